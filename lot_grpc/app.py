@@ -209,7 +209,7 @@ def compact(settings: Settings, progress: Progress | None = None) -> CompactRepo
         StartupError: The folder is in use, or the store is no embedded one.
     """
     if settings.storage.store != "edge":
-        raise StartupError("a Qdrant server optimises its collections by itself; nothing to do")
+        raise StartupError("a Qdrant server optimizes its collections by itself; nothing to do")
     require_store(settings)
     folder = settings.storage.data_dir
     started = time.monotonic()

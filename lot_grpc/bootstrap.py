@@ -146,7 +146,7 @@ async def _open_named(settings: Settings, model: str) -> Embedder:
     remote = model.startswith(REMOTE)
     if remote and settings.embedding.provider != "openai":
         raise StartupError(
-            "this server embeds by itself and sends no text elsewhere; to go over to an endpoint, "
+            "this server embeds locally and sends no text elsewhere; to switch to an endpoint, "
             "configure it (LOT_EMBEDDING_PROVIDER=openai, LOT_EMBEDDING_MODEL, "
             "LOT_OPENAI_BASE_URL), stop the server and run `lot-grpc reindex --offline`",
             model=model,

@@ -135,7 +135,7 @@ def _reranker_check(settings: Settings) -> Check:
         files = locate_reranker(card, path=configured.path, sha256=configured.sha256)
     except ModelUnavailableError as error:
         named = configured.path is not None or configured.sha256 != ""
-        detail = f"none, so rerank is refused: {error.message}"
+        detail = f"none, so rerank is rejected: {error.message}"
         return Check("reranker", ok=not named, detail=detail)
     return Check("reranker", ok=True, detail=f"{files.folder / files.model_file} ({files.origin})")
 

@@ -128,7 +128,7 @@ def cause_of(error: BaseException) -> str:
     if cause is None:
         return ""
     text = " ".join(str(cause).split())
-    more = f"… ({len(text) - MAX_EXCEPTION_TEXT} more left out)"
+    more = f"… ({len(text) - MAX_EXCEPTION_TEXT} more omitted)"
     cut = text[:MAX_EXCEPTION_TEXT] + (more if len(text) > MAX_EXCEPTION_TEXT else "")
     return f"{type(cause).__name__}: {cut}"
 
@@ -259,4 +259,4 @@ def _cut(line: str) -> str:
     """Shorten an exception's own text; the lines of frames are source code and stay."""
     if line.startswith(("  File ", "Traceback ", "\n")) or len(line) <= MAX_EXCEPTION_TEXT:
         return line
-    return f"{line[:MAX_EXCEPTION_TEXT]}… ({len(line) - MAX_EXCEPTION_TEXT} more left out)\n"
+    return f"{line[:MAX_EXCEPTION_TEXT]}… ({len(line) - MAX_EXCEPTION_TEXT} more omitted)\n"

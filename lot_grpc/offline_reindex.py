@@ -86,7 +86,7 @@ async def _require_nobody(store: VectorStore) -> None:
     alive = [one for one in await ReplicaRegistry(store).all() if one.seen_time > now - SILENT]
     if alive:
         raise StartupError(
-            f"{len(alive)} server(s) worked on this store within the last {SILENT // 1_000_000} s; "
-            "stop them all, wait so long, and run this again",
+            f"{len(alive)} server(s) used this store within the last {SILENT // 1_000_000} s; stop "
+            "them all, wait that long, and run this again",
             servers=len(alive),
         )

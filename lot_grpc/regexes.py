@@ -59,7 +59,7 @@ def check_regex(text: str, field: str) -> None:
         raise invalid(
             field,
             "regex.re2",
-            f"RE2 refuses this regular expression: {error}; see github.com/google/re2/wiki/Syntax",
+            f"RE2 rejects this regular expression: {error}; see github.com/google/re2/wiki/Syntax",
         ) from None
 
 

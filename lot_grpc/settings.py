@@ -338,24 +338,25 @@ def _contradictions(settings: Settings) -> list[str]:
     limits = settings.limits
     if limits.max_request_bytes < limits.max_message_bytes:
         found.append(
-            f"LOT_MAX_REQUEST_BYTES={limits.max_request_bytes} is less than the largest request; "
-            f"set it to LOT_MAX_MESSAGE_BYTES={limits.max_message_bytes} or more"
+            f"LOT_MAX_REQUEST_BYTES={limits.max_request_bytes} is below the largest request; set "
+            f"it to LOT_MAX_MESSAGE_BYTES={limits.max_message_bytes} or more"
         )
     if storage.store == "qdrant" and not qdrant.url:
         found.append("LOT_STORE=qdrant needs LOT_QDRANT_URL")
     if storage.store == "edge" and (qdrant.url or qdrant.api_key):
         found.append(
-            "LOT_QDRANT_URL or LOT_QDRANT_API_KEY is given, but LOT_STORE=edge keeps everything in "
-            "a local folder; set LOT_STORE=qdrant, or drop them"
+            "LOT_QDRANT_URL or LOT_QDRANT_API_KEY is set, but LOT_STORE=edge stores everything in "
+            "a local folder; set LOT_STORE=qdrant, or remove them"
         )
     if storage.store == "qdrant" and storage.sync == "always":
         found.append(
-            "LOT_SYNC=always is for LOT_STORE=edge only; a Qdrant server syncs by its own settings"
+            "LOT_SYNC=always is only for LOT_STORE=edge; a Qdrant server syncs by its own "
+            "settings. Remove it"
         )
     if settings.seed.on_start and not settings.seed.namespaces:
         found.append(
-            "LOT_SEED_ON_START=true needs a namespace to store into; name it in "
-            "LOT_SEED_NAMESPACES, or drop both"
+            "LOT_SEED_ON_START=true needs a namespace to store into; set LOT_SEED_NAMESPACES, or "
+            "remove LOT_SEED_ON_START"
         )
     return found + _provider_contradictions(settings) + _weight_contradictions(settings)
 
@@ -365,14 +366,14 @@ def _provider_contradictions(settings: Settings) -> list[str]:
     local = embedding.path is not None or bool(embedding.sha256)
     if embedding.provider == "openai" and local:
         return [
-            "LOT_EMBEDDING_PATH or LOT_EMBEDDING_SHA256 is given, but "
-            "LOT_EMBEDDING_PROVIDER=openai has no model files; drop them, or the provider"
+            "LOT_EMBEDDING_PATH or LOT_EMBEDDING_SHA256 is set, but LOT_EMBEDDING_PROVIDER=openai "
+            "has no model files; remove them, or the provider"
         ]
     elsewhere = endpoint.base_url != OpenAISettings.model_fields["base_url"].default
     if embedding.provider == "fastembed" and elsewhere:
         return [
-            "LOT_OPENAI_BASE_URL is given, but LOT_EMBEDDING_PROVIDER=fastembed embeds on this "
-            "machine; set LOT_EMBEDDING_PROVIDER=openai, or drop it"
+            "LOT_OPENAI_BASE_URL is set, but LOT_EMBEDDING_PROVIDER=fastembed embeds on this "
+            "machine; set LOT_EMBEDDING_PROVIDER=openai, or remove it"
         ]
     return []
 
@@ -382,7 +383,7 @@ def _weight_contradictions(settings: Settings) -> list[str]:
     if math.isclose(total := math.fsum(weights.values()), 1.0, abs_tol=1e-9):
         return []
     names = ", ".join(env_name("recommendation", key) for key in weights)
-    return [f"the weights {names} add up to {total:g}; they should add up to 1"]
+    return [f"the weights {names} add up to {total:g}; they must add up to 1"]
 
 
 def split_address(address: str) -> tuple[str, int]:

@@ -104,7 +104,7 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise SettingsError([f"{path}: {error.strerror or error}"]) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError([f"{path}: is no TOML file: {error}"]) from None
+        raise SettingsError([f"{path}: is not valid TOML: {error}"]) from None
 
 
 def _known(found: Mapping[str, Any], path: Path, problems: list[str]) -> Table:

@@ -77,8 +77,8 @@ def _no_store_yet(folder: Path, min_free_bytes: int) -> StoreInfo:
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         why = "is not a folder" if not there.is_dir() else "cannot be written by this user"
         raise StartupError(
-            f"cannot use the data folder {folder}: {there} {why}; "
-            "choose a folder that this user can write to",
+            f"cannot use the data folder {folder}: {there} {why}; choose a folder this user can "
+            "write to",
             path=folder,
         )
     if (folder / LOCK_NAME).exists():

@@ -84,7 +84,7 @@ class EpisodeEnd:
             raise invalid(
                 f"{path}error",
                 "error.status",
-                "error is only for status FAILED; leave it out otherwise",
+                "error is only allowed with status FAILED; omit it otherwise",
             )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from lot_grpc.domain.json_values import whole
 
-_NO_STRUCT = "the data is no google.protobuf.Struct"
+_NO_STRUCT = "the data is not a valid google.protobuf.Struct"
 _VARINT, _DOUBLE, _BYTES, _FLOAT = 0, 1, 2, 5
 _NULL, _NUMBER, _STRING, _BOOL, _STRUCT, _LIST = 1, 2, 3, 4, 5, 6
 

@@ -29,7 +29,7 @@ def adjustment_of(helpful: bool | None, confidence_adjustment: float | None) -> 
         raise invalid(
             "helpful",
             "give_feedback.says_something",
-            "say helpful, or give a confidence_adjustment",
+            "helpful or confidence_adjustment must be set",
         )
     return HELPFUL_STEP if helpful else -HELPFUL_STEP
 

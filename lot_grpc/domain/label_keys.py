@@ -10,7 +10,7 @@ MAX_BYTES: Final = 256
 
 LABEL_KEY: Final = (
     f"1 to {MAX_BYTES} bytes of text without `=`, control characters, line breaks or bidirectional "
-    "overrides, and without white space at either end"
+    "overrides, and without leading or trailing white space"
 )
 """The rule for label keys, in words (``lot.v1.Memory.labels``)."""
 

@@ -80,7 +80,7 @@ class MemoryContent:
             raise invalid(
                 "memory.kind",
                 "memory.details.kind",
-                f"details must be those of the kind, and the memory has those of a "
+                "details must match the kind, but the memory has those of a "
                 f"{_KIND_OF[type(self.details)].name}; set kind and details together, or name "
                 "details in the mask to clear them",
             )

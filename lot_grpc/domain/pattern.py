@@ -99,7 +99,7 @@ class PatternContent:
             raise invalid(
                 "pattern.code_kind",
                 "code_kind.kind",
-                "code_kind is only for kind CODE; set kind to CODE or leave code_kind out",
+                "code_kind is only allowed for kind CODE; set kind to CODE or omit code_kind",
             )
 
 

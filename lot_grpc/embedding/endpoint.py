@@ -99,7 +99,7 @@ class EmbeddingEndpoint:
     ) -> None:
         if not _KEY.fullmatch(api_key):
             # Else the HTTP library would refuse it later, and quote it.
-            raise EndpointError("has a key with spaces or letters beyond ASCII")
+            raise EndpointError("has an API key with spaces or non-ASCII characters")
         self.url = f"{base_url.rstrip('/')}/embeddings"
         self.dimensions = dimensions
         self.model_answered = ""
@@ -149,15 +149,15 @@ class EmbeddingEndpoint:
                 async for piece in response.aiter_bytes():
                     content += piece
                     if len(content) > _MOST_BYTES:
-                        raise EndpointError(f"answered more than {_MOST_BYTES // 2**20} MiB")
+                        raise EndpointError(f"returned more than {_MOST_BYTES // 2**20} MiB")
         except TimeoutError:
-            problem = f"did not answer within {self._timeout:g} s"
+            problem = f"did not respond within {self._timeout:g} s"
             raise EndpointError(problem, passing=True) from None
         except httpx.ConnectError as error:
             problem = f"cannot be reached ({self._without_key(str(error))})"
             raise EndpointError(problem, passing=True) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            problem = f"broke off the exchange ({type(error).__name__})"
+            problem = f"broke off the connection ({type(error).__name__})"
             passing = isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError)
             raise EndpointError(problem, passing=passing) from None
         if response.status_code != HTTPStatus.OK:
@@ -171,14 +171,14 @@ class EmbeddingEndpoint:
         status = response.status_code
         if response.has_redirect_location:
             return EndpointError(
-                f"answered {status} and points elsewhere, where the key must not go; "
-                "LOT_OPENAI_BASE_URL has to name the final address",
+                f"returned {status} and redirects elsewhere, where the key must not be sent; set "
+                "LOT_OPENAI_BASE_URL to the final address",
                 status=status,
             )
         code = self._code(content)
         passing = status in (408, 429) or status >= 500
         reason = response.reason_phrase if _CODE.fullmatch(response.reason_phrase) else ""
-        problem = f"answered {status}{f' {reason}' if reason else ''}{f' ({code})' if code else ''}"
+        problem = f"returned {status}{f' {reason}' if reason else ''}{f' ({code})' if code else ''}"
         return EndpointError(
             problem,
             status=status,
@@ -202,9 +202,9 @@ class EmbeddingEndpoint:
             answer = from_json(content)
             vectors = _vectors(answer["data"], count, self.dimensions)
         except _UnusableError as error:
-            raise EndpointError(f"answered with what cannot be used: it {error}") from None
+            raise EndpointError(f"returned an unusable response: it {error}") from None
         except (ValueError, TypeError, LookupError, AttributeError):
-            raise EndpointError("answered with something else than a list of vectors") from None
+            raise EndpointError("returned something other than a list of vectors") from None
         self._check_model(answer.get("model"))
         usage = answer.get("usage")
         tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else 0
@@ -216,7 +216,7 @@ class EmbeddingEndpoint:
             return
         self.model_answered = self.model_answered or name
         if name != self.model_answered:
-            raise EndpointError("answered as another model than it did at start")
+            raise EndpointError("identifies as another model than at startup")
 
 
 def _client(url: str, api_key: str, connections: int) -> httpx.AsyncClient:
@@ -272,7 +272,7 @@ def _in_order(rows: Any, count: int) -> list[Any]:
         return rows
     by_index = {row["index"]: row for row in rows}
     if set(by_index) != set(range(count)):
-        raise _UnusableError("does not number its vectors one by one")
+        raise _UnusableError("does not number its vectors consecutively")
     return [by_index[index] for index in range(count)]
 
 
@@ -280,7 +280,7 @@ def _unit(values: Any, dimensions: int) -> NDArray[np.float32]:
     """The vector of length 1; numbers only, as many as ``dimensions`` unless that is 0."""
     vector = np.array(values)
     if vector.ndim != 1 or vector.dtype.kind not in "fi" or not isinstance(values, list):
-        raise _UnusableError("has a vector that is no list of numbers")
+        raise _UnusableError("has a vector that is not a list of numbers")
     if dimensions and len(vector) != dimensions:
         raise _UnusableError(f"has {len(vector)} dimensions instead of {dimensions}")
     wide = vector.astype(np.float64)

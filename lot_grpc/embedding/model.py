@@ -73,7 +73,7 @@ class OnnxEncoder:
             ) from error
         if dimensions != files.card.dimensions:
             raise ModelUnavailableError(
-                f"{files.folder / files.model_file} makes {dimensions} dimensions, "
+                f"{files.folder / files.model_file} returns {dimensions} dimensions, but "
                 f"{files.card.name} has {files.card.dimensions}; it is another model",
                 path=files.folder,
             )
@@ -121,7 +121,7 @@ class OnnxEncoder:
         """
         vector = np.array(next(iter(self._embedding.embed([text]))), dtype=np.float32)
         if not np.isfinite(vector).all():
-            raise ValueError("the model made a vector that is not finite")
+            raise ValueError("the model returned a vector that is not finite")
         return vector
 
 

@@ -74,7 +74,7 @@ def locate(
         return found
     fetched = fetch(card, cache_dir, allow_download=allow_download, progress=progress)
     if fetched is None:
-        reason = "is not on this machine and downloads are off (by setting or by HF_HUB_OFFLINE)"
+        reason = "is not on this machine and downloads are disabled (by settings or HF_HUB_OFFLINE)"
         raise _nowhere(card, packs, reason, "allow the download")
     return _from_cache(card, fetched, sha256)
 
@@ -123,8 +123,8 @@ def _from_path(card: CardT, folder: Path, sha256: str) -> Located[CardT]:
     path_hint = card.variables + "PATH"
     if not folder.is_dir():
         raise ModelUnavailableError(
-            f"{path_hint} names {folder}, which is no folder; "
-            "name the folder that holds the model's ONNX file and tokenizer.json",
+            f"{path_hint} is set to {folder}, which is not a folder; set it to the folder that "
+            "contains the model's ONNX file and tokenizer.json",
             path=folder,
         )
     model_file = next((name for name in _MODEL_FILES if (folder / name).is_file()), None)
@@ -132,7 +132,7 @@ def _from_path(card: CardT, folder: Path, sha256: str) -> Located[CardT]:
         raise _missing(folder / _MODEL_FILES[0], f"put the model there or unset {path_hint}")
     for name in _COMPANIONS:
         if not (folder / name).is_file():
-            raise _missing(folder / name, "copy it from where the model came from")
+            raise _missing(folder / name, "copy it again from its source")
     expected = (sha256,) if sha256 else card.sha256
     remedy = f"copy the file again; if it is another export of {card.name} that you trust, set "
     actual = _verify(folder / model_file, expected, remedy + card.variables + "SHA256={actual}")
@@ -172,7 +172,7 @@ def _verify(file: Path, expected: Sequence[str], remedy: str) -> str:
     if actual not in expected:
         known = " or ".join(expected) or "none is known"
         raise ModelUnavailableError(
-            f"{file} is not the known file: expected SHA-256 {known}, found {actual}; "
+            f"{file} is not the expected file: expected SHA-256 {known}, found {actual}; "
             + remedy.format(actual=actual),
             path=file,
             expected=known,
@@ -189,7 +189,7 @@ def _nowhere(
     card: ModelCard | RerankerCard, packs: Sequence[ModelPack], reason: str, *more: str
 ) -> ModelAbsentError:
     ways = [f"run {pack.install}" for pack in packs if pack.model == card.name]
-    ways += [f"set {card.variables}PATH to a folder that holds it", *more]
+    ways += [f"set {card.variables}PATH to a folder that contains it", *more]
     return ModelAbsentError(
         f"{card.kind} {card.name} {reason}; " + ", or ".join(ways), model=card.name
     )

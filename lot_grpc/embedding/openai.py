@@ -179,13 +179,13 @@ class OpenAIEmbedder(CachingEmbedder):
                 task.cancel()
 
     def _failure(self, job: Job, cause: BaseException) -> EmbeddingFailedError:
-        problem = cause.problem if isinstance(cause, EndpointError) else "could not be asked"
+        problem = cause.problem if isinstance(cause, EndpointError) else "could not be called"
         text = f"the embedding endpoint {self._endpoint.url} {problem}"
         if isinstance(cause, EndpointError) and cause.passing:
-            text += "; try again later, a write with the same request_id"
+            text += "; retry later, a write with the same request_id"
             return EmbeddingUnavailableError(text, url=self._endpoint.url)
         status = cause.status if isinstance(cause, EndpointError) else 0
-        remedy = _REMEDIES.get(status, "look at the log of both servers")
+        remedy = _REMEDIES.get(status, "check the logs of both servers")
         return EmbeddingFailedError(f"{text}; the operator should {remedy}", url=self._endpoint.url)
 
     # --- requests -----------------------------------------------------------------------------
@@ -285,12 +285,12 @@ class OpenAIEmbedder(CachingEmbedder):
 
 
 _REMEDIES = {
-    400: "see whether the endpoint takes this model, LOT_OPENAI_DIMENSIONS and texts of "
+    400: "check whether the endpoint accepts this model, LOT_OPENAI_DIMENSIONS and texts of "
     "LOT_OPENAI_MAX_TOKENS",
     401: "set LOT_OPENAI_API_KEY to a key that is valid there",
-    403: "see what the key of LOT_OPENAI_API_KEY may use",
-    404: "see whether LOT_OPENAI_BASE_URL ends as the server wants it (mostly in /v1), and whether "
-    "it has the model that LOT_EMBEDDING_MODEL names",
+    403: "check the permissions of the key in LOT_OPENAI_API_KEY",
+    404: "check whether LOT_OPENAI_BASE_URL ends as the server expects (usually in /v1), and "
+    "whether it has the model named in LOT_EMBEDDING_MODEL",
     429: "wait, or raise the quota at the provider",
 }
 """What mends a refusal, by its status."""
@@ -299,11 +299,11 @@ _REMEDIES = {
 def _not_there(url: str, model: str, error: EndpointError) -> ModelUnavailableError:
     remedy = _REMEDIES.get(
         error.status,
-        "see whether LOT_OPENAI_BASE_URL names a server that is running, and whether it takes "
+        "check whether LOT_OPENAI_BASE_URL names a running server that accepts "
         "LOT_EMBEDDING_MODEL, LOT_OPENAI_DIMENSIONS and LOT_OPENAI_API_KEY",
     )
     return ModelUnavailableError(
-        f"embedding model {model} is not to be had: {url} {error.problem}; {remedy}",
+        f"embedding model {model} is unavailable: {url} {error.problem}; {remedy}",
         model=model,
         url=url,
         status=error.status,

@@ -61,7 +61,7 @@ def texts(count: int, most: int, *, unique: bool = False) -> Reader:
         if not all(found):
             raise WrongValueError("has an empty item")
         if unique and len(set(found)) != len(found):
-            raise WrongValueError("has an item twice")
+            raise WrongValueError("has a duplicate item")
         return found
 
     return read
@@ -121,7 +121,7 @@ def actions(value: Any) -> tuple[Action, ...]:
     found = []
     for one in value:
         if not isinstance(one, dict) or not set(one) <= {"tool", "note"} or not one.get("tool"):
-            raise WrongValueError("each action should be a table with a tool and maybe a note")
+            raise WrongValueError("each action should be a table with a tool and an optional note")
         found.append(Action(text(1024)(one["tool"]), note=text(16_384)(one.get("note", ""))))
     return tuple(found)
 

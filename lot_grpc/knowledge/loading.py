@@ -44,7 +44,7 @@ def read_packs(paths: Iterable[Path]) -> tuple[KnowledgePack, ...]:
         pack = _read(path)
         if any(pack.name == other.name for other in packs):
             raise KnowledgePackInvalidError(
-                str(path), "", "name", f"a pack {pack.name!r} is there already; use another name"
+                str(path), "", "name", f"a pack {pack.name!r} already exists; use another name"
             )
         packs.append(pack)
     return tuple(packs)
@@ -61,7 +61,7 @@ def _read(path: Path) -> KnowledgePack:
         problem = f"cannot be read: {error.strerror or error}"
         raise KnowledgePackInvalidError(str(path), "", "", problem) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        problem = f"is no TOML file: {error}"
+        problem = f"is not valid TOML: {error}"
         raise KnowledgePackInvalidError(str(path), "", "", problem) from None
     return _Reader(str(path)).pack(table)
 
@@ -76,13 +76,15 @@ class _Reader:
         known = {"name", "description", "patterns", "memories", "error_solutions"}
         for key in table:
             if key not in known:
-                raise self._wrong("", key, f"no such field; known are {', '.join(sorted(known))}")
+                raise self._wrong(
+                    "", key, f"no such field; known fields: {', '.join(sorted(known))}"
+                )
         name = table.get("name")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise self._wrong(
                 "",
                 "name",
-                "needs a name of small letters, digits, _ and -, a letter first",
+                "needs a name of lower-case letters, digits, _ and -, starting with a letter",
             )
         description = table.get("description", "")
         if not isinstance(description, str):
@@ -116,8 +118,8 @@ class _Reader:
                 raise self._wrong(
                     place,
                     "id",
-                    "needs an id of letters, digits, '.', '_' and '-', at most 56, a letter or "
-                    "digit first",
+                    "needs an id of at most 56 letters, digits, '.', '_' and '-', starting with a "
+                    "letter or digit",
                 )
             place = f"{place} ({entry_id})"
             if entry_id in found:
@@ -134,7 +136,7 @@ class _Reader:
                 continue
             if name not in known.readers:
                 names = ", ".join(sorted(known.readers))
-                raise self._wrong(place, name, f"no such field; known are {names}")
+                raise self._wrong(place, name, f"no such field; known fields: {names}")
             try:
                 values[name] = known.readers[name](value)
             except WrongValueError as error:

@@ -60,8 +60,8 @@ def parse_code(code: str, language: str) -> ParsedCode:
     total = sum(found.node.end_byte - found.start for found, _ in fitting)
     if total > MAX_TOTAL_BYTES:
         raise LimitExceededError(
-            f"the pieces of the code come to {total:,} bytes, since they stand in one another; at "
-            f"most {MAX_TOTAL_BYTES:,} are taken at once, send the code in smaller parts",
+            f"the pieces of the code have {total:,} bytes in total, since they nest; at most "
+            f"{MAX_TOTAL_BYTES:,} are allowed: send the code in smaller parts",
             limit=MAX_TOTAL_BYTES,
             given=total,
         )
@@ -117,7 +117,7 @@ class _Cut:
                 problems.append(f"{where}: {node.type} is missing{inside}"[: 4 * _LONGEST_LINE])
                 continue
             shown = self._line(node.start_byte, node.end_byte, _LONGEST_SHOWN)
-            problems.append(f"{where}: not understood{inside}: {shown}"[: 4 * _LONGEST_LINE])
+            problems.append(f"{where}: cannot be parsed{inside}: {shown}"[: 4 * _LONGEST_LINE])
         more = self._walk.broken_count - len(problems)
         if more:
             problems.append(f"and {more:,} more places")
@@ -128,7 +128,8 @@ class _Cut:
         size = found.node.end_byte - found.start
         return (
             f"{self._place(found.node)}: {self._name(found) or found.form.value} has {size:,} "
-            f"bytes, a pattern at most {MAX_PIECE_BYTES:,}; it is left out, what is in it is not"
+            f"bytes, and a pattern at most {MAX_PIECE_BYTES:,}; it is omitted, but not the pieces "
+            "in it"
         )[: 4 * _LONGEST_LINE]
 
     # --- texts --------------------------------------------------------------------------------

@@ -146,7 +146,7 @@ class Shape:
                 while items and size > bound:
                     size -= items.pop().ByteSize() + _FRAME
                 words.append(f"{count - len(items)} of {count} {path} are omitted")
-        why = f"{'; '.join(words)}; read them by their ids, or ask for less ({self.narrowing})"
+        why = f"{'; '.join(words)}; read them by ID, or request less ({self.narrowing})"
         response.notices.append(shortened(next(iter(first), lists[0][0]), why))
 
 

@@ -181,7 +181,7 @@ def build_server(
 def _fail(failed: asyncio.Future[ServingEndedError], cause: BaseException) -> None:
     """Record why no calls are taken; the first cause counts."""
     if not failed.done():
-        error = ServingEndedError(f"the server no longer takes calls: {cause!r}")
+        error = ServingEndedError(f"the server no longer accepts calls: {cause!r}")
         error.__cause__ = cause
         failed.set_result(error)
 
@@ -317,11 +317,11 @@ def _bind_error(host: str, port: int) -> str:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(name)
     except socket.gaierror:
-        return f"{host!r} is no host that this machine knows; name one of its own addresses"
+        return f"cannot resolve host {host!r}; use an address of this machine"
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             return (
-                f"another process has port {port}, perhaps another server; "
+                f"another process uses port {port}, perhaps another server; "
                 f"find it with `lsof -i :{port}` and stop it, or choose another port"
             )
         if error.errno == errno.EACCES:

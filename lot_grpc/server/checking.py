@@ -38,9 +38,9 @@ _RULE: Final = re.compile(r"(?<=^error evaluating )[^\s:]+")
 """The rule named in the validator's message."""
 
 _CAUSES: Final = (
-    ("UTF-8", "a text is not UTF-8"),
-    ("MaxDepth", "it is nested too deep"),
-    ("corrupt", "it is cut off or is another message"),
+    ("UTF-8", "a string is not valid UTF-8"),
+    ("MaxDepth", "it is nested too deeply"),
+    ("corrupt", "it is truncated or is another message"),
 )
 """What the parser's sentence holds, and what it means to a caller."""
 
@@ -79,7 +79,9 @@ class Checker:
         except protovalidate.EvaluationError as error:
             rule = _RULE.search(str(error))
             raise invalid(
-                "", rule[0] if rule else "", f"too much to check ({error}); send fewer items"
+                "",
+                rule[0] if rule else "",
+                f"the request is too complex to validate ({error}); send fewer items",
             ) from None
         if found or broken:
             known = {violation.field for violation in found}
@@ -92,7 +94,7 @@ class Checker:
     def _malformed(self, error: DecodeError) -> RequestMalformedError:
         name, text = self._type.DESCRIPTOR.full_name, str(error)
         cause = next((cause for word, cause in _CAUSES if word in text), "it cannot be parsed")
-        return RequestMalformedError(f"the request is no {name}: {cause}", type=name)
+        return RequestMalformedError(f"the request is not a valid {name}: {cause}", type=name)
 
 
 def checker_of(request_type: type[Message]) -> Checker:
@@ -116,7 +118,7 @@ def _violation(violation: protovalidate.Violation, request: Descriptor) -> Viola
             path += f"[{key}]" if numbered else subscript(key)
     enum = enum_of(request, [element.field_name for element in elements])
     words = rule_text(found.rule_id, violation.rule_value, violation.field_value, enum)
-    description = words or found.message or f"breaks the rule {found.rule_id}"
+    description = words or found.message or f"violates rule {found.rule_id}"
     # A rule over a message of the request names the field in its sentence: `pattern.task must …`.
     named, _, rest = description.partition(" ")
     if elements and named.startswith(f"{elements[-1].field_name}."):

@@ -77,5 +77,5 @@ def _damaged() -> RequestInvalidError:
     return invalid(
         "after_cursor",
         "cursor.damaged",
-        "after_cursor is none that this server gave; leave it out, or watch with from_start",
+        "after_cursor was not issued by this server; omit it, or watch with from_start",
     )

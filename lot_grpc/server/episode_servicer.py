@@ -96,7 +96,7 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
                     request_iterator.limit_wait(self._idle_seconds, idle)
                 elif request.episode_id or request.namespace or request.takeover:
                     raise StreamNotOpenedError(
-                        "namespace, episode_id and takeover are for the first message only; "
+                        "namespace, episode_id and takeover are only allowed in the first message; "
                         "open another stream for another episode"
                     )
                 last = writer.last
@@ -111,7 +111,8 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
     async def _open(self, request: pb.RecordEventsRequest) -> OpenStream:
         if not request.episode_id:
             raise StreamNotOpenedError(
-                "the first message opens the stream: give episode_id (and namespace, takeover)"
+                "the first message opens the stream; set episode_id (and optionally namespace and "
+                "takeover)"
             )
         takeover = convert.TAKEOVER.from_pb(request.takeover) or Takeover.TAKE_OVER
         namespace = namespace_or_default(request.namespace)
@@ -216,7 +217,7 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
 
 def _not_opened() -> StreamNotOpenedError:
     return StreamNotOpenedError(
-        f"the stream was not opened within {_OPEN_SECONDS:g} s; open it and name an episode"
+        f"the stream was not opened within {_OPEN_SECONDS:g} s; open it with an episode_id"
     )
 
 

@@ -64,8 +64,8 @@ def position_of(request_key: str, cursor: str) -> ExportPosition | None:
                 raise invalid(
                     "after_cursor",
                     "cursor.other_export",
-                    "after_cursor is of an export with other arguments; repeat those (namespace, "
-                    "all_namespaces, resource_kinds, include_vectors), or leave it out",
+                    "after_cursor belongs to an export with other arguments; repeat those "
+                    "(namespace, all_namespaces, resource_kinds, include_vectors), or omit it",
                 )
             return ExportPosition(namespace, kind, key, id, inner)
     raise _damaged()
@@ -82,5 +82,5 @@ def _damaged() -> RequestInvalidError:
     return invalid(
         "after_cursor",
         "cursor.damaged",
-        "after_cursor is none that an export gave; leave it out to start from the beginning",
+        "after_cursor was not issued by an export; omit it to start from the beginning",
     )

@@ -59,7 +59,7 @@ class InFlight:
         ):
             self.incoming.hurry()
             raise OverloadedError(
-                f"{len(calls)} {kind}, and this server takes {limit}, the last {limit // _KEPT} "
+                f"{len(calls)} {kind}; this server allows {limit}, the last {limit // _KEPT} "
                 "reserved for connections that have few; retry in a moment",
                 limit=limit,
             )

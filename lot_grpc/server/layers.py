@@ -224,7 +224,7 @@ def time_limit(method: Method, handler: Handler, around: Surroundings) -> Handle
         except TimeoutError:
             if not limit.expired():
                 raise
-            done = "it may have been carried out" if method.writes else "nothing was changed"
+            done = "it may have been applied" if method.writes else "nothing was changed"
             raise DeadlineTooLongError(
                 f"{method.name} took more than {seconds:g} s; {done}", limit_seconds=f"{seconds:g}"
             ) from None

@@ -108,7 +108,7 @@ def _check(mask: FieldMask, name: str, kind: Descriptor, output_only: frozenset[
     if not wrong:
         return
     faults = [f"{path[:80]!r} is {_fault(path, kind, output_only)}" for path in wrong]
-    faults[0] += f"; the paths of {kind.name} are *, {', '.join(valid)}"
+    faults[0] += f"; valid paths of {kind.name}: *, {', '.join(valid)}"
     raise RequestInvalidError([Violation(name, f"{name}.path", fault) for fault in faults])
 
 

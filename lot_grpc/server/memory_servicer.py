@@ -62,7 +62,8 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     ) -> pb.BatchCreateMemoriesResponse:
         if len(request.items) > self._max_batch_items:
             raise LimitExceededError(
-                f"at most {counted(self._max_batch_items, 'item')} a batch here; split it",
+                f"at most {counted(self._max_batch_items, 'item')} per batch on this server; "
+                "split it",
                 limit=self._max_batch_items,
                 given=len(request.items),
             )

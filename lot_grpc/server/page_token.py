@@ -45,7 +45,7 @@ def _decode(request: Message, token: str) -> Any:
         raise _damaged() from error
     if version != _VERSION or request_key != _request_key(request):
         raise PageTokenMismatchError(
-            "page_token belongs to a list with other arguments; repeat them, or start without one"
+            "page_token belongs to a list with other arguments; repeat those, or start without one"
         )
     return position
 

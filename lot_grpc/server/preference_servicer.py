@@ -50,7 +50,7 @@ class PreferenceServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         if page.full:
             last = answer.history[-1].revision
             answer.notices.append(
-                shortened("history", f"it ends at revision {last}; read on with before_revision")
+                shortened("history", f"it ends at revision {last}; continue with before_revision")
             )
         return answer
 

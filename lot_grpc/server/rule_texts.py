@@ -51,11 +51,11 @@ def rule_text(rule_id: str, rule: Any, value: Any, enum: EnumDescriptor | None) 
         case "map.max_pairs":
             return f"must have at most {counted(rule, 'entry')}"
         case "repeated.unique":
-            return "must not have the same item twice"
+            return "must not have duplicate items"
         case "required":
-            return "must be given"
+            return "must be set"
         case "enum.defined_only" if enum is not None:
-            return f"{value} is none of {_names(enum, without=[0])}"
+            return f"{value} is not one of {_names(enum, without=[0])}"
         case "enum.not_in" if enum is not None:
             return f"must be one of {_names(enum, without=rule)}"
         case "enum.in" if enum is not None:
@@ -71,7 +71,7 @@ def _pattern_text(pattern: str, value: str) -> str:
         return ""
     if form.optional:
         return f"must be empty, or {form.words}"
-    return f"must be {form.words}" if value else f"must not be empty, but {form.words}"
+    return f"must be {form.words}" if value else f"must not be empty; use {form.words}"
 
 
 def _names(enum: EnumDescriptor, without: Iterable[int]) -> str:

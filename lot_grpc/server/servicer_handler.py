@@ -42,8 +42,8 @@ def serve(
         raw = response.SerializeToString()
         if bound and len(raw) > bound:
             raise LimitExceededError(
-                f"the response has {len(raw):,} bytes; the limit is {bound:,}; "
-                f"ask for less at once ({shape.narrowing})",
+                f"the response has {len(raw):,} bytes; the limit is {bound:,}: request less at "
+                f"once ({shape.narrowing})",
                 limit=bound,
                 given=len(raw),
             )

@@ -80,10 +80,12 @@ class SessionServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         )
         notices = []
         if session.omitted_keys:
-            notices.append(shortened("session.values", "read those of omitted_keys one by one"))
+            notices.append(
+                shortened("session.values", "read the values of omitted_keys one by one")
+            )
         if session.ended_early:
             first = session.messages[0].sequence
-            why = f"they begin at {first}; read on with before_sequence"
+            why = f"they begin at {first}; continue with before_sequence"
             notices.append(shortened("session.messages", why))
         return pb.GetSessionResponse(
             session=convert.session_to_pb(session),

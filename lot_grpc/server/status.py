@@ -132,7 +132,7 @@ def internal_status(call_id: str) -> Status:
     """What a caller learns of a fault nobody foresaw: an id to quote, and nothing else."""
     return _status(
         Code.INTERNAL,
-        f"internal error; the operator finds its cause in the log under call id {call_id}",
+        f"internal error; the operator finds the cause in the log under call id {call_id}",
         "INTERNAL",
         {"call_id": call_id},
         (),

@@ -81,8 +81,8 @@ class StreamBytes:
 
     def _too_much(self) -> OverloadedError:
         return OverloadedError(
-            f"streams hold {self._most:,} bytes of messages that are not whole, the most this "
-            "server takes; open again and go on behind what was acknowledged",
+            f"streams hold {self._most:,} bytes of incomplete messages, the most this server "
+            "allows; reopen the stream and resume after what was acknowledged",
             limit=self._most,
         )
 

@@ -238,7 +238,11 @@ class _Walk:
                 self.add_infinite(path)
         elif kind in {"struct_value", "list_value"} and len(self.found) < MAX_FOUND:
             if depth >= MAX_STRUCT_DEPTH:
-                self.add(path, "struct.depth", f"must not nest more than {MAX_STRUCT_DEPTH} deep")
+                self.add(
+                    path,
+                    "struct.depth",
+                    f"must not nest more than {MAX_STRUCT_DEPTH} levels deep",
+                )
             elif kind == "struct_value":
                 self.struct(value.struct_value, path, depth + 1)
             else:

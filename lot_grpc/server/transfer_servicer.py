@@ -155,8 +155,8 @@ class TransferServicer(pb_grpc.AdminServiceServicer):
                 )
             elif _opens(request):
                 raise StreamNotOpenedError(
-                    "namespace, keep_namespaces, header, conflict and dry_run are for the first "
-                    "message only; open another stream for another import"
+                    "namespace, keep_namespaces, header, conflict and dry_run are only allowed in "
+                    "the first message; open another stream for another import"
                 )
             async with self._gate.together():
                 if self._model.epoch != epoch:
@@ -179,11 +179,11 @@ class TransferServicer(pb_grpc.AdminServiceServicer):
         """Raises RequestInvalidError, ImportFormatTooNewError."""
         if not request.HasField("header"):
             raise invalid(
-                "header", "required", "the first message opens the import: give the export's header"
+                "header", "required", "the first message opens the import; set the export's header"
             )
         header = request.header
         if header.format_version < 1:
-            raise invalid("header.format_version", "int32.gte", "must be that of an export")
+            raise invalid("header.format_version", "int32.gte", "must be that of the export")
         if header.format_version > FORMAT_VERSION:
             raise ImportFormatTooNewError(
                 f"format {header.format_version}", f"format {FORMAT_VERSION}", header.server_version

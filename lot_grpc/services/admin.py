@@ -91,7 +91,7 @@ class Admin:
         info = await self._store.info()
         if self._store.exclusive:
             raise CompactOfflineOnlyError(info.backend)
-        return await self._store.compact(), "a Qdrant server optimises its collections by itself"
+        return await self._store.compact(), "a Qdrant server optimizes its collections by itself"
 
     async def _writes(self) -> ReadyCheck:
         try:

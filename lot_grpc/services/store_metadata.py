@@ -109,13 +109,13 @@ async def open_as_stored(store: VectorStore) -> Payload:
     try:
         stored = await read_metadata(store)
     except KeyError:
-        raise StartupError("the store is empty: there is nothing to embed anew") from None
+        raise StartupError("the store is empty; there is nothing to reindex") from None
     _check_schema(stored["schema_version"])
     check_derivation(stored)
     if is_outdated(stored):
         raise StartupError(
-            "the store is of an older version of lot-grpc: start the server once with its model "
-            f"({stored['embedding']['model']}), which brings it up to date"
+            "the store is from an older version of lot-grpc; start the server once with its model "
+            f"({stored['embedding']['model']}), which updates it"
         )
     await _open_collections(store, stored["embedding"]["dimensions"], stored.get(EPOCH, 0))
     return stored
@@ -193,9 +193,9 @@ def _check_embedding(stored: Mapping[str, Any], ours: Mapping[str, Any]) -> None
     was = ", ".join(f"{key}={stored.get(key)}" for key in different)
     now = ", ".join(f"{key}={ours[key]}" for key in different)
     raise EmbeddingModelMismatchError(
-        f"the store's vectors were made with {was}; configured is {now}. Vectors of two models "
+        f"the store's vectors were made with {was}, but {now} is configured. Vectors of two models "
         f"cannot be compared: configure the stored model again ({_settings_of(stored, ours)}), or "
-        "embed everything anew with the configured one by `lot-grpc reindex --offline`",
+        "re-embed everything with the configured one by `lot-grpc reindex --offline`",
         stored=was,
         configured=now,
     )

@@ -14,7 +14,7 @@ from lot_grpc.services.ledger import Entry
 from lot_grpc.services.records.collections import SORT_KEY, TOMBSTONES
 from lot_grpc.services.time_source import TimeSource
 
-DELETED_SINCE = "it was deleted after this request's first try, or has expired"
+DELETED_SINCE = "it was deleted after this request's first attempt, or has expired"
 """Message of the error that a repeated request gets."""
 
 

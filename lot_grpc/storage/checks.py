@@ -64,9 +64,9 @@ def check_dimensions(name: str, vector: str, stored: int, expected: int) -> str:
     if stored == expected:
         return ""
     return (
-        f"collection {name!r} holds {stored}-dimensional {vector!r} vectors, "
-        f"the configured model makes {expected}; configure the model the data was made with, "
-        "or run lot-grpc reindex"
+        f"collection {name!r} has {stored}-dimensional {vector!r} vectors, but the configured "
+        f"model makes {expected}; configure the model the data was made with, "
+        "or run `lot-grpc reindex`"
     )
 
 
@@ -79,8 +79,9 @@ def require_same(folder: str, inode: int) -> None:
     except OSError as error:
         what = f"is gone ({error.strerror})"
     raise StoreUnavailableError(
-        f"the folder {folder} {what} while in use, so writes are refused; move the original folder "
-        "back, or stop the server, restore the data folder from a backup or an export, and restart",
+        f"the folder {folder} {what} while in use, so writes are rejected; move the original "
+        "folder back, or stop the server, restore the data folder from a backup or an export, and "
+        "restart",
         path=folder,
     )
 
@@ -98,7 +99,7 @@ def _check_vector(spec: CollectionSpec, name: str, vector: Vector) -> None:
         if name not in spec.sparse:
             raise ValueError(f"collection {spec.name!r} has no sparse vector {name!r}")
         if len(vector.indices) != len(vector.values):
-            raise ValueError(f"sparse vector {name!r} has other counts of indices and values")
+            raise ValueError(f"sparse vector {name!r} has different numbers of indices and values")
         return
     if isinstance(vector, MultiVector):
         if name not in spec.multi:

@@ -258,8 +258,8 @@ class EdgeStore:
             shard.require_there()
         if not os.access(self._path, os.W_OK):
             raise StoreUnavailableError(
-                f"the data folder {self._path} cannot be written any more; give this user "
-                "write permission, or remount it read-write",
+                f"the data folder {self._path} is no longer writable; give this user write "
+                "permission, or remount it read-write",
                 path=self._path,
             )
         self._space.require_write()
@@ -285,7 +285,7 @@ class EdgeStore:
             disk_bytes=await asyncio.to_thread(used_bytes, self._path),
             free_bytes=free,
             writable=writable,
-            detail="" if writable else "writes are refused until space is freed",
+            detail="" if writable else "writes are rejected until space is freed",
         )
 
     async def flush(self) -> None:

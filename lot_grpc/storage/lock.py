@@ -34,8 +34,8 @@ class FolderLock:
             file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StartupError(
-                f"cannot use the data folder {folder}: {error.strerror}; "
-                "name a folder that this user may write",
+                f"cannot use the data folder {folder}: {error.strerror}; choose a folder this user "
+                "can write to",
                 path=folder,
             ) from error
         try:
@@ -47,8 +47,8 @@ class FolderLock:
         except OSError as error:
             os.close(file)
             raise StartupError(
-                f"the file system of {folder} has no locks: {error.strerror}; "
-                "put the data folder on a local disk",
+                f"the file system of {folder} does not support locks: {error.strerror}; put the "
+                "data folder on a local disk",
                 path=folder,
             ) from error
         self._file = file
@@ -84,8 +84,8 @@ def _locked(folder: Path, holder: dict[str, str]) -> StoreLockedError:
     host = holder.get("host", "an unknown host")
     started = holder.get("started", "an unknown time")
     return StoreLockedError(
-        f"the data folder {folder} is in use by process {pid} on {host} since {started}; "
-        "stop that process, or name another data folder",
+        f"the data folder {folder} is in use by process {pid} on {host} since {started}; stop that "
+        "process, or choose another data folder",
         path=folder,
         pid=pid,
         host=host,

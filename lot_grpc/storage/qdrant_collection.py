@@ -245,7 +245,7 @@ class QdrantCollection:
             if now_there.forgetful and not now_there.includes(seen):
                 raise StoreUnavailableError(
                     f"record {id!r} is written so often that the outcome of this write is unknown; "
-                    "read it before trying again",
+                    "read it before retrying",
                     id=id,
                 )
             await asyncio.sleep(random.uniform(0, _BACKOFF_SECONDS * (attempt + 1)))  # noqa: S311

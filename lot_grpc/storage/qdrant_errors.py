@@ -24,9 +24,9 @@ class Talking:
     ) -> None:
         if isinstance(error, Exception) and not isinstance(error, LotError):
             raise StoreUnavailableError(
-                f"the Qdrant server at {self._place} did not answer as expected "
-                f"({type(error).__name__}); check that it runs and is reachable, and that the "
-                "API key is right (the cause is in the log)"
+                f"the Qdrant server at {self._place} did not respond as expected "
+                f"({type(error).__name__}); check that it runs and is reachable, and that the API "
+                "key is right (the cause is in the log)"
             ) from error
 
 

@@ -34,7 +34,7 @@ async def require_version(client: AsyncQdrantClient) -> None:
     if (int(parts[0]), int(parts[1])) < OLDEST_SERVER:
         oldest = ".".join(map(str, OLDEST_SERVER))
         raise StartupError(
-            f"the Qdrant server is {version}, {oldest} or newer is needed; upgrade it",
+            f"the Qdrant server is {version}, but {oldest} or newer is required; upgrade it",
             version=version,
         )
 

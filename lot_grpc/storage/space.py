@@ -62,7 +62,7 @@ class SpaceGuard:
         except OSError as error:
             raise StoreUnavailableError(
                 f"the data folder {self._folder} cannot be used ({error.strerror}); check that it "
-                "exists and that this user may read it",
+                "exists and that this user can read it",
                 path=self._folder,
             ) from error
         return stat.f_bavail * stat.f_frsize
@@ -79,9 +79,9 @@ class SpaceGuard:
         """Raise ``StartupError`` below the emergency margin."""
         if self.min_free_bytes and (free := self.free()) < self.emergency_bytes:
             raise StartupError(
-                f"{free // 2**20} MiB free at {self._folder}, opening the store needs "
-                f"{self.emergency_bytes // 2**20} MiB; free some space and start again "
-                "(nothing is lost)",
+                f"{free // 2**20} MiB free in {self._folder}, but opening the store needs "
+                f"{self.emergency_bytes // 2**20} MiB; free some space and start again (nothing "
+                "is lost)",
                 path=self._folder,
                 free_bytes=free,
             )

@@ -341,13 +341,13 @@ def _json(value: Any) -> Any:
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise ValueError(f"{value} is no JSON number")
+            raise ValueError(f"{value} is not a JSON number")
         return value
     if isinstance(value, list | tuple):
         return [_json(item) for item in value]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {key: _json(item) for key, item in value.items()}
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
 def _inverse_frequencies(query: SearchQuery, records: Iterable[Record]) -> dict[int, float]:

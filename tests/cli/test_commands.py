@@ -108,7 +108,7 @@ def test_settings_that_cannot_be_used_exit_2_in_one_message(runner, monkeypatch,
         (StoreLockedError("/data is in use by pid 7"), "LOT_DATA_DIR"),
         (ModelUnavailableError("the model file is damaged"), "lot-grpc check"),
         (KnowledgePackInvalidError("/p.toml", "", "name", "is bad"), "LOT_SEED_PACKS"),
-        (ServingEndedError("the server no longer takes calls"), "restart the server"),
+        (ServingEndedError("the server no longer accepts calls"), "restart the server"),
     ],
 )
 def test_what_stops_the_start_is_a_sentence_and_a_hint_and_exits_1(

@@ -167,7 +167,7 @@ def test_variables_of_tests_and_clients_are_left_alone(monkeypatch):
         ("max_streams = 3", "max_streams: no such setting; did you mean limits.max_streams?"),
         ("limits = 3", "limits is a group of settings, write it as [limits]"),
         ("[limits]\nmax_streams = 'x'", "limits.max_streams = 'x': should be a valid integer"),
-        ("[limits", "is no TOML file"),
+        ("[limits", "is not valid TOML"),
         ("[log]\nlevel = 'loud'", "log.level = 'loud': should be 'debug', 'info'"),
     ],
 )
@@ -197,13 +197,13 @@ def test_all_mistakes_are_told_at_once(tmp_path, monkeypatch):
     ("given", "said"),
     [
         ({"LOT_STORE": "qdrant"}, "needs LOT_QDRANT_URL"),
-        ({"LOT_RECOMMENDATION_TEXT_WEIGHT": "0.5"}, "add up to 1.4; they should add up to 1"),
-        ({"LOT_QDRANT_URL": "http://127.0.0.1:6333"}, "set LOT_STORE=qdrant, or drop them"),
+        ({"LOT_RECOMMENDATION_TEXT_WEIGHT": "0.5"}, "add up to 1.4; they must add up to 1"),
+        ({"LOT_QDRANT_URL": "http://127.0.0.1:6333"}, "set LOT_STORE=qdrant, or remove them"),
         ({"LOT_MAX_REQUEST_BYTES": "70000"}, "set it to LOT_MAX_MESSAGE_BYTES=16777216 or more"),
-        ({"LOT_QDRANT_API_KEY": "k"}, "set LOT_STORE=qdrant, or drop them"),
+        ({"LOT_QDRANT_API_KEY": "k"}, "set LOT_STORE=qdrant, or remove them"),
         (
             {"LOT_STORE": "qdrant", "LOT_QDRANT_URL": "http://x:6333", "LOT_SYNC": "always"},
-            "LOT_SYNC=always is for LOT_STORE=edge only",
+            "LOT_SYNC=always is only for LOT_STORE=edge",
         ),
         (
             {"LOT_EMBEDDING_PROVIDER": "openai", "LOT_EMBEDDING_PATH": "/m"},

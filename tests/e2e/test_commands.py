@@ -80,7 +80,7 @@ def test_check_says_what_serve_would_download_and_makes_no_cache(data, tmp_path)
     assert not cache.exists()
     for forbidding in ({"LOT_EMBEDDING_DOWNLOAD": "false"}, {"HF_HUB_OFFLINE": "1"}):
         ran = run(data, "check", settings={**settings, **forbidding})
-        assert (ran.code, "downloads are off" in ran.stdout) == (1, True)
+        assert (ran.code, "downloads are disabled" in ran.stdout) == (1, True)
         assert "would download" not in ran.stdout
 
 

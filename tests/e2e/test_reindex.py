@@ -138,7 +138,7 @@ def test_offline_needs_the_store_for_itself_and_a_store(serve, data):
     data.mkdir()
     empty = run(data, "reindex", "--offline")
     assert empty.code == 1
-    assert "nothing to embed" in empty.errors
+    assert "nothing to reindex" in empty.errors
     served = serve(data)
     away = run(data, "reindex", "openai:text-embedding-3-small", "--address", served.address)
     assert away.code == 1

@@ -78,7 +78,7 @@ def test_a_second_server_on_the_same_folder_is_told_who_has_it(running):
 def test_a_second_server_on_the_same_port_is_told_so(running, data):
     told = refused(run(data, "serve", settings={"LOT_ADDRESS": running.address}))
     assert f"cannot listen on {running.address}" in told
-    assert "another process has port" in told
+    assert "another process uses port" in told
     assert f"lsof -i :{running.port}" in told
     save(running, "t")
     assert "t" in saved(running)

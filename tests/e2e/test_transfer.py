@@ -122,7 +122,7 @@ def test_files_that_are_none_or_damaged_or_of_a_later_version(filled: Served, ex
         (bytes(raw), "is damaged"),
         (b"PK\x03\x04 something else\n", "is no export of lot-grpc"),
         (b"lot-grpc export 2\n...", "has format 2, this lot-grpc reads format 1"),
-        (later.read_bytes(), "this server knows up to format 1"),
+        (later.read_bytes(), "this server supports up to format 1"),
     ):
         file = exported.with_name("bad.lot")
         file.write_bytes(content)

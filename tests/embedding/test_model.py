@@ -116,7 +116,7 @@ async def test_the_opened_embedder_states_its_contract():
 @pytest.mark.model
 def test_a_model_of_other_dimensions_is_refused(model_files: ModelFiles):
     card = dataclasses.replace(model_files.card, dimensions=768)
-    with pytest.raises(ModelUnavailableError, match="makes 384 dimensions"):
+    with pytest.raises(ModelUnavailableError, match="returns 384 dimensions"):
         OnnxEncoder(dataclasses.replace(model_files, card=card))
 
 

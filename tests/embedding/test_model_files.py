@@ -62,12 +62,12 @@ def test_the_installed_pack_is_found(model_files: ModelFiles):
 
 
 def test_an_unknown_model_is_refused_with_the_known_ones():
-    with pytest.raises(ModelUnavailableError, match=r"bge-huge.*known are: BAAI/bge-base"):
+    with pytest.raises(ModelUnavailableError, match=r"bge-huge.*known models: BAAI/bge-base"):
         card_of("BAAI/bge-huge")
 
 
 def test_a_path_that_is_no_folder_is_said(tmp_path: Path):
-    with pytest.raises(ModelUnavailableError, match=r"LOT_EMBEDDING_PATH names .*no folder"):
+    with pytest.raises(ModelUnavailableError, match=r"LOT_EMBEDDING_PATH is set to .*not a folder"):
         locate(CARD, path=tmp_path / "nowhere")
 
 

@@ -439,7 +439,7 @@ def test_a_retry_after_that_says_nothing_is_passed_over(value):
 async def test_it_gives_up_after_the_repeats_and_says_that_it_may_work_later(opened, server):
     embedder = await opened(retries=3)
     server.always = lambda _: Reply(503, {"error": {"message": "busy"}})
-    with pytest.raises(EmbeddingUnavailableError, match=r"503.* 4 times in a row; try again later"):
+    with pytest.raises(EmbeddingUnavailableError, match=r"503.* 4 times in a row; retry later"):
         await embedder.embed_query("how")
     assert len(server.asked) == 4
     server.always = lambda _: None
@@ -467,7 +467,7 @@ async def test_a_spent_quota_is_not_repeated(opened, server):
 async def test_a_server_that_does_not_answer_in_time_is_asked_again(opened, server):
     embedder = await opened(timeout_seconds=0.2, retries=1)
     server.gate.clear()
-    with pytest.raises(EmbeddingUnavailableError, match=r"not answer within 0.2 s, 2 times"):
+    with pytest.raises(EmbeddingUnavailableError, match=r"not respond within 0.2 s, 2 times"):
         await embedder.embed_query("how")
     assert len(server.asked) == 2
 
@@ -510,31 +510,31 @@ def with_index(value: Any) -> Callable[[dict[str, Any]], Any]:
 
 
 @pytest.mark.parametrize(
-    ("edit", "said"),
+    ("edit", "problem"),
     [
         (lambda right: right | {"data": right["data"][:1]}, "has 1 vectors for 2 texts"),
         (lambda right: right | {"data": right["data"] * 2}, "has 4 vectors for 2 texts"),
         (lambda right: right | {"data": None}, "has 0 vectors"),
-        (lambda right: right["data"], "something else"),
-        (lambda right: {"data": ["a", "b"]}, "something else"),
-        (lambda right: {}, "something else"),
-        (lambda right: b"<html>", "something else"),
-        (lambda right: b"", "something else"),
+        (lambda right: right["data"], "something other than a list"),
+        (lambda right: {"data": ["a", "b"]}, "something other than a list"),
+        (lambda right: {}, "something other than a list"),
+        (lambda right: b"<html>", "something other than a list"),
+        (lambda right: b"", "something other than a list"),
         (with_index(1), "does not number"),
         (with_index(7), "does not number"),
         (with_index(None), "does not number"),
-        (with_index([]), "something else"),
+        (with_index([]), "something other than a list"),
         (with_vector([1.0] * 63), "has 63 dimensions instead of 64"),
-        (with_vector([]), "no list of numbers|0 dimensions"),
+        (with_vector([]), "not a list of numbers|0 dimensions"),
         (with_vector([math.nan] + [1.0] * 63), "zero or not finite"),
         (with_vector([math.inf] + [1.0] * 63), "zero or not finite"),
         (with_vector([1e300] * 64), "zero or not finite"),
         (with_vector([0.0] * 64), "zero or not finite"),
-        (with_vector([None] + [1.0] * 63), "no list of numbers"),
-        (with_vector(["1.0"] * 64), "no list of numbers"),
-        (with_vector([[1.0]] * 64), "no list of numbers"),
-        (with_vector("AAAA"), "no list of numbers"),
-        (lambda right: right | {"model": "some-other"}, "another model than it did at start"),
+        (with_vector([None] + [1.0] * 63), "not a list of numbers"),
+        (with_vector(["1.0"] * 64), "not a list of numbers"),
+        (with_vector([[1.0]] * 64), "not a list of numbers"),
+        (with_vector("AAAA"), "not a list of numbers"),
+        (lambda right: right | {"model": "some-other"}, "another model than at startup"),
     ],
 )
 async def test_an_answer_that_cannot_be_used_is_an_error_and_never_repaired(
@@ -577,7 +577,7 @@ async def test_a_start_without_vectors_is_refused_with_url_status_and_remedy(
     with pytest.raises(ModelUnavailableError) as caught:
         await opened()
     told = caught.value.message
-    assert f"{server.url}/embeddings answered {status}" in told
+    assert f"{server.url}/embeddings returned {status}" in told
     assert "some-model" in told
     assert remedy in told
     assert "(why)" in told
@@ -601,7 +601,7 @@ async def test_dimensions_that_are_not_honoured_refuse_the_start(opened, server)
 
 @pytest.mark.parametrize("key", ["sk hush-hush", "sk-hüsh-hush", "sk-hush-hush\nX: y"])
 async def test_a_key_that_cannot_be_sent_is_refused_and_not_quoted(opened, key):
-    with pytest.raises(ModelUnavailableError, match="has a key with") as caught:
+    with pytest.raises(ModelUnavailableError, match="has an API key with") as caught:
         await opened(api_key=key)
     assert "sh-hush" not in everything(caught.value)
 
@@ -609,7 +609,7 @@ async def test_a_key_that_cannot_be_sent_is_refused_and_not_quoted(opened, key):
 async def test_a_server_that_is_not_there_refuses_the_start():
     with endpoint() as gone:
         url = gone.url
-    with pytest.raises(ModelUnavailableError, match=r"cannot be reached.*3 times in a row; see"):
+    with pytest.raises(ModelUnavailableError, match=r"cannot be reached.*3 times in a row; check"):
         await open_openai("m", base_url=url, backoff_seconds=0.001)
 
 
@@ -629,7 +629,7 @@ async def test_a_redirect_is_refused_and_the_other_host_gets_nothing(opened, ser
     with endpoint() as thief:
         headers = {"Location": f"{thief.url}/embeddings"}
         server.always = lambda _: Reply(status, {}, headers)
-        with pytest.raises(EmbeddingFailedError, match="points elsewhere"):
+        with pytest.raises(EmbeddingFailedError, match="redirects elsewhere"):
             await embedder.embed_query("how")
         with pytest.raises(ModelUnavailableError, match="LOT_OPENAI_BASE_URL"):
             await opened()
@@ -711,7 +711,7 @@ def test_a_service_saves_and_recalls_by_the_endpoint_and_says_so_when_it_is_away
         with pytest.raises(grpc.RpcError) as caught:
             stub.RecallPatterns(unseen, timeout=30)
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
-        assert "try again later" in str(caught.value.details())
+        assert "retry later" in str(caught.value.details())
         assert len(stub.ListPatterns(pattern_service_pb2.ListPatternsRequest()).patterns) == 2
     assert service.stop() == 0
     logged = service.logged() + "".join(service.lines)
@@ -734,7 +734,7 @@ def test_a_start_with_a_wrong_key_is_refused_in_a_sentence(server, tmp_path):
     server.always = lambda _: Reply(401, {"error": {"code": "invalid_api_key", "message": KEY}})
     ran = run(tmp_path / "data", "serve", settings=remote(server))
     assert ran.code == 1
-    assert "answered 401 Unauthorized (invalid_api_key)" in ran.errors
+    assert "returned 401 Unauthorized (invalid_api_key)" in ran.errors
     assert "LOT_OPENAI_API_KEY" in ran.errors
     assert KEY not in ran.stdout + ran.stderr
     assert "Traceback" not in ran.stderr

@@ -259,7 +259,7 @@ async def test_what_is_missing_is_said_at_each_use_until_it_is_there(tmp_path: P
     assert len({id(error) for error in errors}) == 3
     for error in errors:
         assert isinstance(error, ModelUnavailableError)
-        assert error.message.startswith("LOT_RERANK_PATH names")
+        assert error.message.startswith("LOT_RERANK_PATH is set to")
     with pytest.raises(ModelUnavailableError):
         await reranker.load()
     await reranker.close()
@@ -306,7 +306,7 @@ def test_a_file_that_is_no_model_is_refused_by_name(files: RerankerFiles, tmp_pa
 @pytest.mark.model
 def test_an_embedding_model_is_no_cross_encoder(files: RerankerFiles, model_files: ModelFiles):
     wrong = dataclasses.replace(files, folder=model_files.folder)
-    with pytest.raises(ModelUnavailableError, match=r"not one logit a pair; it is another model"):
+    with pytest.raises(ModelUnavailableError, match=r"instead of one logit per pair; it is not "):
         OnnxCrossEncoder(wrong)
 
 

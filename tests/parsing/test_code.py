@@ -99,7 +99,7 @@ def test_names_in_any_script_and_a_mark_of_byte_order():
 
 def test_a_column_is_counted_in_characters():
     [told] = parse_code("def f():\n  g('é世🙂', = 1)\n", "python").unparsed
-    assert told == "line 2, column 12: not understood in f: ="
+    assert told == "line 2, column 12: cannot be parsed in f: ="
 
 
 # --- broken code ------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def test_broken_code_gives_what_is_whole_and_says_what_is_not(language):
 
 def test_a_broken_place_says_what_it_is_in():
     parsed = parse_code("class A:\n  def f(self):\n    x = = 1\n  def g(self): pass\n", "python")
-    assert parsed.unparsed == ("line 3, column 9: not understood in A.f: =",)
+    assert parsed.unparsed == ("line 3, column 9: cannot be parsed in A.f: =",)
     assert [piece.name for piece in parsed.pieces] == ["A.g"]
 
 
@@ -175,7 +175,7 @@ def test_more_pieces_than_are_taken_are_refused():
 def test_pieces_in_one_another_that_come_to_too_much_are_refused():
     filling = "  x = 1;\n" * 20_000
     code = "function f() {" * 30 + filling + "}" * 30
-    with pytest.raises(LimitExceededError, match="stand in one another") as raised:
+    with pytest.raises(LimitExceededError, match="since they nest") as raised:
         parse_code(code, "javascript")
     assert int(raised.value.metadata["given"]) > MAX_TOTAL_BYTES
 

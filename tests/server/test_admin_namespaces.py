@@ -99,7 +99,7 @@ async def test_a_log_is_refused_by_itself(lot, resource_kind):
             clear(lot, resource_kinds=["RESOURCE_KIND_PATTERN", resource_kind], dry_run=dry_run)
         )
         assert failed.fields == {"resource_kinds[1]": "resource_kind.clearable"}
-        assert "name that instead" in failed.message
+        assert "cannot be cleared alone" in failed.message
 
 
 async def test_a_watcher_is_told_of_all_kinds_or_of_one(lot):

@@ -66,7 +66,7 @@ async def test_a_mask_names_what_is_set_and_what_is_cleared(lot):
 async def test_what_is_wrong_with_a_request_is_told(lot):
     failed = await failure(lot.admin.UpdateNamespacePolicy())
     assert failed.reason == "REQUEST_INVALID"
-    assert "give a policy, a preset or both" in str(failed.fields) + failed.message
+    assert "policy or preset must be set" in str(failed.fields) + failed.message
     failed = await failure(
         lot.admin.UpdateNamespacePolicy(
             policy={}, update_mask={"paths": ["etag", "nonsense", "max_patterns"]}

@@ -64,7 +64,7 @@ async def test_to_the_model_that_serves_nothing_is_done(lot):
     model = (await lot.admin.GetServerInfo()).model
     [*_, last] = await steps_of(lot, model=model)
     assert last.phase == pb.REINDEX_PHASE_DONE
-    assert "serves already" in last.detail
+    assert "is already in use" in last.detail
 
 
 async def test_a_dry_run_counts(lot):

@@ -256,7 +256,7 @@ async def test_an_id_that_is_taken_ends_the_import(lot: Lot):
     failed = await failure(other.admin.Import(iter([request])).read())
     assert failed.reason == "IMPORT_CONFLICT"
     assert failed.metadata == {"namespace": other.namespace, "resource_kind": "pattern", "id": "p"}
-    assert "what came before it is stored" in failed.message
+    assert "records before it are stored" in failed.message
     assert bare(await exported(other)) == before
     request.dry_run = True
     failed = await failure(other.admin.Import(iter([request])).read())

@@ -230,7 +230,7 @@ async def hits_and_masks(lot: Lot) -> None:
             wrong = {"paths": ["nothing"]}
             failed = await failure(called(lot, name_of(method), read_mask=wrong))
             assert failed.fields == {"read_mask": "read_mask.path"}, method.name
-            assert "the paths of " in failed.message
+            assert "valid paths of " in failed.message
             await called(lot, name_of(method), read_mask={"paths": ["*"]})
 
 

@@ -185,9 +185,9 @@ async def test_a_namespace_of_another_form_is_refused(lot, rpc):
 async def test_bytes_that_are_no_request_are_refused(lot, rpc):
     for raw, cause in (
         (b"\x0a\x03\xff\xfe\xfd", "UTF-8"),  # field 1, the namespace
-        (b"\x0a\x05abc", "cut off"),
-        (b"\xff" * 50, "cut off"),
-        (b"\x0b" * 500, "cut off"),  # groups without an end
+        (b"\x0a\x05abc", "truncated"),
+        (b"\xff" * 50, "truncated"),
+        (b"\x0b" * 500, "truncated"),  # groups without an end
     ):
         failed = await refused(lot, rpc, raw)
         assert failed.reason == "REQUEST_MALFORMED"

@@ -37,14 +37,14 @@ async def test_health_watchers_see_the_drain_and_do_not_hold_it_up():
 async def test_a_port_in_use_is_said_to_be_so():
     async with wire() as it:
         second = build_server({})
-        with pytest.raises(StartupError, match=f"another process has port {it.port}.*or choose"):
+        with pytest.raises(StartupError, match=f"another process uses port {it.port}.*or choose"):
             await second.start(f"127.0.0.1:{it.port}")
 
 
 @pytest.mark.parametrize(
     ("address", "says"),
     [
-        ("no.such.host.invalid:0", "no host that this machine knows"),
+        ("no.such.host.invalid:0", "cannot resolve host"),
         ("192.0.2.1:0", "not an address of this machine"),
         ("nonsense", "form host:port"),
     ],

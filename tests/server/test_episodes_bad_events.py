@@ -329,8 +329,8 @@ def beyond_the_parser() -> bytes:
             "UTF-8",
         ),
         (beyond_the_parser(), "too deep"),
-        (field(4, b"\x08\x02" + field(2, b"x"))[:-1], "cut off"),
-        (b"\xff" * 40, "cut off"),
+        (field(4, b"\x08\x02" + field(2, b"x"))[:-1], "truncated"),
+        (b"\xff" * 40, "truncated"),
     ],
     ids=["type", "role", "key", "text", "depth", "cut", "noise"],
 )

@@ -39,7 +39,7 @@ async def test_an_idle_stream_is_closed_with_a_reason_and_goes_on_anew(idling):
     failed = await stream.ended()
     assert (failed.code, failed.reason) == ("ABORTED", "STREAM_IDLE")
     assert failed.metadata == {"episode_id": "e", "idle_seconds": f"{SHORT:g}"}
-    assert "go on from last_sequence" in failed.message
+    assert "resume after last_sequence" in failed.message
     again = Stream(idling)
     answer = await again.open(takeover=PB.TAKEOVER_REFUSE)
     assert (answer.last_sequence, answer.writer_epoch) == (2, 2)

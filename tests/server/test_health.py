@@ -147,7 +147,7 @@ async def test_a_folder_that_cannot_be_written_is_not_ready(tmp_path: Path, monk
     try:
         await store.check()
         monkeypatch.setattr(os, "access", lambda *_: False)
-        with pytest.raises(StoreUnavailableError, match="cannot be written any more"):
+        with pytest.raises(StoreUnavailableError, match="is no longer writable"):
             await store.check()
     finally:
         await store.close()

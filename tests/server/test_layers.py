@@ -60,8 +60,8 @@ def nested(depth: int) -> Any:
 @pytest.mark.parametrize(
     ("raw", "cause"),
     [
-        (b"\x0a\x7fshort", "cut off"),
-        (b"\xff\xff", "cut off"),
+        (b"\x0a\x7fshort", "truncated"),
+        (b"\xff\xff", "truncated"),
         (b"\x0a\x02\xff\xfe", "UTF-8"),
         (nested(60).SerializeToString(), "nested too deep"),
     ],
@@ -417,7 +417,7 @@ async def test_a_call_over_the_servers_time_is_told_so_and_its_write_goes_on():
         failed = await failure(it.patterns.SavePattern(save()))
         assert (failed.code, failed.reason) == ("DEADLINE_EXCEEDED", "CALL_TIME_LIMIT")
         assert failed.metadata == {"limit_seconds": "0.05"}
-        assert "may have been carried out" in failed.message
+        assert "may have been applied" in failed.message
         failed = await failure(it.patterns.GetPattern(_get()))
         assert failed.reason == "CALL_TIME_LIMIT"
         assert servicer.cancelled == 1

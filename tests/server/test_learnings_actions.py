@@ -148,7 +148,7 @@ async def test_an_unknown_selection_learns_nothing(lot):
     given = [step("a", 1.0), {"selection_id": "none", "reward": 1.0}]
     failed = await failure(lot.learning.RecordSteps(steps=given, request_id="r"))
     assert (failed.code, failed.reason) == ("NOT_FOUND", "SELECTION_UNKNOWN")
-    assert "name state and action" in failed.message
+    assert "set state and action" in failed.message
     assert names(await lot.learning.GetBestActions(state=CODE)) == []
     answer = await lot.learning.RecordSteps(steps=[step("a", 1.0)], request_id="r")
     assert answer.action_values[0].visit_count == 1  # the refused one was not entered

@@ -88,7 +88,7 @@ async def test_an_earlier_task_by_its_id(lot):
     assert [hit.pattern.pattern_id for hit in answer.patterns] == ["p"]
     failed = await failure(lot.memories.GetTaskContext(task_id="T-2"))
     assert failed.reason == "EPISODE_NOT_FOUND"
-    assert "give task instead" in failed.message
+    assert "set task instead" in failed.message
 
 
 async def test_an_empty_namespace_and_a_task_without_words(lot):
@@ -103,7 +103,7 @@ async def test_an_empty_namespace_and_a_task_without_words(lot):
 @pytest.mark.parametrize("fields", [{}, {"task": "t", "task_id": "i"}])
 async def test_just_one_of_task_and_task_id(lot, fields):
     failed = await failure(lot.memories.GetTaskContext(**fields))
-    assert "just one of task and task_id" in str(failed)
+    assert "exactly one of task and task_id" in str(failed)
 
 
 async def test_a_suggestion_is_told_live(lot):

@@ -68,7 +68,7 @@ async def test_null_is_a_value_and_none_at_all_is_refused(lot):
     assert failed.fields == {"value": "required"}
     failed = await failure(lot.memories.PutPreference(key="k", value=Value()))
     assert failed.fields == {"value": "value.kind"}
-    assert "null is null_value" in failed.message
+    assert "for null, set null_value" in failed.message
     failed = await failure(got(lot))
     assert (failed.code, failed.reason) == ("NOT_FOUND", "PREFERENCE_NOT_FOUND")
     assert failed.metadata == {"namespace": lot.namespace, "id": "k"}

@@ -187,7 +187,7 @@ async def test_a_session_larger_than_an_answer_is_read_on():
         assert [one.sequence for one in answer.session.messages] == [4, 5]
         assert (list(answer.session.values), list(answer.omitted_keys)) == (["a"], ["b"])
         assert [one.field for one in answer.notices] == ["session.values", "session.messages"]
-        assert "begin at 4; read on with before_sequence" in answer.notices[1].message
+        assert "begin at 4; continue with before_sequence" in answer.notices[1].message
         older = await lot.memories.GetSession(session_id="s", before_sequence=4)
         assert [one.sequence for one in older.session.messages] == [1, 2, 3]
         assert (older.session.values, older.omitted_keys, list(older.notices)) == ({}, [], [])

@@ -98,7 +98,7 @@ async def test_a_regex_that_re2_refuses_is_refused_wherever_it_is_given(lot: Lot
         failed = await failure(ask)
         assert (failed.code, failed.reason) == ("INVALID_ARGUMENT", "REQUEST_INVALID")
         assert failed.fields == {field: "regex.re2"}
-        assert "RE2 refuses this regular expression:" in failed.message
+        assert "RE2 rejects this regular expression:" in failed.message
     batch = await lot.patterns.BatchSavePatterns(
         items=[{"pattern": bad}, {"pattern": {"task": "v"}}]
     )

@@ -54,7 +54,7 @@ async def test_feedback_that_says_nothing_or_too_much_is_refused(lot):
     await saved(lot, pattern_id="p")
     failed = await failure(lot.patterns.GiveFeedback(pattern_id="p", text="only words"))
     assert failed.reason == "REQUEST_INVALID"
-    assert "say helpful, or give a confidence_adjustment" in str(failed.fields) + failed.message
+    assert "helpful or confidence_adjustment must be set" in str(failed.fields) + failed.message
     failed = await failure(lot.patterns.GiveFeedback(pattern_id="p", confidence_adjustment=1.5))
     assert "confidence_adjustment" in failed.fields
     failed = await failure(lot.patterns.GiveFeedback(pattern_id="nope", helpful=True))

@@ -43,7 +43,7 @@ def pattern_writer(**fields: Any) -> pattern_service_pb2.SavePatternRequest:
 @pytest.mark.parametrize(
     ("message", "field", "description"),
     [
-        (pattern_service_pb2.GetPatternRequest(), "pattern_id", f"must not be empty, but {ID}"),
+        (pattern_service_pb2.GetPatternRequest(), "pattern_id", f"must not be empty; use {ID}"),
         (
             pattern_service_pb2.GetPatternRequest(pattern_id="a b"),
             "pattern_id",
@@ -61,15 +61,15 @@ def pattern_writer(**fields: Any) -> pattern_service_pb2.SavePatternRequest:
             "nor begin or end with white space",
         ),
         (pattern_writer(tags=[""]), "tags[0]", "must not be empty"),
-        (pattern_writer(tags=["a", "a"]), "tags", "must not have the same item twice"),
+        (pattern_writer(tags=["a", "a"]), "tags", "must not have duplicate items"),
         (pattern_writer(tags=[f"{n}" for n in range(101)]), "tags", "must have at most 100 items"),
         (
             pattern_writer(kind=9),
             "kind",
-            "9 is none of PATTERN_KIND_TASK, PATTERN_KIND_CODE, PATTERN_KIND_LEARNED, "
+            "9 is not one of PATTERN_KIND_TASK, PATTERN_KIND_CODE, PATTERN_KIND_LEARNED, "
             "PATTERN_KIND_DISTILLED",
         ),
-        (pattern_service_pb2.SavePatternRequest(), "pattern", "must be given"),
+        (pattern_service_pb2.SavePatternRequest(), "pattern", "must be set"),
         (pattern_service_pb2.BatchSavePatternsRequest(), "items", "must not be empty"),
         (
             pattern_service_pb2.RecordOutcomeRequest(pattern_ids=["p"]),
@@ -107,7 +107,7 @@ def test_an_item_deep_in_a_batch_is_told_with_the_names_of_its_enum():
     batch.items.add(pattern=TASK)
     batch.items.add().pattern.MergeFromString(b"\x0a\x01p\x20\x4d\x32\x01t")  # pattern_type 77
     assert told(batch)["items[1].pattern.pattern_type"] == (
-        "77 is none of PATTERN_TYPE_SUCCESS, PATTERN_TYPE_FAILURE, PATTERN_TYPE_OPTIMIZATION"
+        "77 is not one of PATTERN_TYPE_SUCCESS, PATTERN_TYPE_FAILURE, PATTERN_TYPE_OPTIMIZATION"
     )
 
 

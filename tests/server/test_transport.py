@@ -259,7 +259,7 @@ async def test_what_ends_the_loop_is_told():
         taker._make_request_call_future = lambda _: 1 / 0
         assert await it.patterns.SavePattern(save())
         error = await asyncio.wait_for(asyncio.shield(it.server.failed), 10)
-        assert "no longer takes calls: ZeroDivisionError" in error.message
+        assert "no longer accepts calls: ZeroDivisionError" in error.message
 
 
 async def test_a_closed_port_is_told():
@@ -291,5 +291,5 @@ async def test_the_end_of_the_loop_ends_the_service(monkeypatch):
     monkeypatch.setattr(app, "open_all", opened)
     monkeypatch.setattr(_Taker, "_make_request_call_future", broken)
     settings = Settings(server=ServerSettings(address="127.0.0.1:0"))
-    with pytest.raises(ServingEndedError, match="no longer takes calls: RuntimeError"):
+    with pytest.raises(ServingEndedError, match="no longer accepts calls: RuntimeError"):
         await app.serve(settings, ready=lambda _: None, stop=asyncio.Event())

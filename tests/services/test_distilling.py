@@ -202,7 +202,7 @@ async def test_the_least_size_of_a_group(world):
     await logins(world, USERS[:2])
     assert (await distil(world)).groups == []
     assert len((await distil(world, min_group_size=2)).groups) == 1
-    with pytest.raises(RequestInvalidError, match="one pattern generalises nothing"):
+    with pytest.raises(RequestInvalidError, match="one pattern cannot be generalized"):
         await distil(world, min_group_size=1)
 
 

@@ -185,7 +185,7 @@ async def test_the_same_end_again_answers_alike(world, request_id):
     world.clock.advance(60)
     again = (await world.services.episodes.end(NS, "e", end(summary="good"), request_id)).episode
     assert (again.end_time, again.etag) == (first.end_time, first.etag)
-    with pytest.raises(EpisodeEndedError, match="an episode ends once, this end differs"):
+    with pytest.raises(EpisodeEndedError, match="cannot be ended again with a different end"):
         await world.services.episodes.end(NS, "e", end(summary="bad"), "")
 
 
@@ -193,7 +193,7 @@ async def test_an_end_before_the_start_is_refused_and_the_episode_runs_on(world)
     await world.services.episodes.start(NS, start(episode_id="e"))
     with pytest.raises(RequestInvalidError, match="must not be before"):
         await world.services.episodes.end(NS, "e", end(end_time=5), "")
-    with pytest.raises(RequestInvalidError, match="only for status FAILED"):
+    with pytest.raises(RequestInvalidError, match="only allowed with status FAILED"):
         await world.services.episodes.end(NS, "e", end(error=EpisodeError("x", "y")), "")
     await record_events(world, "e", 1)
     assert (await world.services.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
@@ -207,7 +207,7 @@ async def test_what_was_never_started_cannot_end(world):
 async def test_an_ended_episode_takes_no_events(world):
     await world.services.episodes.start(NS, start(episode_id="e"))
     await world.services.episodes.end(NS, "e", end(), "")
-    with pytest.raises(EpisodeEndedError, match="it takes no events"):
+    with pytest.raises(EpisodeEndedError, match="it accepts no more events"):
         await world.services.recorder.record_event(NS, "e", event(), "")
     assert await payloads(world, EVENTS) == []
 

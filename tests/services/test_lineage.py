@@ -193,7 +193,7 @@ async def test_what_is_not_there_cannot_be_superseded(world):
     await world.services.pattern_writer.save("other", draft("x", pattern_id="elsewhere"))
     await save(world, "task a", pattern_id="a")
     for missing in ("none", "elsewhere"):
-        with pytest.raises(PatternNotFoundError, match="must name a pattern that is there"):
+        with pytest.raises(PatternNotFoundError, match="must name an existing pattern"):
             await save(world, "new", supersedes=missing)
         with pytest.raises(PatternNotFoundError):
             await supersede(world, "a", missing)

@@ -188,7 +188,7 @@ async def test_a_filter_deletes_what_it_lets_through_but_for_what_is_pinned(worl
 async def test_a_filter_that_lets_all_through_is_refused(world: World, asked: MemoryFilter) -> None:
     await create(world)
     for dry_run in (True, False):
-        with pytest.raises(RequestInvalidError, match="would delete all"):
+        with pytest.raises(RequestInvalidError, match="would delete everything"):
             await world.services.memory_bulk_deleter.delete(NS, asked, dry_run=dry_run)
     assert len(await ids(world)) == 1
 

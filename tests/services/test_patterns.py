@@ -59,7 +59,7 @@ async def test_an_edit_changes_just_the_fields_it_names(world):
 async def test_an_edit_by_a_stale_etag_is_refused_and_changes_nothing(world):
     first = (await save(world)).pattern
     second = await edit(world, first.pattern_id, first.etag, title="one")
-    with pytest.raises(EtagMismatchError, match="get it again and repeat the edit"):
+    with pytest.raises(EtagMismatchError, match="read it again and repeat the edit"):
         await edit(world, first.pattern_id, first.etag, title="two")
     assert (await world.services.patterns.get(NS, first.pattern_id)) == second
     assert (await edit(world, first.pattern_id, second.etag, title="two")).content.title == "two"
@@ -113,7 +113,7 @@ async def test_an_edit_must_leave_a_whole_pattern(world):
     first = (await save(world, kind=PatternKind.CODE, code_kind=CodeKind.CLASS)).pattern
     with pytest.raises(RequestInvalidError, match="task must not be blank"):
         await edit(world, first.pattern_id, task="")
-    with pytest.raises(RequestInvalidError, match="only for kind CODE"):
+    with pytest.raises(RequestInvalidError, match="only allowed for kind CODE"):
         await edit(world, first.pattern_id, kind=PatternKind.TASK)
     with pytest.raises(RequestInvalidError, match="in the future"):
         await edit(world, first.pattern_id, expire_time=1)

@@ -86,7 +86,7 @@ async def test_an_etag_must_be_that_of_the_present_value():
         await put(world, 3.0, etag=first.etag)
     with pytest.raises(EtagMismatchError):
         await world.services.preferences.delete(NS, "k", first.etag)
-    with pytest.raises(PreferenceNotFoundError, match="without etag"):
+    with pytest.raises(PreferenceNotFoundError, match="without an etag"):
         await put(world, 3.0, "other", etag=first.etag)
     assert await world.services.preferences.get(NS, "k") == second
 

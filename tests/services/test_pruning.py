@@ -152,7 +152,9 @@ async def test_no_criterion_is_refused_with_what_to_do(world):
         prune(min_usage_count=2),
         prune(criteria=PatternFilter(languages=("go",))),
     ):
-        with pytest.raises(RequestInvalidError, match="say what to delete by: max_success_rate"):
+        with pytest.raises(
+            RequestInvalidError, match="set max_success_rate, max_remaining or both"
+        ):
             await world.services.pruning.prune(NS, draft)
     assert len(await left(world)) == 5
 

@@ -502,7 +502,7 @@ async def test_what_an_unfinished_run_left_is_dropped_by_one_to_another_model(
     await left.begin()
     await left.embed_all(lambda collection, done: None)
     steps = await reindex(world, NARROW)
-    assert "serves already" in steps[-1].detail
+    assert "is already in use" in steps[-1].detail
     await check_names(place.store, 2)
     assert (await read_metadata(place.store)).get(REBUILD) is None
 
@@ -541,7 +541,7 @@ async def test_to_the_model_that_serves_nothing_is_done(place: Place) -> None:
     await fill(world, 3)
     steps = await reindex(world, OLD)
     assert steps[-1].phase is ReindexPhase.DONE
-    assert "serves already" in steps[-1].detail
+    assert "is already in use" in steps[-1].detail
     await check_names(place.store, 0)
 
 

@@ -156,9 +156,9 @@ async def test_one_of_another_namespace_is_not_there(world):
 
 async def test_an_episode_cannot_have_used_itself(world):
     await started(world)
-    with pytest.raises(RequestInvalidError, match="cannot have used itself"):
+    with pytest.raises(RequestInvalidError, match="cannot reuse itself"):
         await ends(world, used("e"))
-    with pytest.raises(RequestInvalidError, match="cannot have used itself"):
+    with pytest.raises(RequestInvalidError, match="cannot reuse itself"):
         await world.services.episodes.record(NS, whole(1, "f", end=used("u", "f")))
     assert (await got(world, "e")).status is EpisodeStatus.RUNNING
 

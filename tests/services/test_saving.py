@@ -190,9 +190,9 @@ async def test_a_deleted_id_may_be_used_again(world):
 
 
 async def test_exact_with_an_id_is_refused(world):
-    with pytest.raises(RequestInvalidError, match="leave pattern_id out, or use NONE"):
+    with pytest.raises(RequestInvalidError, match="omit pattern_id, or use NONE"):
         await save(world, pattern_id="mine", dedupe=Dedupe.EXACT)
-    with pytest.raises(RequestInvalidError, match="SEMANTIC finds the pattern by its content"):
+    with pytest.raises(RequestInvalidError, match="SEMANTIC identifies the pattern by its content"):
         await save(world, pattern_id="mine", dedupe=Dedupe.SEMANTIC)
     assert await count(world) == 0
 

@@ -71,7 +71,7 @@ async def test_a_judged_text_is_an_event_and_a_preference(world):
         "user_feedback", PRAISE, "Write the report",
     )  # fmt: skip
     assert content.reward == told.reward
-    assert content.metadata == {"judged": True, "sure": True}
+    assert content.metadata == {"judged": True, "conclusive": True}
     assert told.preference is not None
     assert told.preference.category == "learned"
     assert told.preference.value == {"feedback": PRAISE, "task": "Write the report"}
@@ -121,7 +121,7 @@ async def test_what_cannot_be_told_is_nothing_and_moves_nothing(world):
         world, TargetKind.SELECTION, chosen.selection_id, text="I look at it tomorrow."
     )
     assert (told.reward, told.judged, told.conclusive) == (0.0, True, False)
-    assert told.event.content.metadata == {"judged": True, "sure": False}
+    assert told.event.content.metadata == {"judged": True, "conclusive": False}
     assert await payloads(world, TRAJECTORIES) == []
 
 

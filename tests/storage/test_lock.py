@@ -26,7 +26,7 @@ def test_the_second_to_come_is_told_who_was_first_and_what_to_do(folder: Path) -
     first.release()
     assert caught.value.metadata["pid"] == str(os.getpid())
     assert str(os.getpid()) in caught.value.message
-    assert "stop that process, or name another data folder" in caught.value.message
+    assert "stop that process, or choose another data folder" in caught.value.message
 
 
 def test_a_released_folder_can_be_locked_again(folder: Path) -> None:

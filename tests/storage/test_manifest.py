@@ -422,7 +422,9 @@ async def test_no_write_is_acknowledged_into_a_folder_that_is_gone(
         store.drop_vectors("things", ["bm25"]),
         store.check(),
     ):
-        with pytest.raises(StoreUnavailableError, match="so writes are refused; move the original"):
+        with pytest.raises(
+            StoreUnavailableError, match="so writes are rejected; move the original"
+        ):
             await write
     assert await store.count("things", "a") == COUNT - len(GONE), "reads go on"
     here = set(folder.iterdir()) if folder.exists() else None

@@ -169,5 +169,5 @@ async def test_stamps_are_not_shown(store: QdrantStore) -> None:
 async def test_a_server_without_insert_only_writes_is_refused(store: QdrantStore) -> None:
     meddling: Any = Meddling(store._client)
     store._client = meddling
-    with pytest.raises(StartupError, match=r"is 1\.16\.3, 1\.17 or newer is needed"):
+    with pytest.raises(StartupError, match=r"is 1\.16\.3, but 1\.17 or newer is required"):
         await store.ensure_collections([SPEC])

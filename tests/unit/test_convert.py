@@ -177,7 +177,7 @@ def test_a_star_replaces_all():
 
 
 @pytest.mark.parametrize(
-    ("paths", "kept"),
+    ("paths", "unchanged_fields"),
     [([], ("confidence",)), (["*"], ("confidence",)), (["*", "confidence"], ()), (["task"], ())],
 )
 def test_a_confidence_that_feedback_moved_is_set_only_where_the_mask_names_it(
@@ -221,7 +221,7 @@ def test_all_that_is_wrong_with_a_mask_is_told():
         "'nonsense' is not a path of Pattern",
         "'metadata.key' is not a path of Pattern",
     ]
-    assert known.startswith("the paths of Pattern are *, kind, code_kind, ")
+    assert known.startswith("valid paths of Pattern: *, kind, code_kind, ")
 
 
 # --- memories ---------------------------------------------------------------------------------

@@ -68,6 +68,6 @@ def test_a_pattern_needs_a_task():
 
 
 def test_a_code_kind_is_for_code_only():
-    with pytest.raises(RequestInvalidError, match="set kind to CODE or leave code_kind out"):
+    with pytest.raises(RequestInvalidError, match="set kind to CODE or omit code_kind"):
         PatternContent("t", code_kind=CodeKind.CLASS).check()
     PatternContent("t", kind=PatternKind.CODE, code_kind=CodeKind.CLASS).check()

@@ -29,9 +29,9 @@ def test_every_error_that_callers_meet_has_a_reason_of_the_contract(cls):
     ("error", "advice"),
     [
         (errors.RetrievalUnknownError("n", "r", "send query as well, or instead"), "send query"),
-        (errors.PatternIdInUseError("n", "p"), "use another id, or UpdatePattern"),
+        (errors.PatternIdInUseError("n", "p"), "use another ID, or UpdatePattern"),
         (errors.RequestIdReusedError("r", "SavePattern"), "use a new request_id"),
-        (errors.EtagMismatchError("pattern", "p", "1", "2"), "get it again and repeat the edit"),
+        (errors.EtagMismatchError("pattern", "p", "1", "2"), "read it again and repeat the edit"),
         (errors.ContentionError("pattern", "p"), "retry"),
         (errors.WriterReplacedError("e"), "reopen with TAKE_OVER only if"),
         (errors.EventSequenceGapError("e", 4, 7), "resend from 4"),
@@ -72,7 +72,7 @@ def test_all_violations_are_kept_and_the_first_one_is_said():
 def test_an_error_belongs_to_a_failed_end_only():
     error = EpisodeError("TimeoutError", "too late")
     EpisodeEnd(EpisodeStatus.FAILED, error=error).check()
-    with pytest.raises(errors.RequestInvalidError, match="only for status FAILED"):
+    with pytest.raises(errors.RequestInvalidError, match="only allowed with status FAILED"):
         EpisodeEnd(EpisodeStatus.SUCCEEDED, error=error).check()
 
 

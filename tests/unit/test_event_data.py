@@ -38,5 +38,5 @@ def test_bytes_that_are_no_struct_never_end_otherwise_than_with_a_value_error(da
 
 @pytest.mark.parametrize("data", [b"step 1", b"\x0a\x05abc", b"\x0a", b"\x0f\x01", b"\xff" * 20])
 def test_what_is_cut_off_or_other_is_refused(data):
-    with pytest.raises(ValueError, match=r"no google\.protobuf\.Struct"):
+    with pytest.raises(ValueError, match=r"not a valid google\.protobuf\.Struct"):
         read_data(data, {"tool"})

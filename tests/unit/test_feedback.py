@@ -32,7 +32,7 @@ def test_an_adjustment_out_of_range_is_refused(adjustment):
 
 
 def test_feedback_that_says_nothing_is_refused():
-    with pytest.raises(RequestInvalidError, match="say helpful, or give a confidence_adjustment"):
+    with pytest.raises(RequestInvalidError, match="helpful or confidence_adjustment must be set"):
         adjustment_of(None, None)
 
 

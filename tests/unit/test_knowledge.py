@@ -207,29 +207,30 @@ def test_a_pack_of_ones_own_comes_behind_those_of_the_server(tmp_path):
 
 
 BROKEN = [
-    ("name = ", "", "", "is no TOML file"),
-    ("name = 'Own'", "", "name", "small letters"),
-    (GOOD.replace("own", "common_errors"), "", "name", "is there already"),
+    ("name = ", "", "", "is not valid TOML"),
+    ("name = 'Own'", "", "name", "lower-case letters"),
+    (GOOD.replace("own", "common_errors"), "", "name", "already exists"),
     ("name = 'own'", "", "", "needs 1 to 1000 entries, has 0"),
     (GOOD.replace("name", "title = 'x'\nname", 1), "", "title", "no such field"),
     ("name = 'own'\nmemories = 3", "", "memories", "write each entry as [[memories]]"),
     (GOOD.replace('id = "a"', ""), "memories, entry 1", "id", "needs an id"),
     (GOOD.replace('"a"', '"a b"'), "memories, entry 1", "id", "needs an id"),
     (GOOD + "[[memories]]\nid = 'a'\ncontent = 'd'", "memories, entry 2 (a)", "id", "has this id"),
-    (GOOD.replace("content", "contents"), "memories, entry 1 (a)", "contents", "known are content"),
+    (GOOD.replace("content", "contents"), "memories, entry 1 (a)", "contents",
+     "known fields: content"),
     (GOOD.replace('content = "c"', ""), "memories, entry 1 (a)", "content", "is required"),
     (GOOD.replace('"c"', "3"), "memories, entry 1 (a)", "content", "should be text, is a number"),
     (GOOD + "kind = 'poem'", "memories, entry 1 (a)", "kind", "should be one of fact"),
     (GOOD + "importance = 1.5", "memories, entry 1 (a)", "importance", "from 0 to 1"),
     (GOOD + "importance = nan", "memories, entry 1 (a)", "importance", "from 0 to 1"),
     (GOOD + "pinned = 1", "memories, entry 1 (a)", "pinned", "true or false"),
-    (GOOD + "tags = ['x', 'x']", "memories, entry 1 (a)", "tags", "twice"),
+    (GOOD + "tags = ['x', 'x']", "memories, entry 1 (a)", "tags", "duplicate item"),
     (GOOD + "tags = ['']", "memories, entry 1 (a)", "tags", "empty item"),
     (GOOD + "labels = {'a=b' = 'c'}", "memories, entry 1 (a)", "labels", "'a=b'"),
     (GOOD + "labels = {'\u00e9' = '', 'e\u0301' = ''}", "memories, entry 1 (a)", "labels", "form"),
     (GOOD + "title = '" + "x" * 1025 + "'", "memories, entry 1 (a)", "title", "1,024 bytes"),
     ("name = 'own'\n[[patterns]]\nid = 'p'\ntask = 't'\ncode_kind = 'class'",
-     "patterns, entry 1 (p)", "code_kind", "only for kind CODE"),
+     "patterns, entry 1 (p)", "code_kind", "only allowed for kind CODE"),
     ("name = 'own'\n[[patterns]]\nid = 'p'\ntask = 't'\nactions = [{args = 1}]",
      "patterns, entry 1 (p)", "actions", "a tool"),
     ("name = 'own'\n[[error_solutions]]\nid = 'e'\nerror_message = 'm'",
@@ -252,7 +253,7 @@ def test_a_pack_that_cannot_be_read_is_told(tmp_path):
     with pytest.raises(KnowledgePackInvalidError, match="No such file"):
         read_packs([tmp_path / "none.toml"])
     (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(KnowledgePackInvalidError, match="is no TOML file"):
+    with pytest.raises(KnowledgePackInvalidError, match="is not valid TOML"):
         read_packs([tmp_path / "bad.toml"])
 
 

@@ -18,9 +18,9 @@ class StorageFullError(LotError):
 
     def __init__(self, free_bytes: int, needed_bytes: int, path: str) -> None:
         super().__init__(
-            f"{free_bytes // 2**20} MiB free at the data folder, "
-            f"writes need {needed_bytes // 2**20} MiB; "
-            "free some space (reads go on, writes resume by themselves)",
+            f"{free_bytes // 2**20} MiB free in the data folder, but writes need "
+            f"{needed_bytes // 2**20} MiB; free some space (reads continue, and writes resume "
+            "automatically)",
             free_bytes=free_bytes,
             needed_bytes=needed_bytes,
         )
@@ -33,7 +33,7 @@ class EmbeddingModelUnavailableError(LotError):
     reason = "EMBEDDING_MODEL_UNAVAILABLE"
 
     def __init__(self, model: str, why: str) -> None:
-        super().__init__(f"the model {model!r} cannot be used: {why}", model=model)
+        super().__init__(f"model {model!r} cannot be used: {why}", model=model)
 
 
 class EmbeddingFailedError(LotError):
@@ -55,8 +55,8 @@ class RerankerUnavailableError(LotError):
 
     def __init__(self) -> None:
         super().__init__(
-            "this server has no reranker that works: leave rerank out, or have the operator run "
-            "lot-grpc check, which says what is missing"
+            "this server has no working reranker; omit rerank, or have the operator run "
+            "`lot-grpc check`, which reports what is missing"
         )
 
 

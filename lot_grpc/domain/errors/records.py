@@ -74,8 +74,9 @@ class SessionFullError(LotError):
 
     def __init__(self, namespace: str, session_id: str, limit: str) -> None:
         super().__init__(
-            f"session {session_id!r} in namespace {namespace!r} may hold {limit}, and nothing was "
-            "put; clear what is not needed any more (ClearSession with keys or max_importance)",
+            f"session {session_id!r} in namespace {namespace!r} holds at most {limit}; "
+            "nothing was stored. Clear values that are no longer needed (ClearSession with keys "
+            "or max_importance)",
             namespace=namespace,
             id=session_id,
             limit=limit,
@@ -103,8 +104,8 @@ class OutcomeCorrectedError(LotError):
 
     def __init__(self, outcome_id: str, corrected_by: str) -> None:
         super().__init__(
-            f"outcome {outcome_id!r} was corrected by {corrected_by!r} already; "
-            "to change that, correct that one",
+            f"outcome {outcome_id!r} has already been corrected by {corrected_by!r}; correct that "
+            "one instead",
             outcome_id=outcome_id,
             corrected_by=corrected_by,
         )
@@ -131,18 +132,21 @@ class SelectionUnknownError(NotFoundError):
     resource_kind = "selection"
 
     def __init__(self, namespace: str, id: str) -> None:
-        super().__init__(namespace, id, "selections are kept for 30 days; name state and action")
+        super().__init__(
+            namespace, id, "selections are retained for 30 days; set state and action instead"
+        )
 
 
 class InUseError(LotError):
     """An id is taken by other content. Choose another id, or update the one that is there."""
 
     resource_kind = ""
-    advice = "use another id"
+    advice = "use another ID"
 
     def __init__(self, namespace: str, id: str) -> None:
         super().__init__(
-            f"{self.resource_kind} {id!r} exists in namespace {namespace!r} with other content; "
+            f"{self.resource_kind} {id!r} already exists in namespace {namespace!r} with other "
+            "content; "
             f"{self.advice}",
             namespace=namespace,
             id=id,
@@ -155,7 +159,7 @@ class PatternIdInUseError(InUseError):
 
     reason = "PATTERN_ID_IN_USE"
     resource_kind = "pattern"
-    advice = "use another id, or UpdatePattern"
+    advice = "use another ID, or UpdatePattern"
 
 
 class EpisodeIdInUseError(InUseError):
@@ -200,8 +204,9 @@ class EtagMismatchError(LotError):
 
     def __init__(self, resource_kind: str, id: str, given: str, current: str) -> None:
         super().__init__(
-            f"{resource_kind} {id!r} was edited since: etag is {current!r}, given {given!r}; "
-            "get it again and repeat the edit",
+            f"{resource_kind} {id!r} was edited in the meantime: its etag is {current!r}, not "
+            f"{given!r}; "
+            "read it again and repeat the edit",
             id=id,
             given=given,
             current=current,
@@ -229,7 +234,7 @@ class NamespaceClearingError(LotError):
 
     def __init__(self, namespace: str, why: str) -> None:
         super().__init__(
-            f"namespace {namespace!r} {why}; nothing was written, call again once it is done",
+            f"namespace {namespace!r} {why}; nothing was written, retry once the clear is done",
             namespace=namespace,
         )
         self.namespace = namespace

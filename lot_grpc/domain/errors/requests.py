@@ -84,8 +84,9 @@ class CompactOfflineOnlyError(LotError):
 
     def __init__(self, backend: str) -> None:
         super().__init__(
-            "compacting the embedded store stops all other calls for up to minutes; stop the "
-            "server and run `lot-grpc compact`, or restart it: it compacts before it serves",
+            "compacting the embedded store would block all other calls, possibly for minutes; stop "
+            "the server and run `lot-grpc compact`, or restart the server, which compacts before "
+            "serving",
             backend=backend,
         )
 
@@ -97,8 +98,8 @@ class ReindexRunningError(LotError):
 
     def __init__(self) -> None:
         super().__init__(
-            "another Reindex is at work on this server; wait for its end, and call again to see "
-            "that all is done"
+            "another Reindex is running on this server; wait until it ends, then call again to "
+            "verify that all is done"
         )
 
 
@@ -109,9 +110,8 @@ class ReindexOfflineOnlyError(LotError):
 
     def __init__(self) -> None:
         super().__init__(
-            "other servers may share this store, and none of them would know of the switch: stop "
-            "them all, run `lot-grpc reindex --offline` with the new model configured, and start "
-            "them with it"
+            "other servers may share this store and would miss the switch; stop them all, run "
+            "`lot-grpc reindex --offline` with the new model configured, and start them with it"
         )
 
 

@@ -12,7 +12,7 @@ class EpisodeEndedError(LotError):
 
     def __init__(self, episode_id: str, status: str, what: str) -> None:
         super().__init__(
-            f"episode {episode_id!r} ended as {status}; {what}",
+            f"episode {episode_id!r} has ended as {status}; {what}",
             episode_id=episode_id,
             status=status,
         )
@@ -37,8 +37,8 @@ class WriterReplacedError(LotError):
 
     def __init__(self, episode_id: str) -> None:
         super().__init__(
-            f"another writer took over episode {episode_id!r}; "
-            "reopen with TAKE_OVER only if this writer should go on",
+            f"another writer took over episode {episode_id!r}; reopen with TAKE_OVER only if this "
+            "writer should continue",
             episode_id=episode_id,
         )
 
@@ -50,8 +50,8 @@ class StreamIdleError(LotError):
 
     def __init__(self, episode_id: str, seconds: float) -> None:
         super().__init__(
-            f"nothing came for episode {episode_id!r} within {seconds:g} s; open again and go on "
-            "from last_sequence, and send a message without events now and then as a heartbeat",
+            f"no message for episode {episode_id!r} arrived within {seconds:g} s; reopen the "
+            "stream and resume after last_sequence, and send messages without events as heartbeats",
             episode_id=episode_id,
             idle_seconds=f"{seconds:g}",
         )
@@ -84,8 +84,8 @@ class EventConflictError(LotError):
 
     def __init__(self, episode_id: str, sequence: int) -> None:
         super().__init__(
-            f"event {sequence} of episode {episode_id!r} is stored with other content; "
-            "events are never changed, append a new one",
+            f"event {sequence} of episode {episode_id!r} is already stored with other content; "
+            "events never change, append a new one",
             episode_id=episode_id,
             sequence=sequence,
         )
@@ -98,8 +98,8 @@ class CursorTooOldError(LotError):
 
     def __init__(self, why: str) -> None:
         super().__init__(
-            f"after_cursor cannot be gone on from: {why}; watch with from_start, which tells all "
-            "that is there and then goes on"
+            f"cannot resume from after_cursor: {why}; watch with from_start, which reports all "
+            "records and then continues"
         )
 
 
@@ -111,7 +111,7 @@ class ImportFormatTooNewError(LotError):
     def __init__(self, given: str, supported: str, server_version: str) -> None:
         super().__init__(
             f"the export has {given}, written by lot-grpc {server_version or '(unknown)'}; this "
-            f"server knows up to {supported}: import it with a server of that version or later",
+            f"server supports up to {supported}: import it with a server of that version or later",
             given=given,
             supported=supported,
             server_version=server_version,
@@ -124,11 +124,12 @@ class ImportConflictError(LotError):
     reason = "IMPORT_CONFLICT"
 
     def __init__(self, namespace: str, resource_kind: str, id: str, *, dry_run: bool) -> None:
-        so_far = "nothing was stored" if dry_run else "what came before it is stored"
+        so_far = "nothing was stored" if dry_run else "records before it are stored"
         super().__init__(
-            f"{resource_kind.replace('_', ' ')} {id!r} is in namespace {namespace!r} "
-            f"with other content; {so_far}. Import again with conflict SKIP to keep the stored "
-            "ones, or OVERWRITE to replace them",
+            f"{resource_kind.replace('_', ' ')} {id!r} already exists in namespace {namespace!r} "
+            "with other "
+            f"content; {so_far}. Import again with conflict SKIP to retain the stored records, or "
+            "OVERWRITE to replace them",
             namespace=namespace,
             resource_kind=resource_kind,
             id=id,
@@ -142,8 +143,8 @@ class ImportIdleError(LotError):
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
-            f"no message of the import came within {seconds:g} s; what was acknowledged is stored: "
-            "open again and go on behind the last cursor",
+            f"no message of the import arrived within {seconds:g} s; acknowledged records are "
+            "stored: reopen the import and resume from the last cursor",
             idle_seconds=f"{seconds:g}",
         )
 
@@ -155,7 +156,7 @@ class ModelSwitchedError(LotError):
 
     def __init__(self, model: str) -> None:
         super().__init__(
-            f"the server went over to the model {model!r} meanwhile: begin an export with vectors "
-            "anew; open an import again behind its last cursor",
+            f"the server switched to model {model!r} in the meantime; restart an export with "
+            "vectors, or reopen an import after its last cursor",
             model=model,
         )

@@ -40,7 +40,7 @@ def selection_draft_from_pb(message: pb.SelectActionRequest) -> SelectionDraft:
         raise invalid(
             "actions",
             "select_action.actions.unique",
-            "action names must differ, not only in their Unicode form",
+            "action names must be distinct, and not only in their Unicode form",
         )
     return SelectionDraft(
         state_from_pb(message.state, "state"),

@@ -27,7 +27,7 @@ def draft_from_pb(message: pb.ExtractPatternsFromCodeRequest) -> CodeDraft:
     metrics = struct_from_pb(message.success_metrics, "success_metrics")
     if _depth(metrics) > _MAX_DEPTH:
         raise invalid(
-            "success_metrics", "struct.depth", f"must not nest more than {_MAX_DEPTH} deep"
+            "success_metrics", "struct.depth", f"must not nest more than {_MAX_DEPTH} levels deep"
         )
     return CodeDraft(
         code=message.code,
@@ -47,7 +47,7 @@ def notices_to_pb(extracted: Extracted) -> list[outcome_pb2.Notice]:
             outcome_pb2.Notice(
                 code=outcome_pb2.NOTICE_CODE_FIELDS_UNCHANGED,
                 field=f"patterns.{name}",
-                message="patterns that were there keep their own; use UpdatePattern to change it",
+                message="existing patterns retain their own; use UpdatePattern to change it",
             )
             for name in extracted.unchanged_fields
         ),

@@ -201,8 +201,8 @@ def unchanged_notices(unchanged_fields: Iterable[str]) -> list[outcome_pb2.Notic
         outcome_pb2.Notice(
             code=outcome_pb2.NOTICE_CODE_FIELDS_UNCHANGED,
             field=f"error_solution.{name}",
-            message="this solution of this error is stored already and keeps its own; give an "
-            "error_solution_id to store another beside it",
+            message="this solution of this error is already stored and retains its own; set "
+            "error_solution_id to store another one",
         )
         for name in unchanged_fields
     ]

@@ -58,8 +58,8 @@ def confidence_notices(unchanged_fields: Iterable[str]) -> list[outcome_pb2.Noti
         outcome_pb2.Notice(
             code=outcome_pb2.NOTICE_CODE_FIELDS_UNCHANGED,
             field=f"pattern.{name}",
-            message="feedback moved it, and this edit left it as it is; name it in update_mask to "
-            "set it",
+            message="feedback has adjusted it, so this update did not change it; name it in "
+            "update_mask to set it",
         )
         for name in unchanged_fields
     ]

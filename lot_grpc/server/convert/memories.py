@@ -192,9 +192,9 @@ def unread_notices(*, truncated: bool) -> list[outcome_pb2.Notice]:
         outcome_pb2.Notice(
             code=outcome_pb2.NOTICE_CODE_TEXT_TRUNCATED,
             field="memory.content",
-            message=f"longer than the {MOST_PASSAGES} passages that are read of a content: stored "
-            "whole, and found by all of its words, but what lies behind them takes no part in "
-            "similarity; split it into several memories",
+            message=f"longer than the {MOST_PASSAGES} passages read of a content: it is stored "
+            "whole and found by all of its words, but the rest does not affect similarity; "
+            "split it into several memories",
         )
     ]
 
@@ -205,8 +205,8 @@ def _unchanged_notices(unchanged_fields: Iterable[str]) -> list[outcome_pb2.Noti
         outcome_pb2.Notice(
             code=outcome_pb2.NOTICE_CODE_FIELDS_UNCHANGED,
             field=f"memory.{name}",
-            message="this content is stored already and keeps its own; use UpdateMemory to change "
-            "it, or dedupe NONE to store another beside it",
+            message="this content is already stored and retains its own; use UpdateMemory to "
+            "change it, or dedupe NONE to store another one",
         )
         for name in unchanged_fields
     ]

@@ -49,8 +49,8 @@ def text_notices(field: str, *, truncated: bool) -> list[pb.Notice]:
         pb.Notice(
             code=pb.NOTICE_CODE_TEXT_TRUNCATED,
             field=field,
-            message="longer than the 8 windows that are read of a text: stored whole, but what "
-            "lies behind them takes no part in similarity; put what matters first, or split it",
+            message="longer than the 8 windows read of a text: it is stored whole, but the rest "
+            "does not affect similarity; put what matters first, or split it",
         )
     ]
 
@@ -61,8 +61,8 @@ def unchanged_notices(resource_kind: str, decay: Iterable[str]) -> list[pb.Notic
         pb.Notice(
             code=pb.NOTICE_CODE_FIELDS_UNCHANGED,
             field=f"{resource_kind}.{name}",
-            message="the stored pattern keeps its own; this save counted as a success of it. "
-            "Use UpdatePattern to change it",
+            message="the stored pattern retains its own; this save counted as a success of it. Use "
+            "UpdatePattern to change it",
         )
         for name in decay
     ]
@@ -77,7 +77,7 @@ def merged_notices(resource_kind: str, id: str, similarity: float | None) -> lis
             code=pb.NOTICE_CODE_MERGED,
             field=resource_kind,
             message=f"similarity {similarity:.3f} to {resource_kind} {id}: nothing was stored, "
-            "this save counted as a success of it. Use dedupe NONE or EXACT to keep both",
+            "this save counted as a success of it. Use dedupe NONE or EXACT to store both",
         )
     ]
 
@@ -91,7 +91,7 @@ def query_notices(answer: Answer[Any]) -> list[pb.Notice]:
                 code=pb.NOTICE_CODE_RERANK_INCOMPLETE,
                 field="rerank",
                 message=f"the cross-encoder had no time for {answer.unreached} of the candidates; "
-                "they stay where they were. Ask again, or with a shorter query",
+                "they keep their place. Retry, or use a shorter query",
             )
         )
     return notices
@@ -105,8 +105,8 @@ def unread_notices(field: str, *, truncated: bool, wordless: bool) -> list[pb.No
             pb.Notice(
                 code=pb.NOTICE_CODE_QUERY_TRUNCATED,
                 field=field,
-                message="longer than is read of a query (8 windows of the model, and 512 different "
-                "terms): the rest took no part; ask with fewer words",
+                message="longer than is read of a query (8 windows of the model, and 512 distinct "
+                "terms): the rest was ignored; use fewer words",
             )
         )
     if wordless:
@@ -114,7 +114,7 @@ def unread_notices(field: str, *, truncated: bool, wordless: bool) -> list[pb.No
             pb.Notice(
                 code=pb.NOTICE_CODE_QUERY_NOT_SEARCHABLE,
                 field=field,
-                message="has no word, number or symbol to look for; ask in words",
+                message="has no word, number or symbol to search for; use words",
             )
         )
     return notices
@@ -129,8 +129,8 @@ def left_out_notices(left_out: Mapping[str, int]) -> list[pb.Notice]:
         pb.Notice(
             code=pb.NOTICE_CODE_UNLIKELY_OMITTED,
             field="min_similarity",
-            message=f"left out as unlikely to help: {', '.join(counts)}; set min_similarity to 0 "
-            "to get all of the nearest",
+            message=f"omitted as unlikely to help: {', '.join(counts)}; set min_similarity to 0 to "
+            "include them",
         )
     ]
 

@@ -154,7 +154,7 @@ def same_id(resource_kind: str, inside: str, beside: str) -> None:
         raise invalid(
             f"{resource_kind}.{resource_kind}_id",
             f"{resource_kind}_id.beside",
-            f"give the id by {resource_kind}_id beside {resource_kind}; inside it must be empty or "
+            f"set the ID in {resource_kind}_id beside {resource_kind}; inside it must be empty or "
             "the same",
         )
 

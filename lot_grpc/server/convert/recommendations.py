@@ -71,8 +71,8 @@ def _notices(recommended: Recommended) -> list[outcome_pb2.Notice]:
             outcome_pb2.Notice(
                 code=outcome_pb2.NOTICE_CODE_QUERY_TRUNCATED,
                 field="task",
-                message="longer than the 8 windows of the model that are read: the rest took no "
-                "part in text similarity; put what matters first, or say it in fewer words",
+                message="longer than the 8 windows the model reads: the rest does not affect text "
+                "similarity; put what matters first, or use fewer words",
             )
         )
     if recommended.wordless:
@@ -80,8 +80,8 @@ def _notices(recommended: Recommended) -> list[outcome_pb2.Notice]:
             outcome_pb2.Notice(
                 code=outcome_pb2.NOTICE_CODE_QUERY_NOT_SEARCHABLE,
                 field="task",
-                message="has no word, number or symbol to compare: text similarity counts as 0; "
-                "say the task in words",
+                message="has no word, number or symbol to compare, so text similarity counts as 0; "
+                "describe the task in words",
             )
         )
     return notices

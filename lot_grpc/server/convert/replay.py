@@ -43,7 +43,7 @@ def _tag(descriptor: Descriptor, name: str, kind: int) -> bytes:
     field = descriptor.fields_by_name[name]
     scalar = field.type in (field.TYPE_INT64, field.TYPE_INT32)
     if scalar != (kind == _VARINT):
-        raise TypeError(f"{field.full_name} is not written like this")
+        raise TypeError(f"{field.full_name} has another wire type")
     return _varint(field.number << 3 | kind)
 
 

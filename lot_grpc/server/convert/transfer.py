@@ -230,15 +230,19 @@ def row_from_pb(message: pb.ExportRecord, path: str, reading: Reading) -> Row:
         raise invalid(
             f"{path}.internal",
             "record.internal",
-            "must be as the export gave it; what comes from elsewhere is stored by the calls of "
-            "its kind (SavePattern, CreateMemory, …)",
+            "must be as exported; store records from elsewhere with the calls of their kind "
+            "(SavePattern, CreateMemory, …)",
         )
     kind = BY_COLLECTION.get(internal[_OF].string_value)
     if kind is None:
-        raise invalid(f"{path}.internal.{_OF}", "record.kind", "names nothing that is imported")
+        raise invalid(
+            f"{path}.internal.{_OF}",
+            "record.kind",
+            "is not a kind of record that can be imported",
+        )
     was = namespace_or_default(message.namespace)
     if not _NAMESPACE.fullmatch(was):
-        raise invalid(f"{path}.namespace", "string.pattern", "is no name of a namespace")
+        raise invalid(f"{path}.namespace", "string.pattern", "is not a valid namespace")
     payload = _payload(kind, internal[_ROW].string_value, path)
     birth = int(internal[_BIRTH].number_value) if _BIRTH in internal else 0
     try:
@@ -249,7 +253,7 @@ def row_from_pb(message: pb.ExportRecord, path: str, reading: Reading) -> Row:
         raise invalid(f"{path}.{error.violations[0].field}", "record.agrees", str(error)) from None
     except (KeyError, TypeError, ValueError, AttributeError, DecodeError) as error:
         raise invalid(
-            f"{path}.internal.{_ROW}", "record.whole", f"is no record of {kind.collection}"
+            f"{path}.internal.{_ROW}", "record.whole", f"is not a record of {kind.collection}"
         ) from error
     vectors = _vectors(message, kind, path, reading)
     record = Record(point, namespace, payload, vectors)
@@ -262,7 +266,9 @@ def _payload(kind: Kind, text: str, path: str) -> Payload:
     except (ValueError, RecursionError):
         payload = None
     if not isinstance(payload, dict) or not _is_number(payload.get(SORT_KEY, 0)):
-        raise invalid(f"{path}.internal.{_ROW}", "record.whole", "is no JSON object of a record")
+        raise invalid(
+            f"{path}.internal.{_ROW}", "record.whole", "is not the JSON object of a record"
+        )
     return kind.as_done(payload)
 
 
@@ -290,8 +296,8 @@ def _check(kind: Kind, message: pb.ExportRecord, record: Record, *, exact: bool)
         raise invalid(
             field,
             "",
-            "says other things than internal; leave both as they were exported, and change what "
-            "is stored by the calls of its kind",
+            "differs from internal; import both as exported, and change stored records with the "
+            "calls of their kind",
         )
 
 
@@ -315,7 +321,7 @@ def _vectors(
 def _vector(message: pb.ExportedVector, spec: CollectionSpec, name: str, path: str) -> Vector:
     values: Sequence[float] = list(message.values)
     if not all(map(math.isfinite, values)):
-        raise invalid(path, "vector.finite", "must be of finite numbers")
+        raise invalid(path, "vector.finite", "must have only finite numbers")
     if name in spec.sparse:
         indices = list(message.indices)
         if len(indices) == len(values) == len(set(indices)):
@@ -326,4 +332,8 @@ def _vector(message: pb.ExportedVector, spec: CollectionSpec, name: str, path: s
             return MultiVector([values[n * size : (n + 1) * size] for n in range(count)])
     elif len(values) == spec.dense.get(name) and not message.indices:
         return values
-    raise invalid(path, "vector.shape", f"is no vector that {spec.name} have here")
+    raise invalid(
+        path,
+        "vector.shape",
+        f"is not a vector of {spec.name}: wrong name, dimensions or number of values",
+    )

@@ -139,7 +139,7 @@ def check_list_size(items: Iterable[Message | str], path: str) -> None:
 def check_value(value: Value, path: str) -> None:
     """Refuse a Value that holds nothing, not even null, and one that is too large to carry."""
     if value.WhichOneof("kind") is None:
-        raise invalid(path, "value.kind", "must hold a JSON value; null is null_value")
+        raise invalid(path, "value.kind", "must be a JSON value; for null, set null_value")
     check_size(value, path)
 
 

@@ -147,9 +147,9 @@ class ChangeWatcher:
             scan = ScanPosition(request.resource_kinds[0]) if request.from_start else None
             return Cursor(now, ends, scan=scan)
         if request.cursor.time < now - self._keep:
-            raise CursorTooOldError("it is older than changes are kept")
+            raise CursorTooOldError("it is older than the retained changes")
         if not request.cursor.positions.keys() & ends.keys():
-            raise CursorTooOldError("it is of another store, or of one that was begun anew")
+            raise CursorTooOldError("it is from another store, or from one that was recreated")
         return request.cursor
 
     # --- what was there -----------------------------------------------------------------------

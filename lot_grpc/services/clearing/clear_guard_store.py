@@ -98,9 +98,7 @@ class ClearGuardStore(ForwardingStore):
             if any(part.collection == collection for part in parts_of(clear.resource_kinds)):
                 theirs = tuple(one.id for one in records if one.namespace == clear.namespace)
                 await self._inner.delete(collection, clear.namespace, [IdIn(theirs)])
-                raise NamespaceClearingError(
-                    clear.namespace, "was cleared while this call was at work"
-                )
+                raise NamespaceClearingError(clear.namespace, "was cleared during this call")
 
 
 def _named(namespaces: Iterable[str]) -> Collection[str]:

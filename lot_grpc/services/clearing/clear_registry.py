@@ -143,7 +143,7 @@ class ClearRegistry:
             raise NamespaceClearingError(namespace, "is being cleared")
         work = current_work()
         if known.ended is not None and work is not None and work.began < known.ended:
-            raise NamespaceClearingError(namespace, "was cleared while this call was at work")
+            raise NamespaceClearingError(namespace, "was cleared during this call")
 
     # --- what is known ------------------------------------------------------------------------
 

@@ -188,7 +188,7 @@ class NamespaceClearer:
             return
         held = await self._clear_registry.hold(hold.clear) if age < _LOST_SECONDS else None
         if held is None:
-            raise NamespaceClearingError(hold.clear.namespace, "is being cleared elsewhere")
+            raise NamespaceClearingError(hold.clear.namespace, "is being cleared by another server")
         hold.clear, hold.since = held, time.monotonic()
 
     async def _mark(self, clear: Clear) -> None:

@@ -56,8 +56,8 @@ def check_clearable(resource_kinds: Sequence[ResourceKind]) -> None:
         Violation(
             f"resource_kinds[{place}]",
             "resource_kind.clearable",
-            f"{resource_kind.name} is cleared together with {_LOGS[resource_kind]}: name that "
-            "instead",
+            f"{resource_kind.name} cannot be cleared alone; clear {_LOGS[resource_kind]} instead, "
+            "which includes it",
         )
         for place, resource_kind in enumerate(resource_kinds)
         if resource_kind in _LOGS

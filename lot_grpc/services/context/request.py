@@ -86,7 +86,7 @@ async def filled_in(store: VectorStore, namespace: str, request: ContextRequest)
         order=_NEWEST_FIRST,
     )
     if not newest:
-        hint = "no episode has this task_id; give task instead"
+        hint = "no episode has this task_id; set task instead"
         raise EpisodeNotFoundError(namespace, request.task_id, hint, "task_id")
     start = episode_from_record(newest[0]).start
     return replace(

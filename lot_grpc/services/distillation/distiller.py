@@ -71,8 +71,8 @@ class DistillRequest:
             raise invalid(
                 "min_group_size",
                 "min_group_size.least",
-                f"must be at least {LEAST_GROUP_SIZE}: one pattern generalises nothing; 0 is the "
-                "default",
+                f"must be at least {LEAST_GROUP_SIZE}, since one pattern cannot be generalized; 0 "
+                "means the default",
             )
 
 

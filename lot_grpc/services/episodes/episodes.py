@@ -175,7 +175,11 @@ class Episodes:
         Raises EpisodeIdInUseError, RequestIdReusedError.
         """
         if draft.end is None:
-            raise invalid("episode.status", "episode.status.ended", "the episode has no end")
+            raise invalid(
+                "episode.status",
+                "episode.status.ended",
+                "the episode has no end; set status to SUCCEEDED or FAILED",
+            )
         end = draft.end
         end.check("episode.")
         draft = replace(draft, start=named_by_end(draft.start, end))
@@ -362,7 +366,7 @@ class Episodes:
                 if record.payload.get("end_hash") == end_hash(end):
                     return Ended(episode)
                 raise EpisodeEndedError(
-                    episode_id, episode.status.name, "an episode ends once, this end differs"
+                    episode_id, episode.status.name, "it cannot be ended again with a different end"
                 )
             now = self._time.now()
             self._ended(episode, end, 0, now)  # refuse before a stream is stopped

@@ -152,7 +152,7 @@ class EventRecorder:
             )
         status = standing.episode.status
         if status.ended:
-            raise EpisodeEndedError(writer.episode_id, status.name, "it takes no events")
+            raise EpisodeEndedError(writer.episode_id, status.name, "it accepts no more events")
         raise WriterReplacedError(writer.episode_id)
 
     # --- one event a call ---------------------------------------------------------------------
@@ -224,7 +224,7 @@ class EventRecorder:
         await self._log.remove(namespace, episode_id, sequence, sequence, epoch=epoch)
         status = standing.episode.status
         if status.ended:
-            raise EpisodeEndedError(episode_id, status.name, "it takes no events")
+            raise EpisodeEndedError(episode_id, status.name, "it accepts no more events")
         raise EpisodeStreamOpenError(episode_id, "send the event over that stream, or close it")
 
     async def _enter(

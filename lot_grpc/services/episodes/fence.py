@@ -244,7 +244,9 @@ class Fence:
     async def _running(self, namespace: str, episode_id: str) -> _Seen:
         seen = await self._read(namespace, episode_id)
         if seen.episode.status.ended:
-            raise EpisodeEndedError(episode_id, seen.episode.status.name, "it takes no events")
+            raise EpisodeEndedError(
+                episode_id, seen.episode.status.name, "it accepts no more events"
+            )
         return seen
 
     async def _read(self, namespace: str, episode_id: str) -> _Seen:

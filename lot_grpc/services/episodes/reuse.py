@@ -59,10 +59,10 @@ class ReuseCounter:
                 raise invalid(
                     field,
                     "used_episode_ids.itself",
-                    "an episode cannot have used itself; leave it out",
+                    "an episode cannot reuse itself; omit it",
                 )
             if point not in there:
-                hint = f"it is named in {field}; leave it out. Nothing was written"
+                hint = f"it is named in {field}; omit it. Nothing was written"
                 raise EpisodeNotFoundError(namespace, one, hint, field)
 
     async def count(self, namespace: str, episode_id: str) -> None:

@@ -154,9 +154,9 @@ async def _contents(
     total = sum(len(piece.code) for piece in parsed.pieces) + size * len(parsed.pieces)
     if total > MAX_TOTAL_BYTES:
         raise LimitExceededError(
-            f"{len(parsed.pieces):,} pieces with their context and success_metrics come to "
-            f"{total:,} bytes, at most {MAX_TOTAL_BYTES:,} are taken at once; send the code in "
-            "smaller parts, or with less context",
+            f"{len(parsed.pieces):,} pieces with their context and success_metrics have {total:,} "
+            f"bytes in total; at most {MAX_TOTAL_BYTES:,} are allowed: send the code in smaller "
+            "parts, or with less context",
             limit=MAX_TOTAL_BYTES,
             given=total,
         )
@@ -184,8 +184,8 @@ def _language(given: str) -> str:
         raise invalid(
             "language",
             "language.grammar",
-            f"there is no grammar for {given!r}; there are those for {', '.join(LANGUAGES)} "
-            "(and their usual aliases, tsx and jsx among them)",
+            f"language {given!r} is not supported; supported are {', '.join(LANGUAGES)} (and their "
+            "usual aliases, including tsx and jsx)",
         )
     return language
 
@@ -210,7 +210,8 @@ def _success_rate(metrics: Mapping[str, Any]) -> float:
         raise invalid(
             "success_metrics.success_rate",
             "success_rate.range",
-            f"must be from 0 to 1, since the patterns start from it, is {number_text(rate)}",
+            "must be in [0, 1], since it is the initial success rate of the patterns, is "
+            f"{number_text(rate)}",
         )
     return float(rate)
 

@@ -115,7 +115,7 @@ def _step(number: int, draft: StepDraft, selections: Mapping[str, Selection]) ->
         raise invalid(
             f"steps[{number}].{other}",
             "step.selection",
-            f"is another than the selection's; leave {other} out, or leave selection_id out",
+            f"differs from that of the selection; omit {other}, or omit selection_id",
         )
     state = draft.state or selection.state
     return Step(state, selection.action, draft.reward, draft.next_state)

@@ -42,7 +42,7 @@ def checks_of(
 
     async def retrieval(namespace: str, id: str) -> None:
         if await retrievals.find(namespace, id) is None:
-            raise RetrievalUnknownError(namespace, id, "leave the target out")
+            raise RetrievalUnknownError(namespace, id, "omit the target")
 
     return {
         TargetKind.PATTERN: pattern,

@@ -52,8 +52,8 @@ class MemoryBulkDeleter:
             raise invalid(
                 "filter",
                 "delete_memories.filter",
-                "an empty filter would delete all; say which memories to delete "
-                "(max_importance 1 is all that are not pinned)",
+                "an empty filter would delete everything; set a condition (max_importance 1 "
+                "matches all memories; pinned ones remain)",
             )
         if criteria.pinned is None:
             where.append(Equals("pinned", False))

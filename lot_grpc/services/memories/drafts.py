@@ -39,7 +39,8 @@ class MemoryDraft:
             raise invalid(
                 "dedupe",
                 "dedupe.memory_id",
-                "dedupe EXACT goes by the content, memory_id by the id; leave one of them out",
+                "dedupe EXACT identifies a memory by its content, memory_id by its ID; omit one of "
+                "them",
             )
 
 

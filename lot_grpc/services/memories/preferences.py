@@ -299,7 +299,7 @@ def _check_etag(namespace: str, draft: PreferenceDraft, record: Record | None) -
     if not draft.etag:
         return
     if record is None:
-        raise PreferenceNotFoundError(namespace, draft.key, "put it without etag to make it")
+        raise PreferenceNotFoundError(namespace, draft.key, "put it without an etag to create it")
     current = preference_from_record(record).etag
     if draft.etag != current:
         raise EtagMismatchError(RESOURCE_KIND, draft.key, draft.etag, current)

@@ -119,7 +119,7 @@ class OutcomeRecorder:
         for pattern_id in pattern_ids:
             if pattern_id not in present:
                 raise PatternNotFoundError(
-                    namespace, pattern_id, "the outcome was counted for no pattern"
+                    namespace, pattern_id, "the outcome was not counted for any pattern"
                 )
         return present
 

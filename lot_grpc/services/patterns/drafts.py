@@ -63,7 +63,7 @@ class PatternDraft:
             raise invalid(
                 "dedupe",
                 "dedupe.pattern_id",
-                f"{self.dedupe.name} finds the pattern by its content; leave pattern_id out, or "
+                f"{self.dedupe.name} identifies the pattern by its content; omit pattern_id, or "
                 "use NONE",
             )
 

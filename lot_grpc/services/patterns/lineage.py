@@ -209,12 +209,12 @@ class Lineage:
             raise invalid(
                 "pattern.supersedes",
                 "supersedes.itself",
-                "a pattern cannot supersede itself; name the one that it replaces",
+                "a pattern cannot supersede itself; name the one it replaces",
             )
         chain = await self._chain(namespace, superseded)
         if not chain:
             raise PatternNotFoundError(
-                namespace, superseded, "supersedes must name a pattern that is there"
+                namespace, superseded, "supersedes must name an existing pattern"
             )
         if pattern_id in {one.content.supersedes for one in chain}:
             raise _circle()
@@ -318,5 +318,5 @@ def _circle() -> RequestInvalidError:
     return invalid(
         "pattern.supersedes",
         "supersedes.circle",
-        "the pattern that it names supersedes it already, by itself or through others",
+        "the named pattern already supersedes this one, directly or indirectly; name another",
     )

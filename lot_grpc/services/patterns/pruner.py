@@ -52,8 +52,8 @@ class PruneDraft:
             raise invalid(
                 "",
                 "prune_patterns.criterion",
-                "say what to delete by: max_success_rate, max_remaining or both (max_success_rate "
-                "1 deletes all that the filter lets through)",
+                "set max_success_rate, max_remaining or both (max_success_rate 1 deletes all "
+                "patterns that match the filter)",
             )
 
     def touched(self) -> list[Condition]:

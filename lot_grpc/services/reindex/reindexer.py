@@ -58,7 +58,7 @@ class ReindexStep:
 
 async def no_other_model(model: str) -> Embedder:
     """Opens none."""
-    raise StartupError(f"this server was started without the means to open {model!r}")
+    raise StartupError(f"this server was started without a way to open model {model!r}")
 
 
 class Reindexer:
@@ -157,7 +157,7 @@ class _Run:
             return
         if not await rebuilding.begin():
             self._phase, self._done = ReindexPhase.DONE, self._total
-            self._detail = f"{target.contract.model} serves already; nothing was to be done"
+            self._detail = f"{target.contract.model} is already in use; nothing to do"
             return
         self._store.rebuilding = True
         self._phase = ReindexPhase.EMBEDDING
@@ -170,9 +170,9 @@ class _Run:
         contract = target.contract
         self._phase, self._collection, self._done = ReindexPhase.DONE, "", self._total
         self._detail = (
-            f"{contract.model} serves now, with {contract.dimensions} dimensions; set "
-            "LOT_EMBEDDING_MODEL (and LOT_EMBEDDING_PROVIDER, LOT_EMBEDDING_PATH) to it before "
-            "the next start"
+            f"{contract.model} is now in use, with {contract.dimensions} dimensions; set "
+            "LOT_EMBEDDING_MODEL (and LOT_EMBEDDING_PROVIDER, LOT_EMBEDDING_PATH) to it before the "
+            "next start"
         )
 
     async def _until_switched(self, rebuilding: VectorRebuild, target: Embedder) -> None:

@@ -32,7 +32,7 @@ from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import Tombstones
 
 _METHOD = "AppendSessionMessage"
-_GONE = "it was cleared or lapsed after this request's first try; use a new request_id"
+_GONE = "it was cleared or expired after this request's first attempt; use a new request_id"
 
 
 @dataclass(frozen=True, slots=True)

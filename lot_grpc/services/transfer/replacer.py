@@ -68,7 +68,7 @@ class RecordReplacer:
         open_here = self._writers.current(namespace, episode_id) is not None
         if open_here or until > self._time.now():
             raise EpisodeStreamOpenError(
-                episode_id, "close it, then import again; what came before it is stored"
+                episode_id, "close it, then import again; records before it are stored"
             )
         last = await self._log.last_sequence(namespace, episode_id)
         await self._log.remove(namespace, episode_id, 1, last)

@@ -23,19 +23,19 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ReindexPhase is where a reindex stands.
+// ReindexPhase is the phase of a reindex.
 type ReindexPhase int32
 
 const (
-	// Never sent.
+	// Never returned.
 	ReindexPhase_REINDEX_PHASE_UNSPECIFIED ReindexPhase = 0
-	// The model is loaded and the new vectors' place made.
+	// Loading the model and preparing space for the new vectors.
 	ReindexPhase_REINDEX_PHASE_PREPARING ReindexPhase = 1
-	// Texts are embedded.
+	// Embedding texts.
 	ReindexPhase_REINDEX_PHASE_EMBEDDING ReindexPhase = 2
-	// What was written meanwhile is caught up, and the switch made.
+	// Catching up on records written meanwhile, then switching.
 	ReindexPhase_REINDEX_PHASE_SWITCHING ReindexPhase = 3
-	// The new vectors serve.
+	// Serving the new vectors.
 	ReindexPhase_REINDEX_PHASE_DONE ReindexPhase = 4
 )
 
@@ -84,18 +84,18 @@ func (ReindexPhase) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{0}
 }
 
-// EmbeddingUse is what a text is embedded for. The vector of a text depends on it if the model treats
-// queries differently, or if the text contains code.
+// EmbeddingUse is the purpose a text is embedded for. It changes the vector if the model treats
+// queries differently or the text contains code.
 type EmbeddingUse int32
 
 const (
-	// DOCUMENT.
+	// Same as DOCUMENT.
 	EmbeddingUse_EMBEDDING_USE_UNSPECIFIED EmbeddingUse = 0
-	// A text to store, embedded as it is.
+	// A text to store, embedded as is.
 	EmbeddingUse_EMBEDDING_USE_DOCUMENT EmbeddingUse = 1
-	// A text to search with, embedded with EmbedResponse.query_prefix in front.
+	// A search query, embedded with EmbedResponse.query_prefix prepended.
 	EmbeddingUse_EMBEDDING_USE_QUERY EmbeddingUse = 2
-	// The code of a pattern; its identifiers are split into words first.
+	// The code of a pattern; identifiers are first split into words.
 	EmbeddingUse_EMBEDDING_USE_CODE EmbeddingUse = 3
 )
 
@@ -145,7 +145,7 @@ func (EmbeddingUse) EnumDescriptor() ([]byte, []int) {
 // Request of GetServerInfo.
 type GetServerInfoRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace the caller acts for; the answer is about the whole server in any case.
+	// Namespace the caller acts for; does not narrow the response, which covers the whole server.
 	Namespace     string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -191,31 +191,33 @@ func (x *GetServerInfoRequest) GetNamespace() string {
 // Response of GetServerInfo.
 type GetServerInfoResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// version of the server, for example `0.1.0`.
+	// Server version, for example `0.1.0`.
 	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	// contract_version it serves, for example `lot.v1`.
+	// Contract version, for example `lot.v1`.
 	ContractVersion string `protobuf:"bytes,2,opt,name=contract_version,json=contractVersion,proto3" json:"contract_version,omitempty"`
-	// capabilities it has, for example `PatternService.RecallPatterns`; ask for them rather than for versions.
+	// Supported features, for example `PatternService.RecallPatterns`; check these rather than
+	// versions.
 	Capabilities []string `protobuf:"bytes,3,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
-	// backend of the store: `edge` (embedded) or `qdrant` (server or cluster).
+	// Store backend: `edge` (embedded) or `qdrant` (server or cluster).
 	Backend string `protobuf:"bytes,4,opt,name=backend,proto3" json:"backend,omitempty"`
-	// model that embeds, for example `BAAI/bge-small-en-v1.5`.
+	// Embedding model, for example `BAAI/bge-small-en-v1.5`.
 	Model string `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`
-	// dimensions of its vectors.
+	// Dimensions of its vectors.
 	Dimensions int32 `protobuf:"varint,6,opt,name=dimensions,proto3" json:"dimensions,omitempty"`
-	// model_sha256 of the model's file.
+	// SHA-256 of the model file.
 	ModelSha256 string `protobuf:"bytes,7,opt,name=model_sha256,json=modelSha256,proto3" json:"model_sha256,omitempty"`
-	// counts of the whole store by ResourceKind without its prefix, for example `PATTERN`.
+	// Record counts of the whole store by resource kind, without the enum prefix, for example
+	// `PATTERN`.
 	Counts map[string]int64 `protobuf:"bytes,8,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// store.
+	// Disk space of the store.
 	Store *StoreStatus `protobuf:"bytes,9,opt,name=store,proto3" json:"store,omitempty"`
-	// limits.
+	// Limits of this server.
 	Limits *ServerLimits `protobuf:"bytes,10,opt,name=limits,proto3" json:"limits,omitempty"`
-	// start_time of the process.
+	// When the process started.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	// server_time now.
+	// Current server time.
 	ServerTime *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=server_time,json=serverTime,proto3" json:"server_time,omitempty"`
-	// schema_version of the store.
+	// Schema version of the store.
 	SchemaVersion int32 `protobuf:"varint,13,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -342,18 +344,18 @@ func (x *GetServerInfoResponse) GetSchemaVersion() int32 {
 	return 0
 }
 
-// StoreStatus is how much room the store takes and has.
+// StoreStatus describes the disk space of the store.
 type StoreStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// disk_bytes that it takes; 0 when unknown.
+	// Bytes the store uses; 0 if unknown.
 	DiskBytes int64 `protobuf:"varint,1,opt,name=disk_bytes,json=diskBytes,proto3" json:"disk_bytes,omitempty"`
-	// free_bytes left beside it; 0 when unknown.
+	// Bytes free on its disk; 0 if unknown.
 	FreeBytes int64 `protobuf:"varint,2,opt,name=free_bytes,json=freeBytes,proto3" json:"free_bytes,omitempty"`
-	// needed_bytes: below this many free bytes writes are refused with STORAGE_FULL; 0: no bound.
+	// Writes fail with STORAGE_FULL while free_bytes is below this; 0 means no minimum.
 	NeededBytes int64 `protobuf:"varint,3,opt,name=needed_bytes,json=neededBytes,proto3" json:"needed_bytes,omitempty"`
-	// writable is false while writes are refused.
+	// False while writes are rejected.
 	Writable bool `protobuf:"varint,4,opt,name=writable,proto3" json:"writable,omitempty"`
-	// detail is a sentence for people.
+	// Human-readable description.
 	Detail        string `protobuf:"bytes,5,opt,name=detail,proto3" json:"detail,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -424,27 +426,27 @@ func (x *StoreStatus) GetDetail() string {
 	return ""
 }
 
-// ServerLimits are limits that the operator set, or that hold for the contract as a whole. 0: none.
+// ServerLimits are limits set by the operator or by the contract as a whole. 0 means no limit.
 type ServerLimits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// max_message_bytes of a request or a message of a stream. Responses are limited to 3 MiB.
+	// Maximum bytes of a request or a stream message. Responses are limited to 3 MiB.
 	MaxMessageBytes int64 `protobuf:"varint,1,opt,name=max_message_bytes,json=maxMessageBytes,proto3" json:"max_message_bytes,omitempty"`
-	// max_page_size of lists.
+	// Maximum page_size of lists.
 	MaxPageSize int32 `protobuf:"varint,2,opt,name=max_page_size,json=maxPageSize,proto3" json:"max_page_size,omitempty"`
-	// max_limit of recalls and searches.
+	// Maximum limit of recalls and searches.
 	MaxLimit int32 `protobuf:"varint,3,opt,name=max_limit,json=maxLimit,proto3" json:"max_limit,omitempty"`
-	// max_batch_items of a batch.
+	// Maximum items of a batch.
 	MaxBatchItems int32 `protobuf:"varint,4,opt,name=max_batch_items,json=maxBatchItems,proto3" json:"max_batch_items,omitempty"`
-	// max_concurrent_calls at once; above, calls are refused with OVERLOADED.
+	// Maximum concurrent calls; calls beyond fail with OVERLOADED.
 	MaxConcurrentCalls int32 `protobuf:"varint,5,opt,name=max_concurrent_calls,json=maxConcurrentCalls,proto3" json:"max_concurrent_calls,omitempty"`
-	// max_streams at once.
+	// Maximum concurrent streams.
 	MaxStreams int32 `protobuf:"varint,6,opt,name=max_streams,json=maxStreams,proto3" json:"max_streams,omitempty"`
-	// max_call_duration of a unary call; absent: none.
+	// Maximum duration of a unary call; unset means no limit.
 	MaxCallDuration *durationpb.Duration `protobuf:"bytes,7,opt,name=max_call_duration,json=maxCallDuration,proto3" json:"max_call_duration,omitempty"`
-	// max_struct_depth of metadata and data.
+	// Maximum nesting depth of metadata and data.
 	MaxStructDepth int32 `protobuf:"varint,8,opt,name=max_struct_depth,json=maxStructDepth,proto3" json:"max_struct_depth,omitempty"`
-	// max_embedding_tokens that the model reads at once; a longer text is read in up to 8 windows of
-	// so many, and its vector is the mean of theirs.
+	// Tokens the model reads at once. A longer text is read in up to 8 windows of this size; its
+	// vector is their mean.
 	MaxEmbeddingTokens int32 `protobuf:"varint,9,opt,name=max_embedding_tokens,json=maxEmbeddingTokens,proto3" json:"max_embedding_tokens,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
@@ -546,7 +548,7 @@ func (x *ServerLimits) GetMaxEmbeddingTokens() int32 {
 // Request of CheckReady.
 type CheckReadyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace the caller acts for; the answer is about the whole server in any case.
+	// Namespace the caller acts for; does not narrow the response, which covers the whole server.
 	Namespace     string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -592,9 +594,9 @@ func (x *CheckReadyRequest) GetNamespace() string {
 // Response of CheckReady.
 type CheckReadyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// ready is true when every check is ok. A server that is not ready answers so, with code OK.
+	// True if every check passed. A server that is not ready still responds with code OK.
 	Ready bool `protobuf:"varint,1,opt,name=ready,proto3" json:"ready,omitempty"`
-	// checks.
+	// One entry per check.
 	Checks        []*ReadyCheck `protobuf:"bytes,2,rep,name=checks,proto3" json:"checks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -644,14 +646,14 @@ func (x *CheckReadyResponse) GetChecks() []*ReadyCheck {
 	return nil
 }
 
-// ReadyCheck is one thing that was tried.
+// ReadyCheck is the result of one check.
 type ReadyCheck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// name, for example `store`, `embedding`.
+	// Name, for example `store` or `embedding`.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// ok.
+	// True if the check passed.
 	Ok bool `protobuf:"varint,2,opt,name=ok,proto3" json:"ok,omitempty"`
-	// detail is a sentence for people, of what is wrong and what to do; it may be empty when ok.
+	// Human-readable cause and remedy; may be empty if the check passed.
 	Detail        string `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -711,11 +713,11 @@ func (x *ReadyCheck) GetDetail() string {
 // Request of ListNamespaces.
 type ListNamespacesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace the caller acts for; the answer is about the whole server in any case.
+	// Namespace the caller acts for; does not narrow the response, which covers the whole server.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// page_size: 0 is 10; at most 1,000.
+	// 0 means 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// page_token as given by the last page, for the same call.
+	// Token from the previous page of the same call.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -775,10 +777,10 @@ func (x *ListNamespacesRequest) GetPageToken() string {
 // Response of ListNamespaces.
 type ListNamespacesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespaces by name.
+	// Namespaces, ordered by name.
 	Namespaces []*NamespaceUsage `protobuf:"bytes,1,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
-	// next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-	// not be the last.
+	// Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+	// may not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -828,14 +830,15 @@ func (x *ListNamespacesResponse) GetNextPageToken() string {
 	return ""
 }
 
-// NamespaceUsage is what a namespace holds.
+// NamespaceUsage reports what a namespace holds.
 type NamespaceUsage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace.
+	// Namespace name.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// counts by ResourceKind without its prefix, for example `PATTERN`. resourceKinds with none are left out.
+	// Record counts by resource kind, without the enum prefix, for example `PATTERN`. Zero counts are
+	// omitted.
 	Counts map[string]int64 `protobuf:"bytes,2,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// clearing is true while ClearNamespace is at work.
+	// True while ClearNamespace runs.
 	Clearing      bool `protobuf:"varint,3,opt,name=clearing,proto3" json:"clearing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -895,13 +898,13 @@ func (x *NamespaceUsage) GetClearing() bool {
 // Request of SeedKnowledge.
 type SeedKnowledgeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// dry_run stores nothing.
+	// Store nothing.
 	DryRun bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// packs to store, by name; empty: all that the server has.
+	// Names of the packs to store; empty means all packs of the server.
 	Packs []string `protobuf:"bytes,3,rep,name=packs,proto3" json:"packs,omitempty"`
-	// restore_deleted also stores again what somebody deleted.
+	// Also store deleted records again.
 	RestoreDeleted bool `protobuf:"varint,4,opt,name=restore_deleted,json=restoreDeleted,proto3" json:"restore_deleted,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -968,17 +971,17 @@ func (x *SeedKnowledgeRequest) GetRestoreDeleted() bool {
 // Response of SeedKnowledge.
 type SeedKnowledgeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// created_count is how many things were, or would be, stored.
+	// Number of records that were, or would be, stored.
 	CreatedCount int32 `protobuf:"varint,1,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
-	// existing_count is how many were there already.
+	// Number of records that already existed.
 	ExistingCount int32 `protobuf:"varint,2,opt,name=existing_count,json=existingCount,proto3" json:"existing_count,omitempty"`
-	// created_counts by ResourceKind without its prefix.
+	// created_count by resource kind, without the enum prefix.
 	CreatedCounts map[string]int64 `protobuf:"bytes,3,rep,name=created_counts,json=createdCounts,proto3" json:"created_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// created_by_group: the same by the name of the pack, for example `design_patterns`.
+	// created_count by pack name, for example `design_patterns`.
 	CreatedByGroup map[string]int64 `protobuf:"bytes,4,rep,name=created_by_group,json=createdByGroup,proto3" json:"created_by_group,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// deleted_count is how many were left out because somebody deleted them.
+	// Number of records omitted because they had been deleted.
 	DeletedCount int32 `protobuf:"varint,5,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
-	// groups are all packs that were asked for, with what is in each.
+	// The requested packs, with their counts.
 	Groups        []*KnowledgeGroup `protobuf:"bytes,6,rep,name=groups,proto3" json:"groups,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1056,18 +1059,18 @@ func (x *SeedKnowledgeResponse) GetGroups() []*KnowledgeGroup {
 	return nil
 }
 
-// KnowledgeGroup is a pack and what became of it.
+// KnowledgeGroup is a pack and its result.
 type KnowledgeGroup struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// name of the pack.
+	// Name of the pack.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// description for people.
+	// Human-readable description.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	// created_count is how many of its things were, or would be, stored.
+	// Number of its records that were, or would be, stored.
 	CreatedCount int32 `protobuf:"varint,3,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
-	// existing_count is how many were there already.
+	// Number of records that already existed.
 	ExistingCount int32 `protobuf:"varint,4,opt,name=existing_count,json=existingCount,proto3" json:"existing_count,omitempty"`
-	// deleted_count is how many were left out because somebody deleted them.
+	// Number of records omitted because they had been deleted.
 	DeletedCount  int32 `protobuf:"varint,5,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1141,15 +1144,14 @@ func (x *KnowledgeGroup) GetDeletedCount() int32 {
 // Request of Reindex.
 type ReindexRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace the caller acts for; the answer is about the whole server in any case.
+	// Namespace the caller acts for; does not narrow the response, which covers the whole server.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. model to embed with: a name that the server knows, for example
-	// `BAAI/bge-base-en-v1.5`. Its files are looked for as those of the present model are;
-	// LOT_REINDEX_PATH names a folder of its own. `openai:` and a name is a model at the endpoint of a
-	// server that embeds by one already; one that embeds by itself refuses it, since texts would leave
-	// the machine.
+	// Required. Name of a model known to the server, for example `BAAI/bge-base-en-v1.5`. Its files
+	// are looked up like those of the current model; LOT_REINDEX_PATH names a separate folder.
+	// `openai:` and a name is a model at the embedding endpoint of the server; a server that embeds
+	// locally rejects it, since texts would leave the machine.
 	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
-	// dry_run opens the model and counts only.
+	// Only load the model and count records.
 	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1209,19 +1211,19 @@ func (x *ReindexRequest) GetDryRun() bool {
 // Response of Reindex: progress, at least once a second.
 type ReindexResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// phase.
+	// Current phase.
 	Phase ReindexPhase `protobuf:"varint,1,opt,name=phase,proto3,enum=lot.v1.ReindexPhase" json:"phase,omitempty"`
-	// resource_kind that is at work.
+	// Resource kind being embedded.
 	ResourceKind ResourceKind `protobuf:"varint,2,opt,name=resource_kind,json=resourceKind,proto3,enum=lot.v1.ResourceKind" json:"resource_kind,omitempty"`
-	// done_count of all things.
+	// Records done, of all kinds.
 	DoneCount int64 `protobuf:"varint,3,opt,name=done_count,json=doneCount,proto3" json:"done_count,omitempty"`
-	// total_count of all things.
+	// Records in total, of all kinds.
 	TotalCount int64 `protobuf:"varint,4,opt,name=total_count,json=totalCount,proto3" json:"total_count,omitempty"`
-	// elapsed since it began, earlier attempts not counted.
+	// Time since this call started; earlier attempts do not count.
 	Elapsed *durationpb.Duration `protobuf:"bytes,5,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
-	// remaining time as estimated; absent while unknown.
+	// Estimated time remaining; unset if unknown.
 	Remaining *durationpb.Duration `protobuf:"bytes,6,opt,name=remaining,proto3" json:"remaining,omitempty"`
-	// detail is a sentence for people.
+	// Human-readable description.
 	Detail        string `protobuf:"bytes,7,opt,name=detail,proto3" json:"detail,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1309,7 +1311,7 @@ func (x *ReindexResponse) GetDetail() string {
 // Request of Compact.
 type CompactRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace the caller acts for; the answer is about the whole server in any case.
+	// Namespace the caller acts for; does not narrow the response, which covers the whole server.
 	Namespace     string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1355,9 +1357,9 @@ func (x *CompactRequest) GetNamespace() string {
 // Response of Compact.
 type CompactResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// compacted is false when there was nothing to do.
+	// False if there was nothing to do.
 	Compacted bool `protobuf:"varint,1,opt,name=compacted,proto3" json:"compacted,omitempty"`
-	// detail is a sentence for people.
+	// Human-readable description.
 	Detail        string `protobuf:"bytes,2,opt,name=detail,proto3" json:"detail,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1410,11 +1412,11 @@ func (x *CompactResponse) GetDetail() string {
 // Request of Embed.
 type EmbedRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace the caller acts for; the answer is about the whole server in any case.
+	// Namespace the caller acts for; does not narrow the response, which covers the whole server.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. items to embed, at most 100.
+	// Required. Items to embed, at most 100.
 	Items []*EmbedItem `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
-	// omit_vectors leaves `vector` empty; the similarities are still returned.
+	// Leave `vector` empty; similarities are still returned.
 	OmitVectors   bool `protobuf:"varint,3,opt,name=omit_vectors,json=omitVectors,proto3" json:"omit_vectors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1474,9 +1476,9 @@ func (x *EmbedRequest) GetOmitVectors() bool {
 // EmbedItem is a text to embed.
 type EmbedItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. text, at most 64 KiB.
+	// Required. Text, at most 64 KiB.
 	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	// use it is embedded for; unset is DOCUMENT.
+	// Purpose of the embedding; unset means DOCUMENT.
 	Use           EmbeddingUse `protobuf:"varint,2,opt,name=use,proto3,enum=lot.v1.EmbeddingUse" json:"use,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1529,13 +1531,13 @@ func (x *EmbedItem) GetUse() EmbeddingUse {
 // Response of Embed.
 type EmbedResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// model in use, as in GetServerInfoResponse.model.
+	// Model in use, as in GetServerInfoResponse.model.
 	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
-	// dimensions of its vectors.
+	// Dimensions of its vectors.
 	Dimensions int32 `protobuf:"varint,2,opt,name=dimensions,proto3" json:"dimensions,omitempty"`
-	// query_prefix that is put in front of each text to search with; empty if the model needs none.
+	// Prefix prepended to each query; empty if the model needs none.
 	QueryPrefix string `protobuf:"bytes,3,opt,name=query_prefix,json=queryPrefix,proto3" json:"query_prefix,omitempty"`
-	// embeddings of the items, in their order.
+	// Embeddings, in the order of the items.
 	Embeddings    []*TextEmbedding `protobuf:"bytes,4,rep,name=embeddings,proto3" json:"embeddings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1602,17 +1604,17 @@ func (x *EmbedResponse) GetEmbeddings() []*TextEmbedding {
 // TextEmbedding is the embedding of one text.
 type TextEmbedding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// vector of length 1. Empty with omit_vectors.
+	// Unit-length vector; empty with omit_vectors.
 	Vector []float32 `protobuf:"fixed32,1,rep,packed,name=vector,proto3" json:"vector,omitempty"`
-	// truncated: the text is longer than the model reads (8 windows of
+	// True if the text is longer than the model reads (8 windows of
 	// ServerLimits.max_embedding_tokens); the vector does not reflect the rest.
 	Truncated bool `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	// similarities to all items of the request, this one included, in their order: cosines in [-1, 1].
-	// The similarity of a hit is the same cosine, with negative values as 0.
+	// Cosine similarities in [-1, 1] to all items of the request including this one, in their order.
+	// The similarity of a search hit is the same cosine, with negative values raised to 0.
 	Similarities []float64 `protobuf:"fixed64,3,rep,packed,name=similarities,proto3" json:"similarities,omitempty"`
-	// token_count of the text as the model reads it, its prefix and special tokens included. Compare it
-	// with ServerLimits.max_embedding_tokens: a longer text is read in windows. Absent where the model
-	// is an endpoint, which does not tell.
+	// Tokens of the text as the model reads it, including prefix and special tokens. A text of more
+	// than ServerLimits.max_embedding_tokens is read in windows. Unset if the model is a remote
+	// endpoint, which does not report it.
 	TokenCount    *int32 `protobuf:"varint,4,opt,name=token_count,json=tokenCount,proto3,oneof" json:"token_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1679,16 +1681,16 @@ func (x *TextEmbedding) GetTokenCount() int32 {
 // Request of ClearNamespace.
 type ClearNamespaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. confirm_namespace repeats the name; `default` where `namespace` is empty.
+	// Required. Repeats the namespace; `default` if `namespace` is empty.
 	ConfirmNamespace string `protobuf:"bytes,2,opt,name=confirm_namespace,json=confirmNamespace,proto3" json:"confirm_namespace,omitempty"`
-	// resource_kinds to clear; empty: everything, policy included, and what is remembered of calls. With
-	// EPISODE go its events, with PATTERN and ERROR_SOLUTION their outcomes, with ACTION_VALUE its
-	// selections and trajectories; EPISODE_EVENT and OUTCOME are not cleared by themselves. What
-	// stays may name what is gone.
+	// Resource kinds to clear; empty means everything, including the policy and stored requests.
+	// EPISODE includes its events, PATTERN and ERROR_SOLUTION their outcomes, ACTION_VALUE its
+	// selections and trajectories; EPISODE_EVENT and OUTCOME cannot be cleared alone. Remaining
+	// records may refer to deleted ones.
 	ResourceKinds []ResourceKind `protobuf:"varint,3,rep,packed,name=resource_kinds,json=resourceKinds,proto3,enum=lot.v1.ResourceKind" json:"resource_kinds,omitempty"`
-	// dry_run deletes nothing.
+	// Delete nothing.
 	DryRun        bool `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1755,10 +1757,10 @@ func (x *ClearNamespaceRequest) GetDryRun() bool {
 // Response of ClearNamespace.
 type ClearNamespaceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted_counts of what was, or would be, deleted, by ResourceKind without its prefix. resourceKinds with none
-	// are left out.
+	// Number of records that were, or would be, deleted, by resource kind without the enum prefix.
+	// Zero counts are omitted.
 	DeletedCounts map[string]int64 `protobuf:"bytes,1,rep,name=deleted_counts,json=deletedCounts,proto3" json:"deleted_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// deleted_count of it all.
+	// Sum of deleted_counts.
 	DeletedCount  int64 `protobuf:"varint,2,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

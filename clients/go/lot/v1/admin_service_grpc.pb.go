@@ -37,61 +37,62 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// AdminService looks after the server and its namespaces.
+// AdminService manages the server and its namespaces.
 //
-// In every request `namespace` is the tenant, empty meaning `default`. Calls about the whole server
-// have it too, so that access is checked in one way; it does not narrow their answer.
+// In every request `namespace` is the tenant; empty means `default`. Calls about the whole server
+// take it too, so that access is checked in one way; it does not narrow their response.
 type AdminServiceClient interface {
-	// GetServerInfo says what the server is, what it can do and how much it holds.
+	// GetServerInfo returns the server's version, capabilities, limits and record counts.
 	GetServerInfo(ctx context.Context, in *GetServerInfoRequest, opts ...grpc.CallOption) (*GetServerInfoResponse, error)
-	// CheckReady tries the store and the model, and says of each whether it works.
+	// CheckReady tests the store and the embedding model and reports the result of each check.
 	CheckReady(ctx context.Context, in *CheckReadyRequest, opts ...grpc.CallOption) (*CheckReadyResponse, error)
-	// ListNamespaces lists by name the namespaces that hold anything, or are being cleared, with what
-	// each holds. A namespace begins with the first thing in it and is not made by a call.
+	// ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
+	// their record counts. A namespace needs no creation: it exists from its first record on.
 	ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error)
-	// GetNamespacePolicy reads the policy of a namespace.
+	// GetNamespacePolicy returns the policy of a namespace.
 	GetNamespacePolicy(ctx context.Context, in *GetNamespacePolicyRequest, opts ...grpc.CallOption) (*GetNamespacePolicyResponse, error)
-	// UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: what is
-	// over a bound goes within a minute, by a sweep. See with dry_run how much that is. Errors:
-	// ETAG_MISMATCH.
+	// UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: a sweep
+	// deletes what exceeds a bound within a minute. Use dry_run to see how many records that would
+	// be. Errors: ETAG_MISMATCH.
 	UpdateNamespacePolicy(ctx context.Context, in *UpdateNamespacePolicyRequest, opts ...grpc.CallOption) (*UpdateNamespacePolicyResponse, error)
-	// SeedKnowledge stores the knowledge that comes with the server, in packs: design patterns, best
-	// practices, common errors, and the operator's own (LOT_SEED_PACKS).
+	// SeedKnowledge stores the knowledge packs that ship with the server (design patterns, best
+	// practices, common errors) and the operator's own (LOT_SEED_PACKS).
 	//
-	// Ids are fixed (`seed:<pack>:<entry>`), so it may be called again at any time, by several
-	// processes: what is there already stays as it is, edited or not, and what somebody deleted stays
-	// away unless `restore_deleted` is set.
+	// IDs are fixed (`seed:<pack>:<entry>`), so repeated and concurrent calls are safe: existing
+	// records stay as they are, edited or not, and deleted ones stay deleted unless `restore_deleted`
+	// is set.
 	SeedKnowledge(ctx context.Context, in *SeedKnowledgeRequest, opts ...grpc.CallOption) (*SeedKnowledgeResponse, error)
-	// Export streams all that a namespace holds. Cut off, it goes on from the last cursor. A reader
-	// that is too slow is cut off with OVERLOADED, and goes on so too.
+	// Export streams all records of a namespace. If interrupted, resume it from the last cursor; so
+	// too if it ends with OVERLOADED because the client reads too slowly.
 	Export(ctx context.Context, in *ExportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportResponse], error)
-	// Import takes what Export gave. Each message is acknowledged once it is stored; cut off, it goes
-	// on from the last cursor. Reasons: IMPORT_FORMAT_TOO_NEW, IMPORT_CONFLICT.
+	// Import stores the records of an Export. Each message is acknowledged once it is stored; if
+	// interrupted, resume from the last acknowledged cursor. Errors: IMPORT_FORMAT_TOO_NEW,
+	// IMPORT_CONFLICT.
 	Import(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ImportRequest, ImportResponse], error)
-	// Reindex embeds everything anew with another model, while the server goes on with the present
-	// one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
-	// on when called again. To the model that serves it drops what an unfinished one to another model
-	// left. Calls wait for a moment at the switch; none meets vectors of two models. Of the
-	// embedded store only; the operator configures the new model before the next start. Errors:
-	// REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
+	// Reindex embeds all records with another model while the server keeps serving the current one,
+	// then switches. If cancelled or interrupted, it leaves the current vectors intact and resumes
+	// when called again. Called with the current model, it discards what an unfinished reindex to
+	// another model left behind. Calls pause briefly during the switch; none sees vectors of two
+	// models. Embedded store only. The operator must configure the new model before the next start.
+	// Errors: REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
 	Reindex(ctx context.Context, in *ReindexRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReindexResponse], error)
-	// Embed returns the model's vectors of texts and how similar they are, to find out why a search
-	// finds something, or does not. The same vectors are used for storing and searching. Nothing is
-	// stored. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+	// Embed returns the vectors of texts and their similarities, for debugging search results.
+	// Storing and searching use the same vectors. Nothing is stored. Errors: EMBEDDING_FAILED,
+	// EMBEDDING_UNAVAILABLE.
 	Embed(ctx context.Context, in *EmbedRequest, opts ...grpc.CallOption) (*EmbedResponse, error)
-	// Compact frees space and speeds up search.
+	// Compact frees disk space and speeds up search.
 	//
-	// The embedded store cannot do that while it serves, since the whole process would stand still:
-	// there it is refused with COMPACT_OFFLINE_ONLY; stop the server and run `lot-grpc compact`. A
-	// Qdrant server does it by itself: there nothing is done, and the answer says so.
+	// The embedded store cannot be compacted while serving, because the whole process would block:
+	// the call fails with COMPACT_OFFLINE_ONLY; stop the server and run `lot-grpc compact`. A Qdrant
+	// server compacts itself: the call does nothing and says so.
 	Compact(ctx context.Context, in *CompactRequest, opts ...grpc.CallOption) (*CompactResponse, error)
-	// ClearNamespace deletes what a namespace holds, for good. Writes to it are refused with
-	// NAMESPACE_CLEARING until it is done, and so are late writes of calls from before; streams that
-	// record into it end so. Reads go on and see less and less. Stopped half-way it goes on by
-	// itself, in any server of the store.
+	// ClearNamespace permanently deletes the records of a namespace. Until it is done, writes fail
+	// with NAMESPACE_CLEARING, including late writes of earlier calls; recording streams end with it.
+	// Reads continue and return fewer and fewer records. If interrupted, the clear resumes by itself,
+	// in any server of the store.
 	//
-	// Request ids from before are forgotten: the same request again is a new one. Watchers are told
-	// one CLEARED, or one for each resource_kind, and no DELETED. Errors: NAMESPACE_CLEARING.
+	// Earlier request IDs are forgotten: repeating such a request is a new one. Watchers receive one
+	// CLEARED, or one per resource kind, and no DELETED. Errors: NAMESPACE_CLEARING.
 	ClearNamespace(ctx context.Context, in *ClearNamespaceRequest, opts ...grpc.CallOption) (*ClearNamespaceResponse, error)
 }
 
@@ -248,61 +249,62 @@ func (c *adminServiceClient) ClearNamespace(ctx context.Context, in *ClearNamesp
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
 //
-// AdminService looks after the server and its namespaces.
+// AdminService manages the server and its namespaces.
 //
-// In every request `namespace` is the tenant, empty meaning `default`. Calls about the whole server
-// have it too, so that access is checked in one way; it does not narrow their answer.
+// In every request `namespace` is the tenant; empty means `default`. Calls about the whole server
+// take it too, so that access is checked in one way; it does not narrow their response.
 type AdminServiceServer interface {
-	// GetServerInfo says what the server is, what it can do and how much it holds.
+	// GetServerInfo returns the server's version, capabilities, limits and record counts.
 	GetServerInfo(context.Context, *GetServerInfoRequest) (*GetServerInfoResponse, error)
-	// CheckReady tries the store and the model, and says of each whether it works.
+	// CheckReady tests the store and the embedding model and reports the result of each check.
 	CheckReady(context.Context, *CheckReadyRequest) (*CheckReadyResponse, error)
-	// ListNamespaces lists by name the namespaces that hold anything, or are being cleared, with what
-	// each holds. A namespace begins with the first thing in it and is not made by a call.
+	// ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
+	// their record counts. A namespace needs no creation: it exists from its first record on.
 	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)
-	// GetNamespacePolicy reads the policy of a namespace.
+	// GetNamespacePolicy returns the policy of a namespace.
 	GetNamespacePolicy(context.Context, *GetNamespacePolicyRequest) (*GetNamespacePolicyResponse, error)
-	// UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: what is
-	// over a bound goes within a minute, by a sweep. See with dry_run how much that is. Errors:
-	// ETAG_MISMATCH.
+	// UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: a sweep
+	// deletes what exceeds a bound within a minute. Use dry_run to see how many records that would
+	// be. Errors: ETAG_MISMATCH.
 	UpdateNamespacePolicy(context.Context, *UpdateNamespacePolicyRequest) (*UpdateNamespacePolicyResponse, error)
-	// SeedKnowledge stores the knowledge that comes with the server, in packs: design patterns, best
-	// practices, common errors, and the operator's own (LOT_SEED_PACKS).
+	// SeedKnowledge stores the knowledge packs that ship with the server (design patterns, best
+	// practices, common errors) and the operator's own (LOT_SEED_PACKS).
 	//
-	// Ids are fixed (`seed:<pack>:<entry>`), so it may be called again at any time, by several
-	// processes: what is there already stays as it is, edited or not, and what somebody deleted stays
-	// away unless `restore_deleted` is set.
+	// IDs are fixed (`seed:<pack>:<entry>`), so repeated and concurrent calls are safe: existing
+	// records stay as they are, edited or not, and deleted ones stay deleted unless `restore_deleted`
+	// is set.
 	SeedKnowledge(context.Context, *SeedKnowledgeRequest) (*SeedKnowledgeResponse, error)
-	// Export streams all that a namespace holds. Cut off, it goes on from the last cursor. A reader
-	// that is too slow is cut off with OVERLOADED, and goes on so too.
+	// Export streams all records of a namespace. If interrupted, resume it from the last cursor; so
+	// too if it ends with OVERLOADED because the client reads too slowly.
 	Export(*ExportRequest, grpc.ServerStreamingServer[ExportResponse]) error
-	// Import takes what Export gave. Each message is acknowledged once it is stored; cut off, it goes
-	// on from the last cursor. Reasons: IMPORT_FORMAT_TOO_NEW, IMPORT_CONFLICT.
+	// Import stores the records of an Export. Each message is acknowledged once it is stored; if
+	// interrupted, resume from the last acknowledged cursor. Errors: IMPORT_FORMAT_TOO_NEW,
+	// IMPORT_CONFLICT.
 	Import(grpc.BidiStreamingServer[ImportRequest, ImportResponse]) error
-	// Reindex embeds everything anew with another model, while the server goes on with the present
-	// one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
-	// on when called again. To the model that serves it drops what an unfinished one to another model
-	// left. Calls wait for a moment at the switch; none meets vectors of two models. Of the
-	// embedded store only; the operator configures the new model before the next start. Errors:
-	// REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
+	// Reindex embeds all records with another model while the server keeps serving the current one,
+	// then switches. If cancelled or interrupted, it leaves the current vectors intact and resumes
+	// when called again. Called with the current model, it discards what an unfinished reindex to
+	// another model left behind. Calls pause briefly during the switch; none sees vectors of two
+	// models. Embedded store only. The operator must configure the new model before the next start.
+	// Errors: REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
 	Reindex(*ReindexRequest, grpc.ServerStreamingServer[ReindexResponse]) error
-	// Embed returns the model's vectors of texts and how similar they are, to find out why a search
-	// finds something, or does not. The same vectors are used for storing and searching. Nothing is
-	// stored. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+	// Embed returns the vectors of texts and their similarities, for debugging search results.
+	// Storing and searching use the same vectors. Nothing is stored. Errors: EMBEDDING_FAILED,
+	// EMBEDDING_UNAVAILABLE.
 	Embed(context.Context, *EmbedRequest) (*EmbedResponse, error)
-	// Compact frees space and speeds up search.
+	// Compact frees disk space and speeds up search.
 	//
-	// The embedded store cannot do that while it serves, since the whole process would stand still:
-	// there it is refused with COMPACT_OFFLINE_ONLY; stop the server and run `lot-grpc compact`. A
-	// Qdrant server does it by itself: there nothing is done, and the answer says so.
+	// The embedded store cannot be compacted while serving, because the whole process would block:
+	// the call fails with COMPACT_OFFLINE_ONLY; stop the server and run `lot-grpc compact`. A Qdrant
+	// server compacts itself: the call does nothing and says so.
 	Compact(context.Context, *CompactRequest) (*CompactResponse, error)
-	// ClearNamespace deletes what a namespace holds, for good. Writes to it are refused with
-	// NAMESPACE_CLEARING until it is done, and so are late writes of calls from before; streams that
-	// record into it end so. Reads go on and see less and less. Stopped half-way it goes on by
-	// itself, in any server of the store.
+	// ClearNamespace permanently deletes the records of a namespace. Until it is done, writes fail
+	// with NAMESPACE_CLEARING, including late writes of earlier calls; recording streams end with it.
+	// Reads continue and return fewer and fewer records. If interrupted, the clear resumes by itself,
+	// in any server of the store.
 	//
-	// Request ids from before are forgotten: the same request again is a new one. Watchers are told
-	// one CLEARED, or one for each resource_kind, and no DELETED. Errors: NAMESPACE_CLEARING.
+	// Earlier request IDs are forgotten: repeating such a request is a new one. Watchers receive one
+	// CLEARED, or one per resource kind, and no DELETED. Errors: NAMESPACE_CLEARING.
 	ClearNamespace(context.Context, *ClearNamespaceRequest) (*ClearNamespaceResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }

@@ -23,31 +23,31 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ChangeType is what happened.
+// ChangeType is the type of a change.
 type ChangeType int32
 
 const (
-	// Never sent.
+	// Never returned.
 	ChangeType_CHANGE_TYPE_UNSPECIFIED ChangeType = 0
-	// `memory.stored`: it is new to the watcher, perhaps changed since. Where several servers share a
-	// store, one that was changed at once by another server may come as UPDATED.
+	// `memory.stored`: new to the watcher, possibly edited since. If several servers share a store, a
+	// record that another server changed immediately may be reported as UPDATED.
 	ChangeType_CHANGE_TYPE_STORED ChangeType = 1
-	// `memory.updated`: it was edited, or its outcomes or status moved.
+	// `memory.updated`: edited, or its outcomes or status changed.
 	ChangeType_CHANGE_TYPE_UPDATED ChangeType = 2
-	// `memory.deleted`: it was deleted. What merely expires is not told.
+	// `memory.deleted`: deleted. Expiry is not reported.
 	ChangeType_CHANGE_TYPE_DELETED ChangeType = 3
-	// `memory.cleared`: the namespace, or one resource_kind of it, was cleared. It is told once the clear is
-	// done, to all who watch any resource_kind of it; nothing that was deleted by it is told by itself. A
-	// later clear of the whole namespace takes the place of those before.
+	// `memory.cleared`: the namespace, or one resource kind of it, was cleared. Sent once the clear
+	// is done, to all watchers of any of its kinds; the deletions are not reported individually. A
+	// later clear of the whole namespace replaces earlier ones.
 	ChangeType_CHANGE_TYPE_CLEARED ChangeType = 4
-	// `memory.pattern.learned`: in place of STORED, a pattern that was extracted or distilled: it is
-	// LEARNED or DISTILLED, or names the episodes or patterns that it comes from.
+	// `memory.pattern.learned`: sent instead of STORED for an extracted or distilled pattern, that
+	// is, one that is LEARNED or DISTILLED or names its source episodes or patterns.
 	ChangeType_CHANGE_TYPE_PATTERN_LEARNED ChangeType = 5
-	// `memory.pattern.matched`: a pattern was found for a query by RecallPatterns. Live only: told to
-	// those who watch this server just then, without a cursor.
+	// `memory.pattern.matched`: RecallPatterns found a pattern for a query. Live only: sent without a
+	// cursor to current watchers of this server.
 	ChangeType_CHANGE_TYPE_PATTERN_MATCHED ChangeType = 6
-	// `memory.context.suggested`: GetTaskContext answered. Live only: told to those who watch patterns
-	// or episodes on this server just then, without a cursor.
+	// `memory.context.suggested`: GetTaskContext returned. Live only: sent without a cursor to
+	// current watchers of patterns or episodes on this server.
 	ChangeType_CHANGE_TYPE_CONTEXT_SUGGESTED ChangeType = 7
 )
 
@@ -105,25 +105,26 @@ func (ChangeType) EnumDescriptor() ([]byte, []int) {
 // Request of WatchChanges.
 type WatchChangesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// resource_kinds to watch; empty: all. These can be watched: memories, patterns, episodes, error solutions,
-	// preferences, learning events, decisions and sessions; not their logs. Each value, message or
-	// clearing of a part is told as an UPDATED session.
+	// Resource kinds to watch; empty means all that can be watched: memories, patterns, episodes,
+	// error solutions, preferences, learning events, decisions and sessions, but not their logs.
+	// Setting a value, appending a message or clearing part of a session is reported as an UPDATED
+	// session.
 	ResourceKinds []ResourceKind `protobuf:"varint,2,rep,packed,name=resource_kinds,json=resourceKinds,proto3,enum=lot.v1.ResourceKind" json:"resource_kinds,omitempty"`
-	// after_cursor: go on behind the change or heartbeat that had this cursor, also after a restart of
-	// the server and with other resource_kinds or types. Empty: from now on. One older than the server keeps
-	// (7 days by default) or of another store is CURSOR_TOO_OLD.
+	// Resume after the change or heartbeat with this cursor, also after a server restart or with
+	// other kinds or types. Empty means from now on. Fails with CURSOR_TOO_OLD if older than the
+	// server retains (7 days by default) or from another store.
 	AfterCursor string `protobuf:"bytes,3,opt,name=after_cursor,json=afterCursor,proto3" json:"after_cursor,omitempty"`
-	// from_start first tells everything that is there, each in its present state, as STORED, the
-	// newest of each resource_kind first. Cursors of this part go on in the midst of it.
+	// First report all existing records in their current state as STORED, newest first within each
+	// resource kind. Cursors of this phase resume within it.
 	FromStart bool `protobuf:"varint,4,opt,name=from_start,json=fromStart,proto3" json:"from_start,omitempty"`
-	// types to watch; empty: all.
+	// Change types to watch; empty means all.
 	Types []ChangeType `protobuf:"varint,5,rep,packed,name=types,proto3,enum=lot.v1.ChangeType" json:"types,omitempty"`
-	// omit_payload leaves the payload out of each change.
+	// Omit the payload of each change.
 	OmitPayload bool `protobuf:"varint,6,opt,name=omit_payload,json=omitPayload,proto3" json:"omit_payload,omitempty"`
-	// heartbeat_interval after which an idle stream sends a message without changes; 1 s to 10 min,
-	// absent is 15 s.
+	// Interval after which an idle stream sends a message without changes; 1 s to 10 min, unset means
+	// 15 s.
 	HeartbeatInterval *durationpb.Duration `protobuf:"bytes,7,opt,name=heartbeat_interval,json=heartbeatInterval,proto3" json:"heartbeat_interval,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -211,11 +212,11 @@ func (x *WatchChangesRequest) GetHeartbeatInterval() *durationpb.Duration {
 // Response of WatchChanges: one message of the stream.
 type WatchChangesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// change_events since the last message; none in a heartbeat.
+	// Changes since the last message; empty in a heartbeat.
 	ChangeEvents []*ChangeEvent `protobuf:"bytes,1,rep,name=change_events,json=changeEvents,proto3" json:"change_events,omitempty"`
-	// cursor behind all of them, to go on from. A heartbeat may move it as well.
+	// Cursor to resume after these changes. A heartbeat may advance it too.
 	Cursor string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	// server_time.
+	// Current server time.
 	ServerTime    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=server_time,json=serverTime,proto3" json:"server_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -272,22 +273,23 @@ func (x *WatchChangesResponse) GetServerTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// ChangeEvent tells that something changed.
+// ChangeEvent reports one change.
 type ChangeEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// cursor to go on from behind this change. Empty for types that are live only.
+	// Cursor to resume after this change. Empty for live-only types.
 	Cursor string `protobuf:"bytes,1,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	// type.
+	// Type of the change.
 	Type ChangeType `protobuf:"varint,2,opt,name=type,proto3,enum=lot.v1.ChangeType" json:"type,omitempty"`
-	// resource_kind of what changed. Unspecified for CLEARED of all resource_kinds, and for CONTEXT_SUGGESTED.
+	// Kind of the changed record. Unspecified for CLEARED of a whole namespace and for
+	// CONTEXT_SUGGESTED.
 	ResourceKind ResourceKind `protobuf:"varint,3,opt,name=resource_kind,json=resourceKind,proto3,enum=lot.v1.ResourceKind" json:"resource_kind,omitempty"`
-	// id of what changed; of a preference its key, for CONTEXT_SUGGESTED the retrieval_id. Empty for
-	// CLEARED.
+	// ID of the changed record; the key of a preference; the retrieval_id for CONTEXT_SUGGESTED.
+	// Empty for CLEARED.
 	Id string `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
-	// time of the change; of a thing told by from_start its creation.
+	// When it changed; for a record reported by from_start, when it was created.
 	Time *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
-	// payload is the thing as it stood when the change was sent, which may be newer than the change.
-	// Absent for DELETED and CLEARED.
+	// The record as of when the change was sent, which may be newer than the change. Unset for
+	// DELETED and CLEARED.
 	//
 	// Types that are valid to be assigned to Payload:
 	//
@@ -302,7 +304,7 @@ type ChangeEvent struct {
 	//	*ChangeEvent_PatternMatch
 	//	*ChangeEvent_ContextSuggestion
 	Payload isChangeEvent_Payload `protobuf_oneof:"payload"`
-	// namespace it is in.
+	// Namespace of the record.
 	Namespace     string `protobuf:"bytes,16,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -482,52 +484,52 @@ type isChangeEvent_Payload interface {
 }
 
 type ChangeEvent_Memory struct {
-	// memory.
+	// Memory.
 	Memory *Memory `protobuf:"bytes,6,opt,name=memory,proto3,oneof"`
 }
 
 type ChangeEvent_Pattern struct {
-	// pattern.
+	// Pattern.
 	Pattern *Pattern `protobuf:"bytes,7,opt,name=pattern,proto3,oneof"`
 }
 
 type ChangeEvent_Episode struct {
-	// episode, without its events.
+	// Episode, without its events.
 	Episode *Episode `protobuf:"bytes,8,opt,name=episode,proto3,oneof"`
 }
 
 type ChangeEvent_ErrorSolution struct {
-	// error_solution.
+	// Error solution.
 	ErrorSolution *ErrorSolution `protobuf:"bytes,9,opt,name=error_solution,json=errorSolution,proto3,oneof"`
 }
 
 type ChangeEvent_Preference struct {
-	// preference.
+	// Preference.
 	Preference *Preference `protobuf:"bytes,10,opt,name=preference,proto3,oneof"`
 }
 
 type ChangeEvent_Session struct {
-	// session, without its values and messages; GetSession reads them.
+	// Session, without its values and messages; read them with GetSession.
 	Session *Session `protobuf:"bytes,11,opt,name=session,proto3,oneof"`
 }
 
 type ChangeEvent_LearningEvent struct {
-	// learning_event.
+	// Learning event.
 	LearningEvent *LearningEvent `protobuf:"bytes,12,opt,name=learning_event,json=learningEvent,proto3,oneof"`
 }
 
 type ChangeEvent_Decision struct {
-	// decision.
+	// Decision.
 	Decision *Decision `protobuf:"bytes,13,opt,name=decision,proto3,oneof"`
 }
 
 type ChangeEvent_PatternMatch struct {
-	// pattern_match; for PATTERN_MATCHED.
+	// For PATTERN_MATCHED.
 	PatternMatch *PatternMatch `protobuf:"bytes,14,opt,name=pattern_match,json=patternMatch,proto3,oneof"`
 }
 
 type ChangeEvent_ContextSuggestion struct {
-	// context_suggestion; for CONTEXT_SUGGESTED.
+	// For CONTEXT_SUGGESTED.
 	ContextSuggestion *ContextSuggestion `protobuf:"bytes,15,opt,name=context_suggestion,json=contextSuggestion,proto3,oneof"`
 }
 
@@ -554,13 +556,13 @@ func (*ChangeEvent_ContextSuggestion) isChangeEvent_Payload() {}
 // PatternMatch is a pattern found for a query.
 type PatternMatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// pattern_id.
+	// Pattern ID.
 	PatternId string `protobuf:"bytes,1,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
-	// query or task that was asked.
+	// Query or task of the request.
 	Query string `protobuf:"bytes,2,opt,name=query,proto3" json:"query,omitempty"`
-	// similarity in [0, 1].
+	// Similarity in [0, 1].
 	Similarity float64 `protobuf:"fixed64,3,opt,name=similarity,proto3" json:"similarity,omitempty"`
-	// retrieval_id of the answer.
+	// Retrieval ID of the response.
 	RetrievalId   string `protobuf:"bytes,4,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -624,16 +626,16 @@ func (x *PatternMatch) GetRetrievalId() string {
 	return ""
 }
 
-// ContextSuggestion is a context that was given for a task.
+// ContextSuggestion is a context returned for a task.
 type ContextSuggestion struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// task.
+	// Task of the request.
 	Task string `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
-	// pattern_ids that were suggested.
+	// IDs of the suggested patterns.
 	PatternIds []string `protobuf:"bytes,2,rep,name=pattern_ids,json=patternIds,proto3" json:"pattern_ids,omitempty"`
-	// episode_ids that were suggested.
+	// IDs of the suggested episodes.
 	EpisodeIds []string `protobuf:"bytes,3,rep,name=episode_ids,json=episodeIds,proto3" json:"episode_ids,omitempty"`
-	// retrieval_id of the answer.
+	// Retrieval ID of the response.
 	RetrievalId   string `protobuf:"bytes,4,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -24,51 +24,51 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Decision is a choice that an agent made, why, and what came of it.
+// Decision is a choice an agent made, with its reasons and its outcome.
 type Decision struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// decision_id identifies it in its namespace; rules as for Memory.memory_id. Output only in the
-	// message; choose it by the request's field.
+	// ID within the namespace; same rules as Memory.memory_id. Output only here; set it in the
+	// request's field.
 	DecisionId string `protobuf:"bytes,1,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
-	// agent_role of the agent that decided.
+	// Role of the deciding agent.
 	AgentRole string `protobuf:"bytes,2,opt,name=agent_role,json=agentRole,proto3" json:"agent_role,omitempty"`
-	// Required. context: what was to be decided. At most 64 KiB.
+	// Required. What was to be decided. At most 64 KiB.
 	Context string `protobuf:"bytes,3,opt,name=context,proto3" json:"context,omitempty"`
-	// options considered. At most 100.
+	// Options considered. At most 100.
 	Options []*DecisionOption `protobuf:"bytes,4,rep,name=options,proto3" json:"options,omitempty"`
-	// Required. chosen_option: the name of the option taken. It need not be among `options`.
+	// Required. Name of the chosen option; need not be among `options`.
 	ChosenOption string `protobuf:"bytes,5,opt,name=chosen_option,json=chosenOption,proto3" json:"chosen_option,omitempty"`
-	// reasoning. At most 64 KiB.
+	// Reasons. At most 64 KiB.
 	Reasoning string `protobuf:"bytes,6,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
-	// confidence in [0, 1] of the agent; absent: not said.
+	// Confidence of the agent, in [0, 1]; unset means unknown.
 	Confidence *float64 `protobuf:"fixed64,7,opt,name=confidence,proto3,oneof" json:"confidence,omitempty"`
-	// episode_id it was made in.
+	// Episode in which it was made.
 	EpisodeId string `protobuf:"bytes,8,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
-	// task_id it was made for, the caller's own name of the task.
+	// Task it was made for, by the caller's own name.
 	TaskId string `protobuf:"bytes,9,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
-	// category, for example `routing`. Compared as it stands.
+	// Category, for example `routing`. Compared exactly.
 	Category string `protobuf:"bytes,10,opt,name=category,proto3" json:"category,omitempty"`
-	// tags to filter by. At most 100, each once.
+	// Tags for filtering. At most 100, no duplicates.
 	Tags []string `protobuf:"bytes,11,rep,name=tags,proto3" json:"tags,omitempty"`
-	// labels to filter by, as for Memory.labels.
+	// Labels for filtering, as for Memory.labels.
 	Labels map[string]string `protobuf:"bytes,12,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// metadata is stored and returned, as for Memory.metadata.
+	// Stored and returned, as for Memory.metadata.
 	Metadata *structpb.Struct `protobuf:"bytes,13,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	// decision_time at which it was made, by the caller's clock; absent on input is now.
+	// When it was made, by the caller's clock; unset on input means now.
 	DecisionTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=decision_time,json=decisionTime,proto3" json:"decision_time,omitempty"`
-	// Output only. outcome; unspecified while none is recorded.
+	// Output only. Outcome; unspecified until one is recorded.
 	Outcome Outcome `protobuf:"varint,15,opt,name=outcome,proto3,enum=lot.v1.Outcome" json:"outcome,omitempty"`
-	// Output only. reward in [-1, 1]; absent if not said.
+	// Output only. Reward in [-1, 1]; unset if none was given.
 	Reward *float64 `protobuf:"fixed64,16,opt,name=reward,proto3,oneof" json:"reward,omitempty"`
-	// Output only. outcome_note for people.
+	// Output only. Human-readable note on the outcome.
 	OutcomeNote string `protobuf:"bytes,17,opt,name=outcome_note,json=outcomeNote,proto3" json:"outcome_note,omitempty"`
-	// Output only. outcome_time; absent while no outcome is recorded.
+	// Output only. When the outcome was recorded; unset if there is none.
 	OutcomeTime *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=outcome_time,json=outcomeTime,proto3" json:"outcome_time,omitempty"`
-	// Output only. create_time.
+	// Output only. Creation time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// Output only. namespace it is in.
+	// Output only. Namespace of the record.
 	Namespace string `protobuf:"bytes,20,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Output only. etag changes with every outcome or reward recorded for the decision.
+	// Output only. Changes with every outcome or reward recorded for the decision.
 	Etag          string `protobuf:"bytes,21,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -251,14 +251,14 @@ func (x *Decision) GetEtag() string {
 	return ""
 }
 
-// DecisionOption is something that could have been chosen.
+// DecisionOption is an option that was considered.
 type DecisionOption struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. name of it.
+	// Required. Name of the option.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// description of it, for people.
+	// Human-readable description.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	// score that the agent gave it; absent: none. No NaN or infinity.
+	// Score the agent gave it; unset means none. No NaN or infinity.
 	Score         *float64 `protobuf:"fixed64,3,opt,name=score,proto3,oneof" json:"score,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -315,31 +315,31 @@ func (x *DecisionOption) GetScore() float64 {
 	return 0
 }
 
-// DecisionFilter narrows decisions. Within a list any value will do; across fields all must hold.
-// An empty filter matches all.
+// DecisionFilter filters decisions. A list matches any of its values; all fields must match. An
+// empty filter matches all.
 type DecisionFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_roles.
+	// Agent roles.
 	AgentRoles []string `protobuf:"bytes,1,rep,name=agent_roles,json=agentRoles,proto3" json:"agent_roles,omitempty"`
-	// chosen_options.
+	// Names of chosen options.
 	ChosenOptions []string `protobuf:"bytes,2,rep,name=chosen_options,json=chosenOptions,proto3" json:"chosen_options,omitempty"`
-	// outcomes.
+	// Outcomes.
 	Outcomes []Outcome `protobuf:"varint,3,rep,packed,name=outcomes,proto3,enum=lot.v1.Outcome" json:"outcomes,omitempty"`
-	// pending: just those without an outcome (true) or with one (false). Absent: both.
+	// True: only without an outcome. False: only with one. Unset: both.
 	Pending *bool `protobuf:"varint,4,opt,name=pending,proto3,oneof" json:"pending,omitempty"`
-	// categories.
+	// Categories.
 	Categories []string `protobuf:"bytes,5,rep,name=categories,proto3" json:"categories,omitempty"`
-	// episode_ids.
+	// Episode IDs.
 	EpisodeIds []string `protobuf:"bytes,6,rep,name=episode_ids,json=episodeIds,proto3" json:"episode_ids,omitempty"`
-	// task_ids.
+	// Task IDs.
 	TaskIds []string `protobuf:"bytes,7,rep,name=task_ids,json=taskIds,proto3" json:"task_ids,omitempty"`
-	// tags_any: at least one of them.
+	// At least one of these tags.
 	TagsAny []string `protobuf:"bytes,8,rep,name=tags_any,json=tagsAny,proto3" json:"tags_any,omitempty"`
-	// labels that must all be there with just these values.
+	// All of these labels, with exactly these values.
 	Labels map[string]string `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// created_after: create_time later than this.
+	// create_time is later than this.
 	CreatedAfter *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=created_after,json=createdAfter,proto3" json:"created_after,omitempty"`
-	// created_before: create_time earlier than this.
+	// create_time is earlier than this.
 	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=created_before,json=createdBefore,proto3" json:"created_before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -455,14 +455,14 @@ func (x *DecisionFilter) GetCreatedBefore() *timestamppb.Timestamp {
 // Request of RecordDecision.
 type RecordDecisionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. decision to store. Its output-only fields are ignored.
+	// Required. Decision to store. Output-only fields are ignored.
 	Decision *Decision `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"`
-	// decision_id to store it under; empty: one is made.
+	// ID to store it under; empty means a generated one.
 	DecisionId string `protobuf:"bytes,3,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
-	// request_id makes a repeat safe for 24 h. If the decision was deleted since, a repeat is
-	// DECISION_NOT_FOUND, whatever has its id by then.
+	// Makes a retry safe for 24 h. If the decision has been deleted since, a retry fails with
+	// DECISION_NOT_FOUND, even if its ID is in use again.
 	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -529,9 +529,9 @@ func (x *RecordDecisionRequest) GetRequestId() string {
 // Response of RecordDecision.
 type RecordDecisionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// decision as stored.
+	// The stored decision.
 	Decision *Decision `protobuf:"bytes,1,opt,name=decision,proto3" json:"decision,omitempty"`
-	// created is false when it was there already.
+	// False if it already existed.
 	Created       bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -584,18 +584,18 @@ func (x *RecordDecisionResponse) GetCreated() bool {
 // Request of RecordDecisionOutcome.
 type RecordDecisionOutcomeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. decision_id.
+	// Required. Decision ID.
 	DecisionId string `protobuf:"bytes,2,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
-	// Required. outcome; it replaces an earlier one.
+	// Required. Outcome; replaces an earlier one.
 	Outcome Outcome `protobuf:"varint,3,opt,name=outcome,proto3,enum=lot.v1.Outcome" json:"outcome,omitempty"`
-	// reward in [-1, 1]; absent: not said.
+	// Reward in [-1, 1]; unset means none.
 	Reward *float64 `protobuf:"fixed64,4,opt,name=reward,proto3,oneof" json:"reward,omitempty"`
-	// note for people.
+	// Human-readable note.
 	Note string `protobuf:"bytes,5,opt,name=note,proto3" json:"note,omitempty"`
-	// request_id makes a repeat safe for 24 h. If the decision was deleted since, a repeat is
-	// DECISION_NOT_FOUND, whatever has its id by then.
+	// Makes a retry safe for 24 h. If the decision has been deleted since, a retry fails with
+	// DECISION_NOT_FOUND, even if its ID is in use again.
 	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -676,7 +676,7 @@ func (x *RecordDecisionOutcomeRequest) GetRequestId() string {
 // Response of RecordDecisionOutcome.
 type RecordDecisionOutcomeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// decision as it now stands.
+	// The decision after the call.
 	Decision      *Decision `protobuf:"bytes,1,opt,name=decision,proto3" json:"decision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -722,9 +722,9 @@ func (x *RecordDecisionOutcomeResponse) GetDecision() *Decision {
 // Request of GetDecision.
 type GetDecisionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. decision_id.
+	// Required. Decision ID.
 	DecisionId    string `protobuf:"bytes,2,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -777,7 +777,7 @@ func (x *GetDecisionRequest) GetDecisionId() string {
 // Response of GetDecision.
 type GetDecisionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// decision.
+	// Decision.
 	Decision      *Decision `protobuf:"bytes,1,opt,name=decision,proto3" json:"decision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -823,13 +823,13 @@ func (x *GetDecisionResponse) GetDecision() *Decision {
 // Request of DeleteDecision.
 type DeleteDecisionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. decision_id.
+	// Required. Decision ID.
 	DecisionId string `protobuf:"bytes,2,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
-	// etag that the decision must still have. Empty: any.
+	// Delete only if the decision has this etag. Empty means any.
 	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
-	// allow_missing: it is no error if the decision does not exist.
+	// Succeed if the decision does not exist.
 	AllowMissing  bool `protobuf:"varint,4,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -896,7 +896,7 @@ func (x *DeleteDecisionRequest) GetAllowMissing() bool {
 // Response of DeleteDecision.
 type DeleteDecisionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted is false if it did not exist and allow_missing was set.
+	// False if it did not exist and allow_missing was set.
 	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -942,16 +942,16 @@ func (x *DeleteDecisionResponse) GetDeleted() bool {
 // Request of ListDecisions.
 type ListDecisionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// filter; empty lists all.
+	// Filter; empty matches all.
 	Filter *DecisionFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
-	// page_size: 0 is 10; at most 1,000.
+	// 0 means 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// page_token as given by the last page, for the same namespace and filter.
+	// Token from the previous page, for the same namespace and filter.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// read_mask selects the fields of each decision to return, for example `tags`. Empty or `*`: all.
-	// An unknown path is an error that lists the valid ones.
+	// Fields of each decision to return, for example `tags`. Empty or `*` means all. An unknown path
+	// is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1025,10 +1025,10 @@ func (x *ListDecisionsRequest) GetReadMask() *fieldmaskpb.FieldMask {
 // Response of ListDecisions.
 type ListDecisionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// decisions, newest first.
+	// Decisions, newest first.
 	Decisions []*Decision `protobuf:"bytes,1,rep,name=decisions,proto3" json:"decisions,omitempty"`
-	// next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-	// not be the last.
+	// Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+	// may not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

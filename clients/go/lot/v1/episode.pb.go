@@ -23,20 +23,20 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// EpisodeStatus is where an episode stands.
+// EpisodeStatus is the status of an episode.
 type EpisodeStatus int32
 
 const (
-	// Not given. Never given back.
+	// Unspecified. Never returned.
 	EpisodeStatus_EPISODE_STATUS_UNSPECIFIED EpisodeStatus = 0
-	// Taking events.
+	// Recording events.
 	EpisodeStatus_EPISODE_STATUS_RUNNING EpisodeStatus = 1
-	// Ended well.
+	// Ended in success.
 	EpisodeStatus_EPISODE_STATUS_SUCCEEDED EpisodeStatus = 2
-	// Ended badly.
+	// Ended in failure.
 	EpisodeStatus_EPISODE_STATUS_FAILED EpisodeStatus = 3
-	// Left without an end: neither an event nor an open stream for a time that the server sets (a
-	// day). A late event reopens it, it is RUNNING again and has no end_time; a late end ends it.
+	// Never ended: no event and no open stream for a period set by the server (one day). A late event
+	// reopens it as RUNNING, without end_time; a late end ends it.
 	EpisodeStatus_EPISODE_STATUS_ABANDONED EpisodeStatus = 4
 )
 
@@ -85,88 +85,87 @@ func (EpisodeStatus) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_episode_proto_rawDescGZIP(), []int{0}
 }
 
-// Episode is one run of a task, with what happened event by event.
+// Episode is one run of a task, with its events.
 //
-// It starts RUNNING, takes events, and ends once. It is found by `task` and `context` together and,
-// once it has ended, also by its `summary`; whichever is nearer to the query counts.
+// It starts RUNNING, records events, and ends once. A search matches `task` and `context` together
+// and, after the end, also `summary`; the nearer of the two counts.
 type Episode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// episode_id identifies the episode in its namespace: a letter or digit, then up to 127 letters,
-	// digits, `.`, `_`, `:` or `-`. Output only in the message; choose it by the request's field.
+	// ID within the namespace: a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or
+	// `-`. Output only here; set it in the request's field.
 	EpisodeId string `protobuf:"bytes,1,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
-	// task_id is the caller's own name of the task; several episodes may share one.
+	// The caller's own name of the task; several episodes may share one.
 	TaskId string `protobuf:"bytes,2,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
-	// Required, except in RecordEpisode with a summary: without a task, the summary is stored as the
-	// task too. task in natural language. At most 64 KiB.
+	// Task in natural language, at most 64 KiB. Required, except in RecordEpisode with a summary,
+	// which is then stored as the task too.
 	Task string `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`
-	// category of the task, for example `backend`. Compared as it stands.
+	// Category of the task, for example `backend`. Compared exactly.
 	Category string `protobuf:"bytes,4,opt,name=category,proto3" json:"category,omitempty"`
-	// task_type, for example `api_endpoint`. Compared as it stands.
+	// Type of the task, for example `api_endpoint`. Compared exactly.
 	TaskType string `protobuf:"bytes,5,opt,name=task_type,json=taskType,proto3" json:"task_type,omitempty"`
-	// complexity; unspecified on input is derived by points: task over 200 characters 2, over 100 1;
-	// one for each dependency; effort over 5 3, over 2 1; category `backend`, `database`,
-	// `integration` or `auth` 2. HIGH from 7 points, MEDIUM from 4.
+	// Complexity; if unspecified, derived from points: 2 for a task over 200 characters, 1 over 100;
+	// 1 per dependency; 3 for effort over 5, 1 over 2; 2 for category `backend`, `database`,
+	// `integration` or `auth`. HIGH from 7 points, MEDIUM from 4.
 	Complexity Complexity `protobuf:"varint,6,opt,name=complexity,proto3,enum=lot.v1.Complexity" json:"complexity,omitempty"`
-	// dependencies of the task. At most 1,000.
+	// Dependencies of the task. At most 1,000.
 	Dependencies []string `protobuf:"bytes,7,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
-	// effort estimated, in the caller's own unit; 0 is taken as 1 for complexity.
+	// Estimated effort, in the caller's own unit; 0 counts as 1 for complexity.
 	Effort float64 `protobuf:"fixed64,8,opt,name=effort,proto3" json:"effort,omitempty"`
-	// approach taken, for example `standard` or `incremental`.
+	// Approach taken, for example `standard` or `incremental`.
 	Approach string `protobuf:"bytes,9,opt,name=approach,proto3" json:"approach,omitempty"`
-	// agent_role of the agent that runs it.
+	// Role of the agent running it.
 	AgentRole string `protobuf:"bytes,10,opt,name=agent_role,json=agentRole,proto3" json:"agent_role,omitempty"`
-	// context in natural language. At most 64 KiB.
+	// Context in natural language. At most 64 KiB.
 	Context string `protobuf:"bytes,11,opt,name=context,proto3" json:"context,omitempty"`
-	// Output only, but for RecordEpisode. status.
+	// Status. Output only, except in RecordEpisode.
 	Status EpisodeStatus `protobuf:"varint,12,opt,name=status,proto3,enum=lot.v1.EpisodeStatus" json:"status,omitempty"`
-	// summary of what was done and how it went; set by the end. At most 64 KiB.
+	// What was done and how it went; set at the end. At most 64 KiB.
 	Summary string `protobuf:"bytes,13,opt,name=summary,proto3" json:"summary,omitempty"`
-	// error that ended a FAILED episode.
+	// Error that ended a FAILED episode.
 	Error *EpisodeError `protobuf:"bytes,14,opt,name=error,proto3" json:"error,omitempty"`
-	// error_patterns met on the way. At most 100.
+	// Errors encountered. At most 100.
 	ErrorPatterns []string `protobuf:"bytes,15,rep,name=error_patterns,json=errorPatterns,proto3" json:"error_patterns,omitempty"`
-	// success_factors are reasons why it worked. At most 100.
+	// Reasons for success. At most 100.
 	SuccessFactors []string `protobuf:"bytes,16,rep,name=success_factors,json=successFactors,proto3" json:"success_factors,omitempty"`
-	// tools_used. At most 100, each once.
+	// Tools used. At most 100, no duplicates.
 	ToolsUsed []string `protobuf:"bytes,17,rep,name=tools_used,json=toolsUsed,proto3" json:"tools_used,omitempty"`
-	// metrics by name. At most 100; no NaN or infinity.
+	// Metrics by name. At most 100; no NaN or infinity.
 	Metrics map[string]float64 `protobuf:"bytes,18,rep,name=metrics,proto3" json:"metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	// reward in [-1, 1]; absent: not said.
+	// Reward in [-1, 1]; unset means none.
 	Reward *float64 `protobuf:"fixed64,19,opt,name=reward,proto3,oneof" json:"reward,omitempty"`
-	// used_pattern_ids are the patterns that were really used. At most 100, each once. Naming them
-	// here records no outcome: use RecordOutcome.
+	// Patterns actually used. At most 100, no duplicates. This records no outcome: call
+	// RecordOutcome.
 	UsedPatternIds []string `protobuf:"bytes,20,rep,name=used_pattern_ids,json=usedPatternIds,proto3" json:"used_pattern_ids,omitempty"`
-	// Output only. event_count stored.
+	// Output only. Number of stored events.
 	EventCount int64 `protobuf:"varint,21,opt,name=event_count,json=eventCount,proto3" json:"event_count,omitempty"`
-	// Output only. reused_count is how many ends named it in used_episode_ids. No edit: it leaves
-	// update_time and etag alone.
+	// Output only. Number of ends that named it in used_episode_ids. Does not change update_time or
+	// etag.
 	ReusedCount int64 `protobuf:"varint,22,opt,name=reused_count,json=reusedCount,proto3" json:"reused_count,omitempty"`
-	// start_time; absent on input is now.
+	// Start time; unset on input means now.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,23,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	// end_time; absent while RUNNING. Of an ABANDONED one the time of its last activity, or its
-	// start_time if that is later.
+	// End time; unset while RUNNING. For ABANDONED, the time of the last activity, or start_time if
+	// later.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,24,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	// tags to filter by. At most 100, each once.
+	// Tags for filtering. At most 100, no duplicates.
 	Tags []string `protobuf:"bytes,25,rep,name=tags,proto3" json:"tags,omitempty"`
-	// labels to filter by, as for Memory.labels.
+	// Labels for filtering, as for Memory.labels.
 	Labels map[string]string `protobuf:"bytes,26,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
-	// ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:
-	// integers exactly up to 2^63, other numbers to 15 digits. Nested at most 16 deep, at most 256
-	// KiB; no NaN or infinity.
+	// Stored and returned, never interpreted. Numbers are doubles: integers beyond ±(2^53 - 1) are
+	// rounded before they arrive, so send them as strings. Numbers are returned as received: integers
+	// exactly up to 2^63, others to 15 digits. At most 16 levels deep and 256 KiB; no NaN or
+	// infinity.
 	Metadata *structpb.Struct `protobuf:"bytes,27,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	// Output only. namespace it is in.
+	// Output only. Namespace of the record.
 	Namespace string `protobuf:"bytes,28,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Output only. etag of the editable fields. The etag of a deleted episode never matches a later
-	// one with the same id. Restarts and imports keep it.
+	// Output only. Etag of the editable fields. The etag of a deleted episode never matches a later
+	// one with the same ID. Survives restarts and imports.
 	Etag string `protobuf:"bytes,29,opt,name=etag,proto3" json:"etag,omitempty"`
-	// Output only. create_time.
+	// Output only. Creation time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,30,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// Output only. update_time of the last change but for events.
+	// Output only. Time of the last change other than events.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// used_episode_ids are the episodes whose record was really used, each counted once more in its
-	// reused_count, once however often this end is sent. At most 100, each once. One that is not there
-	// is EPISODE_NOT_FOUND.
+	// Episodes actually reused; each gains one in reused_count, however often this end is retried. At
+	// most 100, no duplicates. A missing one fails with EPISODE_NOT_FOUND.
 	UsedEpisodeIds []string `protobuf:"bytes,32,rep,name=used_episode_ids,json=usedEpisodeIds,proto3" json:"used_episode_ids,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -426,12 +425,12 @@ func (x *Episode) GetUsedEpisodeIds() []string {
 	return nil
 }
 
-// EpisodeError is what ended a failed episode.
+// EpisodeError is the error that ended a failed episode.
 type EpisodeError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// type, for example `TimeoutError`.
+	// Type, for example `TimeoutError`.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
-	// message as it was printed. At most 64 KiB.
+	// Message as printed. At most 64 KiB.
 	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -481,25 +480,25 @@ func (x *EpisodeError) GetMessage() string {
 	return ""
 }
 
-// EpisodeEvent is one thing that happened. Stored once and never changed.
+// EpisodeEvent is one event of an episode. Immutable.
 type EpisodeEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// sequence within the episode, from 1 without gaps. Given by the caller in RecordEvents, by the
-	// server in RecordEvent and RecordEpisode (there 0, or the number it will get anyway).
+	// Sequence within the episode, from 1 without gaps. Set by the caller in RecordEvents, by the
+	// server in RecordEvent and RecordEpisode (send 0, or in RecordEpisode the number it will get).
 	Sequence int64 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	// Required. event_type, for example `tool_call`.
+	// Required. Type, for example `tool_call`.
 	EventType string `protobuf:"bytes,2,opt,name=event_type,json=eventType,proto3" json:"event_type,omitempty"`
-	// agent_role of the agent that did it; empty: the episode's.
+	// Role of the acting agent; empty means the episode's.
 	AgentRole string `protobuf:"bytes,3,opt,name=agent_role,json=agentRole,proto3" json:"agent_role,omitempty"`
-	// data of the event, at most 256 KiB. Its numbers are doubles, returned exactly: send integers
-	// beyond ±(2^53 - 1) as strings. Nested at most 16 deep; no NaN or infinity. Learning reads of it
-	// the texts `tool` (or `tool_name`) and `note`, the object `args` (or `arguments`), and an error:
-	// `error` as text or `{type, message}`, or `error_type` and `error_message`.
+	// Event data, at most 256 KiB. Numbers are doubles, returned exactly: send integers beyond ±(2^53
+	// - 1) as strings. At most 16 levels deep; no NaN or infinity. Learning reads the strings `tool`
+	// (or `tool_name`) and `note`, the object `args` (or `arguments`), and an error: `error` as a
+	// string or `{type, message}`, or `error_type` and `error_message`.
 	Data *structpb.Struct `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
-	// event_time at which it happened, by the caller's clock, from 1970 to 9999; what is finer than a
-	// microsecond is cut. Absent on input is the time of recording.
+	// When it happened, by the caller's clock, from year 1970 to 9999, truncated to microseconds.
+	// Unset on input means the time of recording.
 	EventTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
-	// Output only. record_time at which it was stored, by the server's clock.
+	// Output only. When it was stored, by the server's clock.
 	RecordTime    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=record_time,json=recordTime,proto3" json:"record_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -577,41 +576,41 @@ func (x *EpisodeEvent) GetRecordTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// EpisodeFilter narrows episodes, inside the store, before any cut. Within a list any value will
-// do (tags_all excepted); across fields all must hold. An empty filter matches all.
+// EpisodeFilter filters episodes, inside the store, before any limit. A list matches any of its
+// values (except tags_all); all fields must match. An empty filter matches all.
 type EpisodeFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// statuses.
+	// Statuses.
 	Statuses []EpisodeStatus `protobuf:"varint,1,rep,packed,name=statuses,proto3,enum=lot.v1.EpisodeStatus" json:"statuses,omitempty"`
-	// categories.
+	// Categories.
 	Categories []string `protobuf:"bytes,2,rep,name=categories,proto3" json:"categories,omitempty"`
-	// task_types.
+	// Task types.
 	TaskTypes []string `protobuf:"bytes,3,rep,name=task_types,json=taskTypes,proto3" json:"task_types,omitempty"`
-	// task_ids.
+	// Task IDs.
 	TaskIds []string `protobuf:"bytes,4,rep,name=task_ids,json=taskIds,proto3" json:"task_ids,omitempty"`
-	// complexities.
+	// Complexities.
 	Complexities []Complexity `protobuf:"varint,5,rep,packed,name=complexities,proto3,enum=lot.v1.Complexity" json:"complexities,omitempty"`
-	// approaches.
+	// Approaches.
 	Approaches []string `protobuf:"bytes,6,rep,name=approaches,proto3" json:"approaches,omitempty"`
-	// agent_roles.
+	// Agent roles.
 	AgentRoles []string `protobuf:"bytes,7,rep,name=agent_roles,json=agentRoles,proto3" json:"agent_roles,omitempty"`
-	// tools_any: used at least one of them.
+	// Used at least one of these tools.
 	ToolsAny []string `protobuf:"bytes,8,rep,name=tools_any,json=toolsAny,proto3" json:"tools_any,omitempty"`
-	// tags_any: at least one of them.
+	// At least one of these tags.
 	TagsAny []string `protobuf:"bytes,9,rep,name=tags_any,json=tagsAny,proto3" json:"tags_any,omitempty"`
-	// tags_all: every one of them.
+	// All of these tags.
 	TagsAll []string `protobuf:"bytes,10,rep,name=tags_all,json=tagsAll,proto3" json:"tags_all,omitempty"`
-	// labels that must all be there with just these values.
+	// All of these labels, with exactly these values.
 	Labels map[string]string `protobuf:"bytes,11,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// started_after: start_time later than this.
+	// start_time is later than this.
 	StartedAfter *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=started_after,json=startedAfter,proto3" json:"started_after,omitempty"`
-	// started_before: start_time earlier than this.
+	// start_time is earlier than this.
 	StartedBefore *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=started_before,json=startedBefore,proto3" json:"started_before,omitempty"`
-	// error_types: ended with an error of one of these types.
+	// Types of the error that ended it.
 	ErrorTypes []string `protobuf:"bytes,14,rep,name=error_types,json=errorTypes,proto3" json:"error_types,omitempty"`
-	// ended_after: end_time later than this; never of RUNNING ones.
+	// end_time is later than this; excludes RUNNING episodes.
 	EndedAfter *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=ended_after,json=endedAfter,proto3" json:"ended_after,omitempty"`
-	// ended_before: end_time earlier than this; never of RUNNING ones.
+	// end_time is earlier than this; excludes RUNNING episodes.
 	EndedBefore   *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=ended_before,json=endedBefore,proto3" json:"ended_before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

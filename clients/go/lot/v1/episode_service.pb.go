@@ -23,14 +23,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Takeover says what opening a stream does while another records the same episode, at this server or
-// at another one on the same store.
+// Takeover controls opening a stream while another one records the same episode, on this server or
+// on another one of the same store.
 type Takeover int32
 
 const (
-	// TAKE_OVER.
+	// Same as TAKE_OVER.
 	Takeover_TAKEOVER_UNSPECIFIED Takeover = 0
-	// The other stream ends with WRITER_REPLACED; what it had acknowledged is kept.
+	// The other stream ends with WRITER_REPLACED; its acknowledged events are retained.
 	Takeover_TAKEOVER_TAKE_OVER Takeover = 1
 	// This stream ends with EPISODE_STREAM_OPEN.
 	Takeover_TAKEOVER_REFUSE Takeover = 2
@@ -80,16 +80,16 @@ func (Takeover) EnumDescriptor() ([]byte, []int) {
 // Request of StartEpisode.
 type StartEpisodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. episode to start. Its output-only fields, and those set by the end, are ignored; an
-	// episode_id inside it must be empty or equal to the one beside it.
+	// Required. Episode to start. Output-only fields and those set by the end are ignored; episode_id
+	// inside it must be empty or equal to episode_id here.
 	Episode *Episode `protobuf:"bytes,2,opt,name=episode,proto3" json:"episode,omitempty"`
-	// episode_id to start it under; empty: one is made.
+	// ID to start it under; empty means a generated one.
 	EpisodeId string `protobuf:"bytes,3,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
-	// request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-	// write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
-	// EPISODE_NOT_FOUND, whatever has its id by then.
+	// Makes a retry safe for 24 h: the same request completes or returns the same write; other
+	// content fails with REQUEST_ID_REUSED. If the episode has been deleted since, a retry fails with
+	// EPISODE_NOT_FOUND, even if its ID is in use again.
 	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -156,11 +156,11 @@ func (x *StartEpisodeRequest) GetRequestId() string {
 // Response of StartEpisode.
 type StartEpisodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// episode as it now stands.
+	// The episode after the call.
 	Episode *Episode `protobuf:"bytes,1,opt,name=episode,proto3" json:"episode,omitempty"`
-	// created is false when the same start came before.
+	// False if the same start was made before.
 	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
-	// notices, for example that a text is longer than the model reads.
+	// For example that a text is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -220,15 +220,15 @@ func (x *StartEpisodeResponse) GetNotices() []*Notice {
 // Request of RecordEvent.
 type RecordEventRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. episode_id.
+	// Required. Episode ID.
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
-	// Required. event; its sequence must be 0.
+	// Required. Event; its sequence must be 0.
 	Event *EpisodeEvent `protobuf:"bytes,3,opt,name=event,proto3" json:"event,omitempty"`
-	// request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-	// write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
-	// EPISODE_NOT_FOUND, whatever has its id by then.
+	// Makes a retry safe for 24 h: the same request completes or returns the same write; other
+	// content fails with REQUEST_ID_REUSED. If the episode has been deleted since, a retry fails with
+	// EPISODE_NOT_FOUND, even if its ID is in use again.
 	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -295,7 +295,7 @@ func (x *RecordEventRequest) GetRequestId() string {
 // Response of RecordEvent.
 type RecordEventResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// event as stored.
+	// The stored event.
 	Event         *EpisodeEvent `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -338,18 +338,18 @@ func (x *RecordEventResponse) GetEvent() *EpisodeEvent {
 	return nil
 }
 
-// Message of RecordEvents: the first opens the stream, the next carry events.
+// Message of RecordEvents: the first opens the stream, later ones carry events.
 type RecordEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; in the first message only. Empty is `default`.
+	// Namespace, in the first message only; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// episode_id to record; in the first message only, and required there. The stream never creates
+	// Episode to record; required in the first message, only allowed there. The stream never creates
 	// an episode.
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
-	// takeover; in the first message only.
+	// What to do if another stream is open; in the first message only.
 	Takeover Takeover `protobuf:"varint,3,opt,name=takeover,proto3,enum=lot.v1.Takeover" json:"takeover,omitempty"`
-	// events in order, at most 1,000 a message, each with its sequence (1 or more). The first message
-	// may carry some too. None: a heartbeat.
+	// Events in order, at most 1,000 per message, each with its sequence (1 or more). The first
+	// message may carry some too. Empty is a heartbeat.
 	Events        []*EpisodeEvent `protobuf:"bytes,4,rep,name=events,proto3" json:"events,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -416,9 +416,9 @@ func (x *RecordEventsRequest) GetEvents() []*EpisodeEvent {
 // Acknowledgement of RecordEvents.
 type RecordEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// last_sequence stored: all events up to it survive the death of the server. 0: none yet.
+	// Last stored sequence: all events up to it survive a server crash. 0 means none yet.
 	LastSequence int64 `protobuf:"varint,1,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
-	// writer_epoch of this stream; a later writer has a higher one.
+	// Epoch of this stream; a later writer has a higher one.
 	WriterEpoch   int64 `protobuf:"varint,2,opt,name=writer_epoch,json=writerEpoch,proto3" json:"writer_epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -471,46 +471,45 @@ func (x *RecordEventsResponse) GetWriterEpoch() int64 {
 // Request of EndEpisode.
 type EndEpisodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. episode_id.
+	// Required. Episode ID.
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
-	// Required. status: SUCCEEDED or FAILED.
+	// Required. SUCCEEDED or FAILED.
 	Status EpisodeStatus `protobuf:"varint,3,opt,name=status,proto3,enum=lot.v1.EpisodeStatus" json:"status,omitempty"`
-	// summary of what was done and how it went; the episode is found by it too. At most 64 KiB.
+	// What was done and how it went; also searched. At most 64 KiB.
 	Summary string `protobuf:"bytes,4,opt,name=summary,proto3" json:"summary,omitempty"`
-	// error that ended it; only with FAILED.
+	// Error that ended it; only with FAILED.
 	Error *EpisodeError `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
-	// error_patterns met on the way. At most 100.
+	// Errors encountered. At most 100.
 	ErrorPatterns []string `protobuf:"bytes,6,rep,name=error_patterns,json=errorPatterns,proto3" json:"error_patterns,omitempty"`
-	// success_factors are reasons why it worked. At most 100.
+	// Reasons for success. At most 100.
 	SuccessFactors []string `protobuf:"bytes,7,rep,name=success_factors,json=successFactors,proto3" json:"success_factors,omitempty"`
-	// tools_used. At most 100, each once.
+	// Tools used. At most 100, no duplicates.
 	ToolsUsed []string `protobuf:"bytes,8,rep,name=tools_used,json=toolsUsed,proto3" json:"tools_used,omitempty"`
-	// metrics by name. At most 100; no NaN or infinity.
+	// Metrics by name. At most 100; no NaN or infinity.
 	Metrics map[string]float64 `protobuf:"bytes,9,rep,name=metrics,proto3" json:"metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	// reward in [-1, 1]; absent: not said.
+	// Reward in [-1, 1]; unset means none.
 	Reward *float64 `protobuf:"fixed64,10,opt,name=reward,proto3,oneof" json:"reward,omitempty"`
-	// used_pattern_ids are the patterns that were really used. At most 100, each once. Naming them
-	// here records no outcome: use RecordOutcome.
+	// Patterns actually used. At most 100, no duplicates. This records no outcome: call
+	// RecordOutcome.
 	UsedPatternIds []string `protobuf:"bytes,11,rep,name=used_pattern_ids,json=usedPatternIds,proto3" json:"used_pattern_ids,omitempty"`
-	// end_time; absent is now. Not before start_time.
+	// End time, not before start_time; unset means now.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	// approach that was really taken; empty keeps the one given at the start.
+	// Approach actually taken; empty retains the one given at the start.
 	Approach string `protobuf:"bytes,13,opt,name=approach,proto3" json:"approach,omitempty"`
-	// auto_extract_patterns stores what the episode teaches. Of one that SUCCEEDED a TASK pattern of
-	// what it did, and, once three of its group succeeded (see ExtractPatterns), their LEARNED pattern,
-	// brought up to date when the group has grown by a tenth. Of any, for each error that its events
-	// tell of, an ErrorSolution: with the steps that overcame it, or with `worked` false and the steps
-	// that did not. Of one that FAILED also its `error`, with `worked` false.
+	// Store what can be learned from the episode. If it SUCCEEDED: a TASK pattern of what it did and,
+	// once three of its group succeeded (see ExtractPatterns), their LEARNED pattern, updated
+	// whenever the group has grown by a tenth. In any case: an ErrorSolution per error in its events,
+	// with the steps that overcame it, or with `worked` false and the steps that did not. If it
+	// FAILED: also its `error`, with `worked` false.
 	AutoExtractPatterns bool `protobuf:"varint,14,opt,name=auto_extract_patterns,json=autoExtractPatterns,proto3" json:"auto_extract_patterns,omitempty"`
-	// request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-	// write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
-	// EPISODE_NOT_FOUND, whatever has its id by then.
+	// Makes a retry safe for 24 h: the same request completes or returns the same write; other
+	// content fails with REQUEST_ID_REUSED. If the episode has been deleted since, a retry fails with
+	// EPISODE_NOT_FOUND, even if its ID is in use again.
 	RequestId string `protobuf:"bytes,15,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// used_episode_ids are the episodes whose record was really used, each counted once more in its
-	// reused_count, once however often this end is sent. At most 100, each once. One that is not there
-	// is EPISODE_NOT_FOUND.
+	// Episodes actually reused; each gains one in reused_count, however often this end is retried. At
+	// most 100, no duplicates. A missing one fails with EPISODE_NOT_FOUND.
 	UsedEpisodeIds []string `protobuf:"bytes,16,rep,name=used_episode_ids,json=usedEpisodeIds,proto3" json:"used_episode_ids,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -661,14 +660,14 @@ func (x *EndEpisodeRequest) GetUsedEpisodeIds() []string {
 // Response of EndEpisode.
 type EndEpisodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// episode as it now stands.
+	// The episode after the call.
 	Episode *Episode `protobuf:"bytes,1,opt,name=episode,proto3" json:"episode,omitempty"`
-	// extracted_patterns as they now stand; with auto_extract_patterns.
+	// Extracted patterns after the call; with auto_extract_patterns.
 	ExtractedPatterns []*Pattern `protobuf:"bytes,2,rep,name=extracted_patterns,json=extractedPatterns,proto3" json:"extracted_patterns,omitempty"`
-	// extracted_error_solutions as they now stand, at most 20 and tagged `extracted`; with
-	// auto_extract_patterns. One that was stored before, or deleted since, is not stored again.
+	// Extracted error solutions after the call, at most 20, tagged `extracted`; with
+	// auto_extract_patterns. Those stored before, or deleted since, are not stored again.
 	ExtractedErrorSolutions []*ErrorSolution `protobuf:"bytes,3,rep,name=extracted_error_solutions,json=extractedErrorSolutions,proto3" json:"extracted_error_solutions,omitempty"`
-	// notices, for example that long fields were omitted because the response would be too large.
+	// For example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -735,24 +734,24 @@ func (x *EndEpisodeResponse) GetNotices() []*Notice {
 // Request of RecordEpisode.
 type RecordEpisodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. episode with its end: `status` SUCCEEDED or FAILED. Output-only fields are ignored; an
-	// episode_id inside it must be empty or equal to the one beside it.
+	// Required. Episode with its end: `status` SUCCEEDED or FAILED. Output-only fields are ignored;
+	// episode_id inside it must be empty or equal to episode_id here.
 	Episode *Episode `protobuf:"bytes,2,opt,name=episode,proto3" json:"episode,omitempty"`
-	// episode_id to record it under; empty: one is made.
+	// ID to record it under; empty means a generated one.
 	EpisodeId string `protobuf:"bytes,3,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
-	// events in order, at most 10,000; sequences are 0 or 1, 2, 3, ….
+	// Events in order, at most 10,000; sequences are all 0, or 1, 2, 3, ….
 	Events []*EpisodeEvent `protobuf:"bytes,4,rep,name=events,proto3" json:"events,omitempty"`
-	// auto_extract_patterns stores what the episode teaches. Of one that SUCCEEDED a TASK pattern of
-	// what it did, and, once three of its group succeeded (see ExtractPatterns), their LEARNED pattern,
-	// brought up to date when the group has grown by a tenth. Of any, for each error that its events
-	// tell of, an ErrorSolution: with the steps that overcame it, or with `worked` false and the steps
-	// that did not. Of one that FAILED also its `error`, with `worked` false.
+	// Store what can be learned from the episode. If it SUCCEEDED: a TASK pattern of what it did and,
+	// once three of its group succeeded (see ExtractPatterns), their LEARNED pattern, updated
+	// whenever the group has grown by a tenth. In any case: an ErrorSolution per error in its events,
+	// with the steps that overcame it, or with `worked` false and the steps that did not. If it
+	// FAILED: also its `error`, with `worked` false.
 	AutoExtractPatterns bool `protobuf:"varint,5,opt,name=auto_extract_patterns,json=autoExtractPatterns,proto3" json:"auto_extract_patterns,omitempty"`
-	// request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-	// write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
-	// EPISODE_NOT_FOUND, whatever has its id by then.
+	// Makes a retry safe for 24 h: the same request completes or returns the same write; other
+	// content fails with REQUEST_ID_REUSED. If the episode has been deleted since, a retry fails with
+	// EPISODE_NOT_FOUND, even if its ID is in use again.
 	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -833,16 +832,16 @@ func (x *RecordEpisodeRequest) GetRequestId() string {
 // Response of RecordEpisode.
 type RecordEpisodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// episode as it now stands.
+	// The episode after the call.
 	Episode *Episode `protobuf:"bytes,1,opt,name=episode,proto3" json:"episode,omitempty"`
-	// created is false when the same episode was recorded before.
+	// False if the same episode was recorded before.
 	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
-	// notices, for example that a text is longer than the model reads.
+	// For example that a text is longer than the model reads.
 	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
-	// extracted_patterns as they now stand; with auto_extract_patterns.
+	// Extracted patterns after the call; with auto_extract_patterns.
 	ExtractedPatterns []*Pattern `protobuf:"bytes,4,rep,name=extracted_patterns,json=extractedPatterns,proto3" json:"extracted_patterns,omitempty"`
-	// extracted_error_solutions as they now stand, at most 20 and tagged `extracted`; with
-	// auto_extract_patterns. One that was stored before, or deleted since, is not stored again.
+	// Extracted error solutions after the call, at most 20, tagged `extracted`; with
+	// auto_extract_patterns. Those stored before, or deleted since, are not stored again.
 	ExtractedErrorSolutions []*ErrorSolution `protobuf:"bytes,5,rep,name=extracted_error_solutions,json=extractedErrorSolutions,proto3" json:"extracted_error_solutions,omitempty"`
 	unknownFields           protoimpl.UnknownFields
 	sizeCache               protoimpl.SizeCache
@@ -916,9 +915,9 @@ func (x *RecordEpisodeResponse) GetExtractedErrorSolutions() []*ErrorSolution {
 // Request of GetEpisode.
 type GetEpisodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. episode_id.
+	// Required. Episode ID.
 	EpisodeId     string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -971,7 +970,7 @@ func (x *GetEpisodeRequest) GetEpisodeId() string {
 // Response of GetEpisode.
 type GetEpisodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// episode.
+	// The episode.
 	Episode       *Episode `protobuf:"bytes,1,opt,name=episode,proto3" json:"episode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1017,16 +1016,16 @@ func (x *GetEpisodeResponse) GetEpisode() *Episode {
 // Request of ListEpisodes.
 type ListEpisodesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// filter; empty matches all.
+	// Filter; empty matches all.
 	Filter *EpisodeFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
-	// page_size: 0 is 10; at most 1,000.
+	// 0 means 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// page_token as given by the last page, for the same arguments.
+	// Token from the previous page, for the same arguments.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// read_mask selects the fields of each episode to return, for example `tags`. Empty or `*`: all.
-	// An unknown path is an error that lists the valid ones.
+	// Fields of each episode to return, for example `tags`. Empty or `*` means all. An unknown path
+	// is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1100,10 +1099,10 @@ func (x *ListEpisodesRequest) GetReadMask() *fieldmaskpb.FieldMask {
 // Response of ListEpisodes.
 type ListEpisodesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// episodes, newest first.
+	// Episodes, newest first.
 	Episodes []*Episode `protobuf:"bytes,1,rep,name=episodes,proto3" json:"episodes,omitempty"`
-	// next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-	// not be the last.
+	// Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+	// may not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1156,11 +1155,11 @@ func (x *ListEpisodesResponse) GetNextPageToken() string {
 // Request of DeleteEpisode.
 type DeleteEpisodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. episode_id.
+	// Required. Episode ID.
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
-	// allow_missing: it is no error if the episode does not exist.
+	// Succeed if the episode does not exist.
 	AllowMissing  bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1220,9 +1219,9 @@ func (x *DeleteEpisodeRequest) GetAllowMissing() bool {
 // Response of DeleteEpisode.
 type DeleteEpisodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted is false if it did not exist and allow_missing was set.
+	// False if it did not exist and allow_missing was set.
 	Deleted bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
-	// deleted_event_count.
+	// Number of deleted events.
 	DeletedEventCount int64 `protobuf:"varint,2,opt,name=deleted_event_count,json=deletedEventCount,proto3" json:"deleted_event_count,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -1275,18 +1274,18 @@ func (x *DeleteEpisodeResponse) GetDeletedEventCount() int64 {
 // Request of ListEpisodeEvents.
 type ListEpisodeEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. episode_id.
+	// Required. Episode ID.
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
-	// page_size: 0 is 100; at most 1,000.
+	// 0 means 100; at most 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// page_token as given by the last page, for the same arguments.
+	// Token from the previous page, for the same arguments.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// after_sequence: just events with a higher sequence. 0: all.
+	// Only events with a higher sequence. 0 means all.
 	AfterSequence int64 `protobuf:"varint,5,opt,name=after_sequence,json=afterSequence,proto3" json:"after_sequence,omitempty"`
-	// read_mask selects the fields of each event to return, for example `tags`. Empty or `*`: all. An
-	// unknown path is an error that lists the valid ones.
+	// Fields of each event to return, for example `tags`. Empty or `*` means all. An unknown path is
+	// an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,6,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1367,9 +1366,9 @@ func (x *ListEpisodeEventsRequest) GetReadMask() *fieldmaskpb.FieldMask {
 // Response of ListEpisodeEvents.
 type ListEpisodeEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// events, by sequence.
+	// Events, by sequence.
 	Events []*EpisodeEvent `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
-	// next_page_token; empty at the end of what is stored now.
+	// Token of the next page; empty at the end of what is currently stored.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1422,18 +1421,18 @@ func (x *ListEpisodeEventsResponse) GetNextPageToken() string {
 // Request of ReplayEpisode.
 type ReplayEpisodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. episode_id.
+	// Required. Episode ID.
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
-	// speed: 0 as fast as possible, 1 as it happened, 2 twice as fast. An event is due when as much time
-	// has passed since the first one sent as lies between their event_times, divided by speed; one that
-	// is due already comes at once. However long a gap is, it is waited out: cancel, and go on behind
-	// `after_sequence` or faster.
+	// 0 sends as fast as possible, 1 in real time, 2 twice as fast. An event is due when the time
+	// between its event_time and that of the first event sent, divided by speed, has passed; overdue
+	// events are sent at once. Gaps are waited out however long: to skip one, cancel and resume with
+	// `after_sequence` or a higher speed.
 	Speed float64 `protobuf:"fixed64,3,opt,name=speed,proto3" json:"speed,omitempty"`
-	// after_sequence: start behind this event. 0: from the first.
+	// Start after this event. 0 means from the first.
 	AfterSequence int64 `protobuf:"varint,4,opt,name=after_sequence,json=afterSequence,proto3" json:"after_sequence,omitempty"`
-	// follow a RUNNING episode: go on with new events as they are stored, until it has ended or is
+	// Continue with new events of a RUNNING episode as they are stored, until it ends or is
 	// abandoned.
 	Follow        bool `protobuf:"varint,5,opt,name=follow,proto3" json:"follow,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1508,11 +1507,11 @@ func (x *ReplayEpisodeRequest) GetFollow() bool {
 // Response of ReplayEpisode.
 type ReplayEpisodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// events, by sequence. At most 1 MiB of data, unless it is a single event; empty only with
+	// Events, by sequence. At most 1 MiB of data, unless a single event is larger; empty only with
 	// caught_up.
 	Events []*EpisodeEvent `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
-	// caught_up: no events behind these were stored when they were read, and the stream waits for more.
-	// Only with `follow`; if there is nothing to send at first, a message without events says so.
+	// True if no later events were stored when these were read and the stream is waiting for more.
+	// Only with `follow`; if there is nothing to send at first, a message without events reports it.
 	CaughtUp      bool `protobuf:"varint,2,opt,name=caught_up,json=caughtUp,proto3" json:"caught_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1565,25 +1564,25 @@ func (x *ReplayEpisodeResponse) GetCaughtUp() bool {
 // Request of RecallEpisodes.
 type RecallEpisodesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. query in natural language, at most 64 KiB.
+	// Required. Query in natural language, at most 64 KiB.
 	Query string `protobuf:"bytes,2,opt,name=query,proto3" json:"query,omitempty"`
-	// success_only: just SUCCEEDED ones.
+	// Only SUCCEEDED episodes.
 	SuccessOnly bool `protobuf:"varint,3,opt,name=success_only,json=successOnly,proto3" json:"success_only,omitempty"`
-	// filter; empty matches all.
+	// Filter; empty matches all.
 	Filter *EpisodeFilter `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
-	// limit: 0 is 5; at most 100.
+	// 0 means 5; at most 100.
 	Limit int32 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
-	// min_similarity in [0, 1] that every hit has. 0 or absent: no bound.
+	// Minimum similarity of every hit, in [0, 1]. 0 or unset means no minimum.
 	MinSimilarity *float64 `protobuf:"fixed64,6,opt,name=min_similarity,json=minSimilarity,proto3,oneof" json:"min_similarity,omitempty"`
-	// explain fills score_parts of each hit.
+	// Return score_parts with each hit.
 	Explain bool `protobuf:"varint,7,opt,name=explain,proto3" json:"explain,omitempty"`
-	// read_mask selects the fields of each hit's episode to return, for example `tags`. Empty or `*`:
-	// all. An unknown path is an error that lists the valid ones.
+	// Fields of each hit's episode to return, for example `tags`. Empty or `*` means all. An unknown
+	// path is an error that lists the valid ones.
 	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,8,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
-	// ranking; unset is RELEVANCE. Rankings that learn are refused: an episode has no outcomes to learn
-	// from but its own.
+	// Ranking; unspecified means RELEVANCE. Rankings that use what was learned are rejected: an
+	// episode has no outcomes but its own.
 	Ranking       Ranking `protobuf:"varint,9,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1685,11 +1684,11 @@ func (x *RecallEpisodesRequest) GetRanking() Ranking {
 // Response of RecallEpisodes.
 type RecallEpisodesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// hits, best first.
+	// Hits, best first.
 	Hits []*EpisodeHit `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
-	// retrieval_id of this recall, kept for 7 days.
+	// ID of this recall, retained for 7 days.
 	RetrievalId string `protobuf:"bytes,2,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
-	// notices, for example that the query is longer than the model reads.
+	// For example that the query is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1746,26 +1745,25 @@ func (x *RecallEpisodesResponse) GetNotices() []*Notice {
 	return nil
 }
 
-// EpisodeHit is an episode that was found.
+// EpisodeHit is an episode found by a query.
 type EpisodeHit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// episode.
+	// The episode.
 	Episode *Episode `protobuf:"bytes,1,opt,name=episode,proto3" json:"episode,omitempty"`
-	// score that hits are ordered by, larger first. Compare it within one answer only.
+	// Score by which hits are ordered, descending. Comparable only within one response.
 	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
-	// similarity in [0, 1]: the cosine of query and episode, negative ones as 0; also of a hit that was
-	// found by its words alone.
+	// Cosine similarity of query and episode, in [0, 1], with negative values raised to 0; also set
+	// for a hit found by words alone.
 	Similarity float64 `protobuf:"fixed64,3,opt,name=similarity,proto3" json:"similarity,omitempty"`
-	// score_parts whose weighted sum is the score; only with explain.
+	// Parts whose weighted sum is the score; only with explain.
 	ScoreParts []*ScorePart `protobuf:"bytes,4,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
-	// match_probability in [0, 1] that the episode is for the same task as the query: that is, that the
-	// same thing is to be done, so what worked there should work here. Names, places, numbers and other
-	// values may differ; an opposite ("enable", "disable") or a negation is another task. It is
-	// computed from the similarity, the words, and opposites and negations in English;
-	// docs/retrieval.md shows how accurate it is. Learning does not change it. Absent if the server
-	// uses an embedding model that it was not calibrated on, or if no task was given. From .5 on, reuse
-	// was right more often than not, except among closely related tasks ("Add a login page", "Add a
-	// search page"), which it cannot tell from paraphrases.
+	// Probability in [0, 1] that the episode is for the same task as the query, so that what worked
+	// there should work here. Names, places, numbers and other values may differ; an opposite
+	// ("enable", "disable") or a negation is another task. Computed from similarity, words, and
+	// English opposites and negations; docs/retrieval.md shows how accurate it is. Learning does not
+	// change it. Unset if it is not calibrated for the embedding model, or if no task was given. From
+	// 0.5 on, reuse was right more often than not, except among closely related tasks ("Add a login
+	// page", "Add a search page"), which it cannot tell from paraphrases.
 	MatchProbability *float64 `protobuf:"fixed64,5,opt,name=match_probability,json=matchProbability,proto3,oneof" json:"match_probability,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1839,17 +1837,17 @@ func (x *EpisodeHit) GetMatchProbability() float64 {
 // Request of AnalyzeFailures.
 type AnalyzeFailuresRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// filter of the failures; empty matches all. `statuses` without FAILED leave none. It does not
-	// narrow the successes that `last_good_approach` is sought among.
+	// Filter of the failures; empty matches all. `statuses` without FAILED match none. Does not limit
+	// the successes considered for `last_good_approach`.
 	Filter *EpisodeFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
-	// limit of groups: 0 is 10; at most 100.
+	// Maximum number of groups: 0 means 10; at most 100.
 	Limit int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
-	// similarity in [0, 1] from which on errors are merged by meaning; absent: .14, which suits
-	// failures of many kinds. Where all are of one kind, as those of a compiler, ask with .3 or more
-	// for finer groups. 1 merges only equal signatures. Errors that name different kinds of failure,
-	// such as a rate limit and a time-out, are never merged.
+	// Similarity in [0, 1] from which errors are merged by meaning; unset means 0.14, which suits
+	// failures of many kinds. If all are of one kind, such as compiler errors, use 0.3 or more for
+	// finer groups. 1 merges only equal signatures. Errors that name different kinds of failure, such
+	// as a rate limit and a timeout, are never merged.
 	Similarity    *float64 `protobuf:"fixed64,4,opt,name=similarity,proto3,oneof" json:"similarity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1916,20 +1914,21 @@ func (x *AnalyzeFailuresRequest) GetSimilarity() float64 {
 // Response of AnalyzeFailures.
 type AnalyzeFailuresResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// groups, the largest first; of equally large ones the one that happened last.
+	// Groups, largest first, then the most recent.
 	Groups []*FailureGroup `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
-	// failed_count of episodes that the filter lets through.
+	// Number of episodes the filter matches.
 	FailedCount int64 `protobuf:"varint,2,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
-	// analyzed_count of them, the last to end: all up to 10,000. Counts and shares are of these.
+	// Number of these that were analyzed, the last to end: at most 10,000. Counts and shares refer to
+	// them.
 	AnalyzedCount int64 `protobuf:"varint,3,opt,name=analyzed_count,json=analyzedCount,proto3" json:"analyzed_count,omitempty"`
-	// group_count of all groups, also those beyond `limit`.
+	// Number of groups, including those beyond `limit`.
 	GroupCount int64 `protobuf:"varint,4,opt,name=group_count,json=groupCount,proto3" json:"group_count,omitempty"`
-	// signature_count of different errors.
+	// Number of distinct signatures.
 	SignatureCount int64 `protobuf:"varint,5,opt,name=signature_count,json=signatureCount,proto3" json:"signature_count,omitempty"`
-	// compared_signature_count of them, the most frequent, that were compared by meaning: all up to
-	// 2,000; none if `similarity` is 1. Each of the rest is a group by its signature alone.
+	// Number of signatures compared by meaning, the most frequent ones: at most 2,000, and 0 if
+	// `similarity` is 1. Each other signature is a group of its own.
 	ComparedSignatureCount int64 `protobuf:"varint,6,opt,name=compared_signature_count,json=comparedSignatureCount,proto3" json:"compared_signature_count,omitempty"`
-	// notices, for example that long fields were omitted because the response would be too large.
+	// For example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,7,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2014,58 +2013,58 @@ func (x *AnalyzeFailuresResponse) GetNotices() []*Notice {
 	return nil
 }
 
-// FailureGroup is a group of failed episodes of one cause.
+// FailureGroup is a group of failed episodes with one cause.
 //
-// The error of an episode is its `error`, else that of its last event that tells one (see
-// `EpisodeEvent.data`; the last 100 are looked at), else the last of its `error_patterns`. Those
-// that tell none are one group.
+// The error of an episode is its `error`, else that of the last event with one (see
+// `EpisodeEvent.data`; among the last 100), else the last of its `error_patterns`. Episodes with
+// none of these form one group.
 type FailureGroup struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// signature: the error with paths, numbers and names taken out; as in ErrorSolution. The most
-	// frequent one of the group. Empty: the group of episodes that tell no error.
+	// Most frequent signature of the group: the error without paths, numbers and names, as in
+	// ErrorSolution. Empty for the group of episodes without an error.
 	Signature string `protobuf:"bytes,1,opt,name=signature,proto3" json:"signature,omitempty"`
-	// count of episodes.
+	// Number of episodes.
 	Count int64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
-	// share of all analyzed failures, in [0, 1].
+	// Share of all analyzed failures, in [0, 1].
 	Share float64 `protobuf:"fixed64,3,opt,name=share,proto3" json:"share,omitempty"`
-	// trend of the share: its change per day, positive is growing. The slope of the least-squares line
-	// through all analyzed failures, each counting 1 if it is of the group and 0 if not, over the time
-	// it ended. The trends of all groups add up to 0. 0 also with fewer than 10 failures, or with
-	// less than a day from the first to the last of them.
+	// Change of the share per day; positive means growing. It is the slope of the least-squares line
+	// through all analyzed failures over their end time, each counting 1 if in the group, else 0. The
+	// trends of all groups sum to 0. 0 with fewer than 10 failures, or less than a day between the
+	// first and the last.
 	Trend float64 `protobuf:"fixed64,4,opt,name=trend,proto3" json:"trend,omitempty"`
-	// example_episode_ids, the newest first. At most 5.
+	// Example episodes, newest first. At most 5.
 	ExampleEpisodeIds []string `protobuf:"bytes,5,rep,name=example_episode_ids,json=exampleEpisodeIds,proto3" json:"example_episode_ids,omitempty"`
-	// last_good_approach: that of last_good_episode_id. Empty: none known.
+	// Approach of last_good_episode_id. Empty if unknown.
 	LastGoodApproach string `protobuf:"bytes,6,opt,name=last_good_approach,json=lastGoodApproach,proto3" json:"last_good_approach,omitempty"`
-	// tools involved: in `tools_used` or in the last events, the most frequent first. At most 10.
+	// Tools involved, from `tools_used` or the last events, most frequent first. At most 10.
 	Tools []string `protobuf:"bytes,7,rep,name=tools,proto3" json:"tools,omitempty"`
-	// failed_after_event_type: the step after which it failed most often, which is the last event
-	// before the one that tells the error, or this one itself if it is a step that tells its own error.
-	// Empty: no event says it.
+	// Event type of the step after which it failed most often: the last event before the one with the
+	// error, or that one itself if it is a step that reports its own error. Empty if no event shows
+	// it.
 	FailedAfterEventType string `protobuf:"bytes,8,opt,name=failed_after_event_type,json=failedAfterEventType,proto3" json:"failed_after_event_type,omitempty"`
-	// last_time at which such an episode ended.
+	// When the last episode of the group ended.
 	LastTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
-	// example_error: the newest with `signature`, its message cut to 1 KiB; of a message of over 4,096
-	// characters, as a stack trace, the line that says what went wrong. Absent where signature is
+	// Newest error with `signature`. Its message is cut to 1 KiB; a message over 4,096 characters,
+	// such as a stack trace, is reduced to the line that says what went wrong. Unset if signature is
 	// empty.
 	ExampleError *EpisodeError `protobuf:"bytes,10,opt,name=example_error,json=exampleError,proto3" json:"example_error,omitempty"`
-	// failed_after_tool: the tool of that step, if it names one.
+	// Tool of that step, if it names one.
 	FailedAfterTool string `protobuf:"bytes,11,opt,name=failed_after_tool,json=failedAfterTool,proto3" json:"failed_after_tool,omitempty"`
-	// failed_after_share of the group's episodes that failed after that step, in [0, 1].
+	// Share of the group's episodes that failed after that step, in [0, 1].
 	FailedAfterShare float64 `protobuf:"fixed64,12,opt,name=failed_after_share,json=failedAfterShare,proto3" json:"failed_after_share,omitempty"`
-	// first_time at which such an episode ended, among the analyzed ones.
+	// When the first analyzed episode of the group ended.
 	FirstTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=first_time,json=firstTime,proto3" json:"first_time,omitempty"`
-	// trend_significant: the trend is more than chance, by the test of Cochran and Armitage at .05.
+	// True if the trend is statistically significant (Cochran-Armitage test at 0.05).
 	TrendSignificant bool `protobuf:"varint,14,opt,name=trend_significant,json=trendSignificant,proto3" json:"trend_significant,omitempty"`
-	// signatures of the group, the most frequent first. At most 10.
+	// Signatures of the group, most frequent first. At most 10.
 	Signatures []string `protobuf:"bytes,15,rep,name=signatures,proto3" json:"signatures,omitempty"`
-	// signature_count of different signatures in the group.
+	// Number of distinct signatures in the group.
 	SignatureCount int64 `protobuf:"varint,16,opt,name=signature_count,json=signatureCount,proto3" json:"signature_count,omitempty"`
-	// last_good_episode_id: of the SUCCEEDED episodes whose task and context are like those of the
-	// examples (similarity of .8 or more, 20 nearest of each), the last to end that tells its
-	// approach, else the last to end. Empty: there is none.
+	// Among the SUCCEEDED episodes whose task and context resemble the examples (similarity of 0.8 or
+	// more, among the 20 nearest of each), the last to end that names its approach, else the last to
+	// end. Empty if there is none.
 	LastGoodEpisodeId string `protobuf:"bytes,17,opt,name=last_good_episode_id,json=lastGoodEpisodeId,proto3" json:"last_good_episode_id,omitempty"`
-	// last_good_similarity of its task to the nearest of the examples, in [0, 1].
+	// Similarity of its task to the nearest example, in [0, 1].
 	LastGoodSimilarity float64 `protobuf:"fixed64,18,opt,name=last_good_similarity,json=lastGoodSimilarity,proto3" json:"last_good_similarity,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache

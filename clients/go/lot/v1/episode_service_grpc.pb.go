@@ -37,53 +37,52 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// EpisodeService records what happens while it happens, and finds it again.
+// EpisodeService records runs of tasks as they happen, and finds them again.
 //
-// In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-// namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+// In every request `namespace` is the tenant; empty means `default`. No call reads across
+// namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
 type EpisodeServiceClient interface {
-	// StartEpisode starts an episode. Errors: EPISODE_ID_IN_USE (the id is taken by an episode that
-	// was started with other content), REQUEST_ID_REUSED.
+	// StartEpisode starts an episode. Errors: EPISODE_ID_IN_USE (an episode with other content has
+	// this ID), REQUEST_ID_REUSED.
 	StartEpisode(ctx context.Context, in *StartEpisodeRequest, opts ...grpc.CallOption) (*StartEpisodeResponse, error)
-	// RecordEvent appends one event; the server gives its sequence. For grpcurl and simple clients.
-	// Errors: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, REQUEST_ID_REUSED.
+	// RecordEvent appends one event; the server assigns its sequence. Intended for grpcurl and simple
+	// clients. Errors: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, REQUEST_ID_REUSED.
 	RecordEvent(ctx context.Context, in *RecordEventRequest, opts ...grpc.CallOption) (*RecordEventResponse, error)
-	// RecordEvents appends events in batches over one stream. The first message opens it and is
-	// answered with the last sequence stored, from which a resuming client goes on; every later one
-	// is acknowledged once its events are stored. A sequence that is stored already is acknowledged
-	// again if its content is the same. A message without events is a heartbeat: it is answered with
-	// the last sequence, and keeps a stream open that would be closed as idle (15 minutes without a
-	// message, unless the server's settings say otherwise). Errors end the stream, not the episode:
-	// EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, STREAM_IDLE,
-	// WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
+	// RecordEvents appends events in batches over one stream. The first message opens the stream; the
+	// response has the last stored sequence, after which a client resumes. Each later message is
+	// acknowledged once its events are stored. An event already stored is acknowledged again if its
+	// content is the same. A message without events is a heartbeat: it returns the last sequence and
+	// keeps the stream from being closed as idle (15 minutes without a message by default). Errors
+	// end the stream, not the episode: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN,
+	// STREAM_NOT_OPENED, STREAM_IDLE, WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
 	RecordEvents(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RecordEventsRequest, RecordEventsResponse], error)
-	// EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
-	// one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-	// EPISODE_NOT_FOUND (of it, or of one in used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
+	// EndEpisode ends an episode as SUCCEEDED or FAILED and closes its stream. Repeating the same end
+	// returns the same response; a different one fails with EPISODE_ENDED. Errors: EPISODE_NOT_FOUND
+	// (this one, or one of used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
 	EndEpisode(ctx context.Context, in *EndEpisodeRequest, opts ...grpc.CallOption) (*EndEpisodeResponse, error)
 	// RecordEpisode records a finished episode in one call: start, events and end. Errors:
-	// EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (of one in used_episode_ids), REQUEST_ID_REUSED.
+	// EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (one of used_episode_ids), REQUEST_ID_REUSED.
 	RecordEpisode(ctx context.Context, in *RecordEpisodeRequest, opts ...grpc.CallOption) (*RecordEpisodeResponse, error)
-	// GetEpisode reads one, without its events. Errors: EPISODE_NOT_FOUND.
+	// GetEpisode returns an episode without its events. Errors: EPISODE_NOT_FOUND.
 	GetEpisode(ctx context.Context, in *GetEpisodeRequest, opts ...grpc.CallOption) (*GetEpisodeResponse, error)
-	// ListEpisodes lists by time of creation, newest first.
+	// ListEpisodes lists episodes by creation time, newest first.
 	ListEpisodes(ctx context.Context, in *ListEpisodesRequest, opts ...grpc.CallOption) (*ListEpisodesResponse, error)
-	// DeleteEpisode deletes an episode and its events, also one that is still recorded: its stream ends
-	// with EPISODE_NOT_FOUND. Patterns that came of it stay. Errors: EPISODE_NOT_FOUND.
+	// DeleteEpisode deletes an episode and its events, even while it is being recorded: its stream
+	// then ends with EPISODE_NOT_FOUND. Patterns learned from it remain. Errors: EPISODE_NOT_FOUND.
 	DeleteEpisode(ctx context.Context, in *DeleteEpisodeRequest, opts ...grpc.CallOption) (*DeleteEpisodeResponse, error)
-	// ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND.
+	// ListEpisodeEvents lists the events of an episode by sequence. Errors: EPISODE_NOT_FOUND.
 	ListEpisodeEvents(ctx context.Context, in *ListEpisodeEventsRequest, opts ...grpc.CallOption) (*ListEpisodeEventsResponse, error)
-	// ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
-	// are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
-	// `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
+	// ReplayEpisode streams the events of an episode in order, in batches: of a RUNNING one those
+	// stored so far and, with `follow`, also new ones. To resume, set `after_sequence`. Errors:
+	// EPISODE_NOT_FOUND, also if it is deleted meanwhile.
 	ReplayEpisode(ctx context.Context, in *ReplayEpisodeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReplayEpisodeResponse], error)
-	// RecallEpisodes finds the episodes whose task and context, or whose summary, are most relevant to a
-	// query, by meaning and by words.
+	// RecallEpisodes returns the episodes whose task and context, or whose summary, are most relevant
+	// to a query, by meaning and by words.
 	RecallEpisodes(ctx context.Context, in *RecallEpisodesRequest, opts ...grpc.CallOption) (*RecallEpisodesResponse, error)
-	// AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
-	// for paths, numbers and names, and then those whose errors mean the same. It reads the latest
-	// 10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
-	// went.
+	// AnalyzeFailures groups FAILED episodes by cause: first those whose errors are the same except
+	// for paths, numbers and names, then those whose errors are similar in meaning. It reads the
+	// latest 10,000 and stores nothing. RUNNING and ABANDONED episodes do not count as failures,
+	// since their result is unknown.
 	AnalyzeFailures(ctx context.Context, in *AnalyzeFailuresRequest, opts ...grpc.CallOption) (*AnalyzeFailuresResponse, error)
 }
 
@@ -231,53 +230,52 @@ func (c *episodeServiceClient) AnalyzeFailures(ctx context.Context, in *AnalyzeF
 // All implementations must embed UnimplementedEpisodeServiceServer
 // for forward compatibility.
 //
-// EpisodeService records what happens while it happens, and finds it again.
+// EpisodeService records runs of tasks as they happen, and finds them again.
 //
-// In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-// namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+// In every request `namespace` is the tenant; empty means `default`. No call reads across
+// namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
 type EpisodeServiceServer interface {
-	// StartEpisode starts an episode. Errors: EPISODE_ID_IN_USE (the id is taken by an episode that
-	// was started with other content), REQUEST_ID_REUSED.
+	// StartEpisode starts an episode. Errors: EPISODE_ID_IN_USE (an episode with other content has
+	// this ID), REQUEST_ID_REUSED.
 	StartEpisode(context.Context, *StartEpisodeRequest) (*StartEpisodeResponse, error)
-	// RecordEvent appends one event; the server gives its sequence. For grpcurl and simple clients.
-	// Errors: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, REQUEST_ID_REUSED.
+	// RecordEvent appends one event; the server assigns its sequence. Intended for grpcurl and simple
+	// clients. Errors: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, REQUEST_ID_REUSED.
 	RecordEvent(context.Context, *RecordEventRequest) (*RecordEventResponse, error)
-	// RecordEvents appends events in batches over one stream. The first message opens it and is
-	// answered with the last sequence stored, from which a resuming client goes on; every later one
-	// is acknowledged once its events are stored. A sequence that is stored already is acknowledged
-	// again if its content is the same. A message without events is a heartbeat: it is answered with
-	// the last sequence, and keeps a stream open that would be closed as idle (15 minutes without a
-	// message, unless the server's settings say otherwise). Errors end the stream, not the episode:
-	// EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, STREAM_IDLE,
-	// WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
+	// RecordEvents appends events in batches over one stream. The first message opens the stream; the
+	// response has the last stored sequence, after which a client resumes. Each later message is
+	// acknowledged once its events are stored. An event already stored is acknowledged again if its
+	// content is the same. A message without events is a heartbeat: it returns the last sequence and
+	// keeps the stream from being closed as idle (15 minutes without a message by default). Errors
+	// end the stream, not the episode: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN,
+	// STREAM_NOT_OPENED, STREAM_IDLE, WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
 	RecordEvents(grpc.BidiStreamingServer[RecordEventsRequest, RecordEventsResponse]) error
-	// EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
-	// one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-	// EPISODE_NOT_FOUND (of it, or of one in used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
+	// EndEpisode ends an episode as SUCCEEDED or FAILED and closes its stream. Repeating the same end
+	// returns the same response; a different one fails with EPISODE_ENDED. Errors: EPISODE_NOT_FOUND
+	// (this one, or one of used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
 	EndEpisode(context.Context, *EndEpisodeRequest) (*EndEpisodeResponse, error)
 	// RecordEpisode records a finished episode in one call: start, events and end. Errors:
-	// EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (of one in used_episode_ids), REQUEST_ID_REUSED.
+	// EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (one of used_episode_ids), REQUEST_ID_REUSED.
 	RecordEpisode(context.Context, *RecordEpisodeRequest) (*RecordEpisodeResponse, error)
-	// GetEpisode reads one, without its events. Errors: EPISODE_NOT_FOUND.
+	// GetEpisode returns an episode without its events. Errors: EPISODE_NOT_FOUND.
 	GetEpisode(context.Context, *GetEpisodeRequest) (*GetEpisodeResponse, error)
-	// ListEpisodes lists by time of creation, newest first.
+	// ListEpisodes lists episodes by creation time, newest first.
 	ListEpisodes(context.Context, *ListEpisodesRequest) (*ListEpisodesResponse, error)
-	// DeleteEpisode deletes an episode and its events, also one that is still recorded: its stream ends
-	// with EPISODE_NOT_FOUND. Patterns that came of it stay. Errors: EPISODE_NOT_FOUND.
+	// DeleteEpisode deletes an episode and its events, even while it is being recorded: its stream
+	// then ends with EPISODE_NOT_FOUND. Patterns learned from it remain. Errors: EPISODE_NOT_FOUND.
 	DeleteEpisode(context.Context, *DeleteEpisodeRequest) (*DeleteEpisodeResponse, error)
-	// ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND.
+	// ListEpisodeEvents lists the events of an episode by sequence. Errors: EPISODE_NOT_FOUND.
 	ListEpisodeEvents(context.Context, *ListEpisodeEventsRequest) (*ListEpisodeEventsResponse, error)
-	// ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
-	// are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
-	// `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
+	// ReplayEpisode streams the events of an episode in order, in batches: of a RUNNING one those
+	// stored so far and, with `follow`, also new ones. To resume, set `after_sequence`. Errors:
+	// EPISODE_NOT_FOUND, also if it is deleted meanwhile.
 	ReplayEpisode(*ReplayEpisodeRequest, grpc.ServerStreamingServer[ReplayEpisodeResponse]) error
-	// RecallEpisodes finds the episodes whose task and context, or whose summary, are most relevant to a
-	// query, by meaning and by words.
+	// RecallEpisodes returns the episodes whose task and context, or whose summary, are most relevant
+	// to a query, by meaning and by words.
 	RecallEpisodes(context.Context, *RecallEpisodesRequest) (*RecallEpisodesResponse, error)
-	// AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
-	// for paths, numbers and names, and then those whose errors mean the same. It reads the latest
-	// 10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
-	// went.
+	// AnalyzeFailures groups FAILED episodes by cause: first those whose errors are the same except
+	// for paths, numbers and names, then those whose errors are similar in meaning. It reads the
+	// latest 10,000 and stores nothing. RUNNING and ABANDONED episodes do not count as failures,
+	// since their result is unknown.
 	AnalyzeFailures(context.Context, *AnalyzeFailuresRequest) (*AnalyzeFailuresResponse, error)
 	mustEmbedUnimplementedEpisodeServiceServer()
 }

@@ -25,17 +25,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ErrorMatch says how a solution was found.
+// ErrorMatch is how a solution was found.
 type ErrorMatch int32
 
 const (
-	// Never given back.
+	// Never returned.
 	ErrorMatch_ERROR_MATCH_UNSPECIFIED ErrorMatch = 0
-	// The most telling line of one of the two errors is one of the other's lines, or says the same with
-	// other names or an extra clause. Lines that do not identify an error do not count, nor do lines
-	// that unrelated errors of the namespace share.
+	// The most significant line of one error is a line of the other, or differs from one only in
+	// names or an extra clause. Ignores lines that do not identify an error, or that unrelated errors
+	// of the namespace share.
 	ErrorMatch_ERROR_MATCH_EXACT_SIGNATURE ErrorMatch = 1
-	// The message or the type is similar.
+	// Similar message or type.
 	ErrorMatch_ERROR_MATCH_SIMILAR ErrorMatch = 2
 )
 
@@ -80,63 +80,61 @@ func (ErrorMatch) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{0}
 }
 
-// ErrorSolution is an error with what fixed it, or the fact that nothing did yet.
+// ErrorSolution is an error with what fixed it, or a note that nothing has yet.
 type ErrorSolution struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// error_solution_id identifies it in its namespace; rules as for Memory.memory_id. Output only in
-	// the message; choose it by the request's field.
+	// ID within the namespace; same rules as Memory.memory_id. Output only here; set it in the
+	// request's field.
 	ErrorSolutionId string `protobuf:"bytes,1,opt,name=error_solution_id,json=errorSolutionId,proto3" json:"error_solution_id,omitempty"`
-	// error_type, for example `TypeError` or `ECONNREFUSED`. Compared as it stands.
+	// Error type, for example `TypeError` or `ECONNREFUSED`. Compared exactly.
 	ErrorType string `protobuf:"bytes,2,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
-	// Required. error_message as it was raised, or a whole trace or log. At most 64 KiB: of a longer
-	// one send the part that says what went wrong, for most tools the end.
+	// Required. Error message as raised, or a whole trace or log. At most 64 KiB: of a longer one
+	// send the part that says what went wrong, for most tools the end.
 	ErrorMessage string `protobuf:"bytes,3,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
-	// Output only. signature is the most telling line of the error, with its type and without
-	// paths, numbers, names, addresses and ids, as in `KeyError: '<name>'`. Of a log it is the error,
-	// whatever is printed around it; of a stack trace the error that caused the others. Empty where
-	// the message says nothing of which error it is, as `exit code 1` does: such an error is found by
-	// likeness only.
+	// Output only. The most significant line of the error, with its type and without paths, numbers,
+	// names, addresses and IDs, for example `KeyError: '<name>'`. For a log, the error rather than
+	// the output around it; for a stack trace, the root cause. Empty if the message does not identify
+	// an error, like `exit code 1`; such an error is found by similarity only.
 	Signature string `protobuf:"bytes,4,opt,name=signature,proto3" json:"signature,omitempty"`
-	// context says when it came: the command, the code around it, the versions. At most 64 KiB.
+	// When it occurred: the command, the surrounding code, the versions. At most 64 KiB.
 	Context string `protobuf:"bytes,5,opt,name=context,proto3" json:"context,omitempty"`
-	// language, for example `python`; mapped like Pattern.language.
+	// Language, for example `python`; normalized like Pattern.language.
 	Language string `protobuf:"bytes,6,opt,name=language,proto3" json:"language,omitempty"`
-	// resolution in words. At most 64 KiB.
+	// Resolution in words. At most 64 KiB.
 	Resolution string `protobuf:"bytes,7,opt,name=resolution,proto3" json:"resolution,omitempty"`
-	// steps of the resolution, in order. At most 1,000, and 1.5 MiB in total.
+	// Steps of the resolution, in order. At most 1,000, and 1.5 MiB in total.
 	Steps []string `protobuf:"bytes,8,rep,name=steps,proto3" json:"steps,omitempty"`
-	// categories of tasks it applies to. At most 100, each once.
+	// Task categories it applies to. At most 100, no duplicates.
 	Categories []string `protobuf:"bytes,9,rep,name=categories,proto3" json:"categories,omitempty"`
-	// worked; absent on input is stored as true. False marks an error that is not solved: what is
-	// given as resolution was tried and did not help. Always given back.
+	// Whether the resolution worked; unset on input means true. False marks an unsolved error: the
+	// resolution was tried and did not help. Always returned.
 	Worked *bool `protobuf:"varint,10,opt,name=worked,proto3,oneof" json:"worked,omitempty"`
-	// Output only. outcomes recorded for it.
+	// Output only. Outcomes recorded for it.
 	Outcomes *Outcomes `protobuf:"bytes,11,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
-	// tags to filter by. At most 100, each once.
+	// Tags for filtering. At most 100, no duplicates.
 	Tags []string `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty"`
-	// labels to filter by, as for Memory.labels.
+	// Labels for filtering, as for Memory.labels.
 	Labels map[string]string `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// metadata is stored and returned, as for Memory.metadata.
+	// Stored and returned, as for Memory.metadata.
 	Metadata *structpb.Struct `protobuf:"bytes,14,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	// source_episode_ids are the episodes it was learned from. At most 1,000.
+	// Episodes it was learned from. At most 1,000.
 	SourceEpisodeIds []string `protobuf:"bytes,15,rep,name=source_episode_ids,json=sourceEpisodeIds,proto3" json:"source_episode_ids,omitempty"`
-	// pinned things are never pruned.
+	// Pinned records are never pruned.
 	Pinned bool `protobuf:"varint,16,opt,name=pinned,proto3" json:"pinned,omitempty"`
-	// Output only. namespace it is in.
+	// Output only. Namespace of the record.
 	Namespace string `protobuf:"bytes,17,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Output only. create_time.
+	// Output only. Creation time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// Output only. update_time of the last edit; equals create_time if never edited. Outcomes do not
-	// move it.
+	// Output only. Time of the last edit; create_time if never edited. Outcomes do not change it.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// expiration: from then on it is absent. Absent means it is kept for good.
+	// When it expires and is no longer returned. Unset means never.
 	//
 	// Types that are valid to be assigned to Expiration:
 	//
 	//	*ErrorSolution_ExpireTime
 	//	*ErrorSolution_Ttl
 	Expiration isErrorSolution_Expiration `protobuf_oneof:"expiration"`
-	// Output only. etag of the content; changes with every edit, never with an outcome.
+	// Output only. Etag of the content; changes with every edit, never with an outcome.
 	Etag          string `protobuf:"bytes,22,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -342,12 +340,12 @@ type isErrorSolution_Expiration interface {
 }
 
 type ErrorSolution_ExpireTime struct {
-	// expire_time is the instant. Given back in this form.
+	// Expiry time. The form in which it is returned.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=expire_time,json=expireTime,proto3,oneof"`
 }
 
 type ErrorSolution_Ttl struct {
-	// Input only. ttl from now; more than 0.
+	// Input only. Time until expiry, from now; more than 0.
 	Ttl *durationpb.Duration `protobuf:"bytes,21,opt,name=ttl,proto3,oneof"`
 }
 
@@ -355,33 +353,33 @@ func (*ErrorSolution_ExpireTime) isErrorSolution_Expiration() {}
 
 func (*ErrorSolution_Ttl) isErrorSolution_Expiration() {}
 
-// ErrorSolutionFilter narrows error solutions. Within a list any value will do; across fields all
-// must hold. An empty filter matches all.
+// ErrorSolutionFilter filters error solutions. A list matches any of its values; all fields must
+// match. An empty filter matches all.
 type ErrorSolutionFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// error_types.
+	// Error types.
 	ErrorTypes []string `protobuf:"bytes,1,rep,name=error_types,json=errorTypes,proto3" json:"error_types,omitempty"`
-	// languages; mapped like ErrorSolution.language.
+	// Languages, normalized like ErrorSolution.language.
 	Languages []string `protobuf:"bytes,2,rep,name=languages,proto3" json:"languages,omitempty"`
-	// categories.
+	// Categories.
 	Categories []string `protobuf:"bytes,3,rep,name=categories,proto3" json:"categories,omitempty"`
-	// signatures, as given back.
+	// Signatures, as returned.
 	Signatures []string `protobuf:"bytes,4,rep,name=signatures,proto3" json:"signatures,omitempty"`
-	// worked: just those that worked (true) or did not (false). Absent: both.
+	// True: only those that worked. False: only those that did not. Unset: both.
 	Worked *bool `protobuf:"varint,5,opt,name=worked,proto3,oneof" json:"worked,omitempty"`
-	// tags_any: at least one of them.
+	// At least one of these tags.
 	TagsAny []string `protobuf:"bytes,6,rep,name=tags_any,json=tagsAny,proto3" json:"tags_any,omitempty"`
-	// labels that must all be there with just these values.
+	// All of these labels, with exactly these values.
 	Labels map[string]string `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// min_success_rate: success_rate at least this. 0 or absent: no bound.
+	// success_rate is at least this. 0 or unset means no minimum.
 	MinSuccessRate *float64 `protobuf:"fixed64,8,opt,name=min_success_rate,json=minSuccessRate,proto3,oneof" json:"min_success_rate,omitempty"`
-	// min_usage_count: at least so many outcomes. 0: no bound.
+	// usage_count is at least this. 0 means no minimum.
 	MinUsageCount int64 `protobuf:"varint,9,opt,name=min_usage_count,json=minUsageCount,proto3" json:"min_usage_count,omitempty"`
-	// created_after: create_time later than this.
+	// create_time is later than this.
 	CreatedAfter *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=created_after,json=createdAfter,proto3" json:"created_after,omitempty"`
-	// created_before: create_time earlier than this.
+	// create_time is earlier than this.
 	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=created_before,json=createdBefore,proto3" json:"created_before,omitempty"`
-	// pinned: just those pinned (true) or not (false). Absent: both.
+	// True: only pinned. False: only unpinned. Unset: both.
 	Pinned        *bool `protobuf:"varint,12,opt,name=pinned,proto3,oneof" json:"pinned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -504,18 +502,18 @@ func (x *ErrorSolutionFilter) GetPinned() bool {
 // Request of SaveErrorSolution.
 type SaveErrorSolutionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. error_solution to store. Its output-only fields are ignored.
+	// Required. Error solution to store. Output-only fields are ignored.
 	ErrorSolution *ErrorSolution `protobuf:"bytes,2,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
-	// error_solution_id to store it under. Empty: one is made of what makes the solution the same (see
-	// SaveErrorSolution).
+	// ID to store it under. Empty means one generated from the content that identifies a solution
+	// (see SaveErrorSolution).
 	ErrorSolutionId string `protobuf:"bytes,3,opt,name=error_solution_id,json=errorSolutionId,proto3" json:"error_solution_id,omitempty"`
-	// initial_success_rate in [0, 1] that success_rate starts from; absent is 1.0, or 0.0 with
-	// `worked` false.
+	// Initial success_rate, in [0, 1]; unset means 1.0, or 0.0 with `worked` false.
 	InitialSuccessRate *float64 `protobuf:"fixed64,4,opt,name=initial_success_rate,json=initialSuccessRate,proto3,oneof" json:"initial_success_rate,omitempty"`
-	// request_id makes a repeat safe for 24 h; with other content it is REQUEST_ID_REUSED. If the solution
-	// was deleted or has expired since, it is ERROR_SOLUTION_NOT_FOUND, whatever has its id by then.
+	// Makes a retry safe for 24 h; other content fails with REQUEST_ID_REUSED. If the solution has
+	// been deleted or has expired since, a retry fails with ERROR_SOLUTION_NOT_FOUND, even if its ID
+	// is in use again.
 	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -589,13 +587,11 @@ func (x *SaveErrorSolutionRequest) GetRequestId() string {
 // Response of SaveErrorSolution.
 type SaveErrorSolutionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// error_solution as it now stands.
+	// The error solution after the call.
 	ErrorSolution *ErrorSolution `protobuf:"bytes,1,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
-	// created is false when it was there already: under the given id, or as the same solution of the
-	// same error.
+	// False if it already existed: under the given ID, or as the same solution of the same error.
 	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
-	// notices, for example that a text is longer than the model reads, or which fields the stored one
-	// keeps.
+	// For example that a text is longer than the model reads, or which stored fields were retained.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -655,9 +651,9 @@ func (x *SaveErrorSolutionResponse) GetNotices() []*Notice {
 // Request of GetErrorSolution.
 type GetErrorSolutionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. error_solution_id.
+	// Required. Error solution ID.
 	ErrorSolutionId string `protobuf:"bytes,2,opt,name=error_solution_id,json=errorSolutionId,proto3" json:"error_solution_id,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -710,7 +706,7 @@ func (x *GetErrorSolutionRequest) GetErrorSolutionId() string {
 // Response of GetErrorSolution.
 type GetErrorSolutionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// error_solution.
+	// Error solution.
 	ErrorSolution *ErrorSolution `protobuf:"bytes,1,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -756,20 +752,18 @@ func (x *GetErrorSolutionResponse) GetErrorSolution() *ErrorSolution {
 // Request of UpdateErrorSolution.
 type UpdateErrorSolutionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. error_solution holds the new values. `error_message` may be empty if the mask leaves
-	// it out.
+	// Required. The new values. `error_message` may be empty if the mask does not name it.
 	ErrorSolution *ErrorSolution `protobuf:"bytes,2,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
-	// Required. error_solution_id of the solution to edit.
+	// Required. ID of the error solution to update.
 	ErrorSolutionId string `protobuf:"bytes,3,opt,name=error_solution_id,json=errorSolutionId,proto3" json:"error_solution_id,omitempty"`
-	// update_mask names the paths to set (`resolution`, `tags`, …; `expiration` sets or clears the
-	// expiry). A named path takes its value from the given error solution, even if empty; metadata,
-	// labels and lists are replaced as a whole. `*` means all editable fields. Without a mask, every
-	// populated field is set and the rest stays unchanged. An output-only or unknown path is an error
-	// that lists the valid ones.
+	// Fields to set (`resolution`, `tags`, …; `expiration` sets or clears the expiry). A named field
+	// takes the given value, even if empty; metadata, labels and lists are replaced as a whole. `*`
+	// means all editable fields. Without a mask, all populated fields are set. An output-only or
+	// unknown path is an error that lists the valid ones.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	// etag that the error solution must still have. Empty: any.
+	// Only if the error solution has this etag. Empty means any.
 	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -843,9 +837,9 @@ func (x *UpdateErrorSolutionRequest) GetEtag() string {
 // Response of UpdateErrorSolution.
 type UpdateErrorSolutionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// error_solution as it now stands.
+	// The error solution after the call.
 	ErrorSolution *ErrorSolution `protobuf:"bytes,1,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
-	// notices, for example that a text is longer than the model reads.
+	// For example that a text is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -898,28 +892,28 @@ func (x *UpdateErrorSolutionResponse) GetNotices() []*Notice {
 // Request of FindErrorSolutions.
 type FindErrorSolutionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// error_type. Given, just solutions of this type or of none are found.
+	// Error type. If set, only solutions of this type or of none match.
 	ErrorType string `protobuf:"bytes,2,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
-	// error_message as it was raised, or a whole trace or log. Required unless error_type is given.
-	// At most 64 KiB, as for ErrorSolution.error_message.
+	// Error message as raised, or a whole trace or log. Required unless error_type is set. At most 64
+	// KiB, as for ErrorSolution.error_message.
 	ErrorMessage string `protobuf:"bytes,3,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
-	// language; mapped like ErrorSolution.language. Empty: all.
+	// Language, normalized like ErrorSolution.language. Empty means all.
 	Language string `protobuf:"bytes,4,opt,name=language,proto3" json:"language,omitempty"`
-	// categories: at least one of them. Empty: all.
+	// At least one of these categories. Empty means all.
 	Categories []string `protobuf:"bytes,5,rep,name=categories,proto3" json:"categories,omitempty"`
-	// limit: 0 is 3; at most 100.
+	// 0 means 3; at most 100.
 	Limit int32 `protobuf:"varint,6,opt,name=limit,proto3" json:"limit,omitempty"`
-	// min_similarity in [0, 1] that every SIMILAR hit has. 0 or absent: no bound.
+	// Minimum similarity of SIMILAR hits, in [0, 1]. 0 or unset means no minimum.
 	MinSimilarity *float64 `protobuf:"fixed64,7,opt,name=min_similarity,json=minSimilarity,proto3,oneof" json:"min_similarity,omitempty"`
-	// include_unsolved widens `unsolved` by what did not help with similar errors. What did not help
-	// with an error of the same signature is always told.
+	// Also return in `unsolved` what did not help with similar errors. What did not help with an
+	// error of the same signature is always returned.
 	IncludeUnsolved bool `protobuf:"varint,8,opt,name=include_unsolved,json=includeUnsolved,proto3" json:"include_unsolved,omitempty"`
-	// explain fills score_parts of each hit.
+	// Return score_parts with each hit.
 	Explain bool `protobuf:"varint,9,opt,name=explain,proto3" json:"explain,omitempty"`
-	// read_mask selects the fields of each hit's error solution to return, for example `tags`. Empty
-	// or `*`: all. An unknown path is an error that lists the valid ones.
+	// Fields of each hit's error solution to return, for example `tags`. Empty or `*` means all. An
+	// unknown path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,10,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1028,16 +1022,16 @@ func (x *FindErrorSolutionsRequest) GetReadMask() *fieldmaskpb.FieldMask {
 // Response of FindErrorSolutions.
 type FindErrorSolutionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// hits: solutions that worked, at most `limit`; those of the same signature first, each group
-	// best first.
+	// Solutions that worked, at most `limit`: those of the same signature first, each group best
+	// first.
 	Hits []*ErrorSolutionHit `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
-	// retrieval_id to give back to RecordErrorSolutionOutcome, kept for 7 days.
+	// Retrieval ID for RecordErrorSolutionOutcome, retained for 7 days.
 	RetrievalId string `protobuf:"bytes,2,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
-	// notices, for example that the message is longer than the model reads.
+	// For example that the message is longer than the model reads.
 	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
-	// signature of the error that was asked for.
+	// Signature of the requested error.
 	Signature string `protobuf:"bytes,4,opt,name=signature,proto3" json:"signature,omitempty"`
-	// unsolved: what did not help (`worked` false), in the order of hits; at most `limit` of them.
+	// What did not help (`worked` false), in the order of hits; at most `limit`.
 	Unsolved      []*ErrorSolutionHit `protobuf:"bytes,5,rep,name=unsolved,proto3" json:"unsolved,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1108,25 +1102,24 @@ func (x *FindErrorSolutionsResponse) GetUnsolved() []*ErrorSolutionHit {
 	return nil
 }
 
-// ErrorSolutionHit is an error solution that was found.
+// ErrorSolutionHit is an error solution found for an error.
 type ErrorSolutionHit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// error_solution.
+	// Error solution.
 	ErrorSolution *ErrorSolution `protobuf:"bytes,1,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
-	// match.
+	// How it was found.
 	Match ErrorMatch `protobuf:"varint,2,opt,name=match,proto3,enum=lot.v1.ErrorMatch" json:"match,omitempty"`
-	// score that hits are ordered by within their match, larger first. Of the same signature it is .4
-	// times the similarity, .59 times how far what the signature leaves out agrees (a name counts most,
-	// a number hardly), and .01 times the reliability, which decides between equals. So a hit of another
-	// name is below .42.
+	// Score by which hits are ordered within their match, descending. For the same signature: 0.4 ·
+	// similarity + 0.59 · agreement of the parts omitted from the signature (a name counts most, a
+	// number hardly) + 0.01 · reliability, a tiebreaker. So a hit with another name is below 0.42.
 	Score float64 `protobuf:"fixed64,3,opt,name=score,proto3" json:"score,omitempty"`
-	// similarity in [0, 1], a cosine, negative ones as 0. Of the same signature it is that of the raw
-	// messages; of a similar one that to the message or to the error with its fix, the nearer of both.
+	// Cosine similarity in [0, 1], with negative values raised to 0. For the same signature, that of
+	// the raw messages; for a similar error, that to the message or to the error with its fix,
+	// whichever is nearer.
 	Similarity float64 `protobuf:"fixed64,4,opt,name=similarity,proto3" json:"similarity,omitempty"`
-	// score_parts whose weighted sum is the score; only with explain.
+	// Parts whose weighted sum is the score; only with explain.
 	ScoreParts []*ScorePart `protobuf:"bytes,5,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
-	// differences between the error asked for and the stored one, of the parts that a signature
-	// leaves out.
+	// Differences between the requested and the stored error, in the parts omitted from a signature.
 	Differences   []*ErrorDifference `protobuf:"bytes,6,rep,name=differences,proto3" json:"differences,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1207,12 +1200,12 @@ func (x *ErrorSolutionHit) GetDifferences() []*ErrorDifference {
 // ErrorDifference is a part in which two errors of one signature differ.
 type ErrorDifference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// part: `name`, `path`, `url`, `version`, `number`, `address`, `id` or `time`. Another name is
-	// often another fix.
+	// `name`, `path`, `url`, `version`, `number`, `address`, `id` or `time`. Another name often needs
+	// another fix.
 	Part string `protobuf:"bytes,1,opt,name=part,proto3" json:"part,omitempty"`
-	// given is its text in the error asked for.
+	// Text in the requested error.
 	Given string `protobuf:"bytes,2,opt,name=given,proto3" json:"given,omitempty"`
-	// stored is its text in the stored error.
+	// Text in the stored error.
 	Stored        string `protobuf:"bytes,3,opt,name=stored,proto3" json:"stored,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1272,24 +1265,24 @@ func (x *ErrorDifference) GetStored() string {
 // Request of RecordErrorSolutionOutcome.
 type RecordErrorSolutionOutcomeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. error_solution_id.
+	// Required. Error solution ID.
 	ErrorSolutionId string `protobuf:"bytes,2,opt,name=error_solution_id,json=errorSolutionId,proto3" json:"error_solution_id,omitempty"`
-	// Required. outcome.
+	// Required. Outcome.
 	Outcome Outcome `protobuf:"varint,3,opt,name=outcome,proto3,enum=lot.v1.Outcome" json:"outcome,omitempty"`
-	// reward in [-1, 1], stored for learning by reward; it does not move success_rate.
+	// Reward in [-1, 1], stored for learning by reward; does not change success_rate.
 	Reward *float64 `protobuf:"fixed64,4,opt,name=reward,proto3,oneof" json:"reward,omitempty"`
-	// duration of the use; 0 or more. Absent: not said.
+	// How long the use took; 0 or more. Unset means unknown.
 	Duration *durationpb.Duration `protobuf:"bytes,5,opt,name=duration,proto3" json:"duration,omitempty"`
-	// note for people.
+	// Human-readable note.
 	Note string `protobuf:"bytes,6,opt,name=note,proto3" json:"note,omitempty"`
-	// retrieval_id of the find that gave it.
+	// Retrieval ID of the response it was found in.
 	RetrievalId string `protobuf:"bytes,7,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
-	// error_message it was tried on, if another than the stored one.
+	// Error message it was tried on, if not the stored one.
 	ErrorMessage string `protobuf:"bytes,8,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
-	// request_id makes a repeat safe for 24 h: an outcome never counts twice. If the solution was deleted
-	// or has expired since, a repeat is ERROR_SOLUTION_NOT_FOUND, whatever has its id by then.
+	// Makes a retry safe for 24 h: an outcome never counts twice. If the solution has been deleted or
+	// has expired since, a retry fails with ERROR_SOLUTION_NOT_FOUND, even if its ID is in use again.
 	RequestId     string `protobuf:"bytes,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1391,7 +1384,7 @@ func (x *RecordErrorSolutionOutcomeRequest) GetRequestId() string {
 // Response of RecordErrorSolutionOutcome.
 type RecordErrorSolutionOutcomeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// error_solution as it now stands.
+	// The error solution after the call.
 	ErrorSolution *ErrorSolution `protobuf:"bytes,1,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1437,16 +1430,16 @@ func (x *RecordErrorSolutionOutcomeResponse) GetErrorSolution() *ErrorSolution {
 // Request of ListErrorSolutions.
 type ListErrorSolutionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// filter; empty lists all.
+	// Filter; empty matches all.
 	Filter *ErrorSolutionFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
-	// page_size: 0 is 10; at most 1,000.
+	// 0 means 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// page_token as given by the last page, for the same namespace and filter.
+	// Token from the previous page, for the same namespace and filter.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// read_mask selects the fields of each error solution to return, for example `tags`. Empty or
-	// `*`: all. An unknown path is an error that lists the valid ones.
+	// Fields of each error solution to return, for example `tags`. Empty or `*` means all. An unknown
+	// path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1520,10 +1513,10 @@ func (x *ListErrorSolutionsRequest) GetReadMask() *fieldmaskpb.FieldMask {
 // Response of ListErrorSolutions.
 type ListErrorSolutionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// error_solutions, newest first.
+	// Error solutions, newest first.
 	ErrorSolutions []*ErrorSolution `protobuf:"bytes,1,rep,name=error_solutions,json=errorSolutions,proto3" json:"error_solutions,omitempty"`
-	// next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-	// not be the last.
+	// Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+	// may not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1576,13 +1569,13 @@ func (x *ListErrorSolutionsResponse) GetNextPageToken() string {
 // Request of DeleteErrorSolution.
 type DeleteErrorSolutionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. error_solution_id.
+	// Required. Error solution ID.
 	ErrorSolutionId string `protobuf:"bytes,2,opt,name=error_solution_id,json=errorSolutionId,proto3" json:"error_solution_id,omitempty"`
-	// allow_missing: it is no error if it does not exist.
+	// Succeed if it does not exist.
 	AllowMissing bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
-	// etag that the error solution must still have. Empty: any.
+	// Only if the error solution has this etag. Empty means any.
 	Etag          string `protobuf:"bytes,4,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1649,7 +1642,7 @@ func (x *DeleteErrorSolutionRequest) GetEtag() string {
 // Response of DeleteErrorSolution.
 type DeleteErrorSolutionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted is false if it did not exist and allow_missing was set.
+	// False if it did not exist and allow_missing was set.
 	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -22,17 +22,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// PatternFeedback sums up the feedback that a pattern got. Output only: like an outcome, feedback
-// touches neither `etag` nor `update_time`.
+// PatternFeedback summarizes the feedback on a pattern. Output only; like outcomes, feedback
+// changes neither `etag` nor `update_time`.
 type PatternFeedback struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// feedback_count of all.
+	// Number of feedback entries.
 	FeedbackCount int64 `protobuf:"varint,1,opt,name=feedback_count,json=feedbackCount,proto3" json:"feedback_count,omitempty"`
-	// helpful_count of those that said helpful.
+	// Number that said helpful.
 	HelpfulCount int64 `protobuf:"varint,2,opt,name=helpful_count,json=helpfulCount,proto3" json:"helpful_count,omitempty"`
-	// unhelpful_count of those that said not helpful.
+	// Number that said not helpful.
 	UnhelpfulCount int64 `protobuf:"varint,3,opt,name=unhelpful_count,json=unhelpfulCount,proto3" json:"unhelpful_count,omitempty"`
-	// last_feedback_time of the latest.
+	// Time of the latest feedback.
 	LastFeedbackTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=last_feedback_time,json=lastFeedbackTime,proto3" json:"last_feedback_time,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -96,26 +96,26 @@ func (x *PatternFeedback) GetLastFeedbackTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// FeedbackEntry is one feedback, as it was given and as it counted.
+// FeedbackEntry is one feedback on a pattern, with its effect.
 type FeedbackEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// feedback_id of the call that gave it.
+	// ID of the feedback.
 	FeedbackId string `protobuf:"bytes,1,opt,name=feedback_id,json=feedbackId,proto3" json:"feedback_id,omitempty"`
-	// number it counted as, from 1 on. Before it counted, in the moment of the call or after a crash,
-	// 0.
+	// Position in the order in which feedback was applied, from 1. 0 until applied, for a moment
+	// during the call or after a crash.
 	Number int64 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
-	// helpful, if said.
+	// Whether the pattern was helpful, if given.
 	Helpful *bool `protobuf:"varint,3,opt,name=helpful,proto3,oneof" json:"helpful,omitempty"`
-	// confidence_adjustment, if given.
+	// Adjustment of the confidence, if given.
 	ConfidenceAdjustment *float64 `protobuf:"fixed64,4,opt,name=confidence_adjustment,json=confidenceAdjustment,proto3,oneof" json:"confidence_adjustment,omitempty"`
-	// text for people.
+	// Human-readable text.
 	Text string `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
-	// confidence_before it counted. Where this is not the confidence_after of the entry before, an
-	// edit set the confidence in between.
+	// Confidence before. If it differs from the previous entry's confidence_after, an edit set the
+	// confidence in between.
 	ConfidenceBefore float64 `protobuf:"fixed64,6,opt,name=confidence_before,json=confidenceBefore,proto3" json:"confidence_before,omitempty"`
-	// confidence_after it counted.
+	// Confidence after.
 	ConfidenceAfter float64 `protobuf:"fixed64,7,opt,name=confidence_after,json=confidenceAfter,proto3" json:"confidence_after,omitempty"`
-	// create_time.
+	// Creation time.
 	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

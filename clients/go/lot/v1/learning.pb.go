@@ -23,21 +23,21 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// SelectionPolicy says how an action is chosen.
+// SelectionPolicy is how an action is chosen.
 type SelectionPolicy int32
 
 const (
-	// EPSILON_GREEDY.
+	// Same as EPSILON_GREEDY.
 	SelectionPolicy_SELECTION_POLICY_UNSPECIFIED SelectionPolicy = 0
-	// The best one as GREEDY; with a chance of `exploration_rate` any.
+	// As GREEDY, but with probability `exploration_rate` any action.
 	SelectionPolicy_SELECTION_POLICY_EPSILON_GREEDY SelectionPolicy = 1
-	// The one of greatest value, 0 for one of which nothing is known; of equal ones the first by name.
+	// The action with the highest value (0 if unknown), then the first by name.
 	SelectionPolicy_SELECTION_POLICY_GREEDY SelectionPolicy = 2
-	// The one with the highest upper confidence bound (UCB1): those never tried first, at random; then
-	// the greatest value + 2 √(2 ln N / n), with n visits of N in all.
+	// The action with the highest upper confidence bound (UCB1): untried ones first, at random, then
+	// the highest value + 2 √(2 ln N / n), with n of all N visits.
 	SelectionPolicy_SELECTION_POLICY_UCB SelectionPolicy = 3
-	// The greatest of one sample each from the normal distribution with mean `value` and variance
-	// 1 / (visit_count + 1).
+	// The action with the highest sample from a normal distribution with mean `value` and variance 1
+	// / (visit_count + 1).
 	SelectionPolicy_SELECTION_POLICY_THOMPSON SelectionPolicy = 4
 )
 
@@ -86,15 +86,15 @@ func (SelectionPolicy) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_learning_proto_rawDescGZIP(), []int{0}
 }
 
-// LearningState is the situation in which an action is chosen. What was learned is kept by
-// `task_type` and `complexity`; features stay outside of that key.
+// LearningState is the situation in which an action is chosen. Values are learned per `task_type`
+// and `complexity`; features are not part of that key.
 type LearningState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. task_type, for example `code`, `test`, `deploy`.
+	// Required. Task type, for example `code`, `test`, `deploy`.
 	TaskType string `protobuf:"bytes,1,opt,name=task_type,json=taskType,proto3" json:"task_type,omitempty"`
-	// complexity; unspecified is a state of its own.
+	// Complexity; unspecified is a state of its own.
 	Complexity Complexity `protobuf:"varint,2,opt,name=complexity,proto3,enum=lot.v1.Complexity" json:"complexity,omitempty"`
-	// features for people and later use; learning ignores them. Numbers and limits are as for
+	// Human-readable features, reserved for later use; ignored by learning. Numbers and limits as for
 	// Memory.metadata.
 	Features      *structpb.Struct `protobuf:"bytes,3,opt,name=features,proto3" json:"features,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -155,9 +155,9 @@ func (x *LearningState) GetFeatures() *structpb.Struct {
 // ActionOption is an action that can be chosen.
 type ActionOption struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. name; what was learned is kept by it.
+	// Required. Name; the key under which values are learned.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// parameters, stored and returned. Numbers and limits are as for Memory.metadata.
+	// Stored and returned. Numbers and limits as for Memory.metadata.
 	Parameters    *structpb.Struct `protobuf:"bytes,2,opt,name=parameters,proto3" json:"parameters,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -207,20 +207,20 @@ func (x *ActionOption) GetParameters() *structpb.Struct {
 	return nil
 }
 
-// ActionValue is what was learned of an action in a state.
+// ActionValue is the learned value of an action in a state.
 type ActionValue struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// task_type of the state.
+	// Task type of the state.
 	TaskType string `protobuf:"bytes,1,opt,name=task_type,json=taskType,proto3" json:"task_type,omitempty"`
-	// complexity of the state.
+	// Complexity of the state.
 	Complexity Complexity `protobuf:"varint,2,opt,name=complexity,proto3,enum=lot.v1.Complexity" json:"complexity,omitempty"`
-	// action.
+	// Action name.
 	Action string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
-	// value: the expected reward, later ones discounted. 0 while nothing is learned.
+	// Expected reward, with later rewards discounted. 0 until something is learned.
 	Value float64 `protobuf:"fixed64,4,opt,name=value,proto3" json:"value,omitempty"`
-	// visit_count is how many rewards went into it.
+	// Number of rewards learned.
 	VisitCount int64 `protobuf:"varint,5,opt,name=visit_count,json=visitCount,proto3" json:"visit_count,omitempty"`
-	// update_time of the last one.
+	// Time of the last one.
 	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -301,19 +301,19 @@ func (x *ActionValue) GetUpdateTime() *timestamppb.Timestamp {
 // Request of SelectAction.
 type SelectActionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. state.
+	// Required. State.
 	State *LearningState `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
-	// Required. actions to choose from, 1 to 100, each name once.
+	// Required. Actions to choose from, 1 to 100, with distinct names.
 	Actions []*ActionOption `protobuf:"bytes,3,rep,name=actions,proto3" json:"actions,omitempty"`
-	// policy.
+	// How to choose.
 	Policy SelectionPolicy `protobuf:"varint,4,opt,name=policy,proto3,enum=lot.v1.SelectionPolicy" json:"policy,omitempty"`
-	// seed makes the choice reproducible for the same knowledge and the same names. Absent: random.
+	// Makes the choice reproducible for the same learned values and names. Unset means random.
 	Seed *int64 `protobuf:"varint,5,opt,name=seed,proto3,oneof" json:"seed,omitempty"`
-	// exploration_rate in [0, 1] of EPSILON_GREEDY; absent is 0.2.
+	// Exploration rate of EPSILON_GREEDY, in [0, 1]; unset means 0.2.
 	ExplorationRate *float64 `protobuf:"fixed64,6,opt,name=exploration_rate,json=explorationRate,proto3,oneof" json:"exploration_rate,omitempty"`
-	// request_id makes a repeat safe for 24 h: the same selection is given again.
+	// Makes a retry safe for 24 h: it returns the same selection.
 	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -401,14 +401,14 @@ func (x *SelectActionRequest) GetRequestId() string {
 // Response of SelectAction.
 type SelectActionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// action chosen.
+	// The chosen action.
 	Action *ActionOption `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
-	// selection_id to reward it by later: in a step of RecordSteps, or as a target of SubmitFeedback.
-	// It is kept for 30 days, and each reward of it counts.
+	// ID for a later reward: in a step of RecordSteps, or as target of SubmitFeedback. Retained for
+	// 30 days; every reward counts.
 	SelectionId string `protobuf:"bytes,2,opt,name=selection_id,json=selectionId,proto3" json:"selection_id,omitempty"`
-	// explored is true when it was not chosen for its value.
+	// True if the action was not chosen for its value.
 	Explored bool `protobuf:"varint,3,opt,name=explored,proto3" json:"explored,omitempty"`
-	// action_values known of the actions, in the order of the request.
+	// Known values of the actions, in the order of the request.
 	ActionValues  []*ActionValue `protobuf:"bytes,4,rep,name=action_values,json=actionValues,proto3" json:"action_values,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -472,18 +472,18 @@ func (x *SelectActionResponse) GetActionValues() []*ActionValue {
 	return nil
 }
 
-// Step is one choice of a trajectory and what came of it.
+// Step is one choice of a trajectory and its result.
 type Step struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required unless selection_id is given. state in which it was chosen.
+	// State in which the action was chosen. Required unless selection_id is set.
 	State *LearningState `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
-	// Required unless selection_id is given. action that was taken.
+	// Action taken. Required unless selection_id is set.
 	Action string `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
-	// reward in [-1, 1] that followed.
+	// Reward that followed, in [-1, 1].
 	Reward float64 `protobuf:"fixed64,3,opt,name=reward,proto3" json:"reward,omitempty"`
-	// next_state; absent: the trajectory ended there.
+	// Next state; unset if the trajectory ended there.
 	NextState *LearningState `protobuf:"bytes,4,opt,name=next_state,json=nextState,proto3" json:"next_state,omitempty"`
-	// selection_id of SelectAction, which has state and action. Those given beside it must be its own.
+	// ID from SelectAction, which implies state and action; if these are set too, they must match.
 	SelectionId   string `protobuf:"bytes,5,opt,name=selection_id,json=selectionId,proto3" json:"selection_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -557,13 +557,13 @@ func (x *Step) GetSelectionId() string {
 // Request of RecordSteps.
 type RecordStepsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. steps of a finished trajectory in order, 1 to 1,000. They are learned backwards.
+	// Required. Steps of a finished trajectory, in order, 1 to 1,000. Learned from last to first.
 	Steps []*Step `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
-	// episode_id they come from; carried, not looked up.
+	// Episode they come from; stored, not looked up.
 	EpisodeId string `protobuf:"bytes,3,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
-	// request_id makes a repeat safe for 24 h: a trajectory is never learned twice.
+	// Makes a retry safe for 24 h: a trajectory is never learned twice.
 	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -630,7 +630,7 @@ func (x *RecordStepsRequest) GetRequestId() string {
 // Response of RecordSteps.
 type RecordStepsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// action_values that moved, as they now stand, each once, in the order of the steps.
+	// Changed action values after the call, without duplicates, in the order of the steps.
 	ActionValues  []*ActionValue `protobuf:"bytes,1,rep,name=action_values,json=actionValues,proto3" json:"action_values,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -676,11 +676,11 @@ func (x *RecordStepsResponse) GetActionValues() []*ActionValue {
 // Request of GetBestActions.
 type GetBestActionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. state.
+	// Required. State.
 	State *LearningState `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
-	// limit: 0 is 3; at most 100.
+	// 0 means 3; at most 100.
 	Limit         int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -740,7 +740,7 @@ func (x *GetBestActionsRequest) GetLimit() int32 {
 // Response of GetBestActions.
 type GetBestActionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// action_values, best first; none for a state of which nothing is known.
+	// Action values, best first; empty for an unknown state.
 	ActionValues  []*ActionValue `protobuf:"bytes,1,rep,name=action_values,json=actionValues,proto3" json:"action_values,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

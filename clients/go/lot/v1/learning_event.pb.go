@@ -24,38 +24,39 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// LearningEvent is something to learn from: a success, a failure, a judgement. Stored once and
-// never changed, so it has no etag.
+// LearningEvent is something to learn from: a success, a failure, a judgment. Immutable, so it has
+// no etag.
 type LearningEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// learning_event_id identifies it in its namespace; rules as for Memory.memory_id. Output only in
-	// the message; choose it by the request's field.
+	// ID within the namespace; same rules as Memory.memory_id. Output only here; set it in the
+	// request's field.
 	LearningEventId string `protobuf:"bytes,1,opt,name=learning_event_id,json=learningEventId,proto3" json:"learning_event_id,omitempty"`
-	// Required. event_type, for example `success`, `failure`, `user_feedback`.
+	// Required. Type, for example `success`, `failure`, `user_feedback`.
 	EventType string `protobuf:"bytes,2,opt,name=event_type,json=eventType,proto3" json:"event_type,omitempty"`
-	// task it was about, in natural language. At most 64 KiB.
+	// Task in natural language. At most 64 KiB.
 	Task string `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`
-	// outcome, where there is a plain one.
+	// Outcome, if there is a clear one.
 	Outcome Outcome `protobuf:"varint,4,opt,name=outcome,proto3,enum=lot.v1.Outcome" json:"outcome,omitempty"`
-	// text of what came out or was said. At most 64 KiB.
+	// What was produced or said. At most 64 KiB.
 	Text string `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
-	// reward in [-1, 1]; absent: not said.
+	// Reward in [-1, 1]; unset means none.
 	Reward *float64 `protobuf:"fixed64,6,opt,name=reward,proto3,oneof" json:"reward,omitempty"`
-	// target it is about; carried, not looked up, and nothing moves by it. Use SubmitFeedback for that.
+	// What it is about; stored, not looked up, and not changed by it. To change it, use
+	// SubmitFeedback.
 	Target *FeedbackTarget `protobuf:"bytes,7,opt,name=target,proto3" json:"target,omitempty"`
-	// agent_role of the agent concerned.
+	// Role of the agent concerned.
 	AgentRole string `protobuf:"bytes,8,opt,name=agent_role,json=agentRole,proto3" json:"agent_role,omitempty"`
-	// tags to filter by. At most 100, each once.
+	// Tags for filtering. At most 100, no duplicates.
 	Tags []string `protobuf:"bytes,9,rep,name=tags,proto3" json:"tags,omitempty"`
-	// labels to filter by, as for Memory.labels.
+	// Labels for filtering, as for Memory.labels.
 	Labels map[string]string `protobuf:"bytes,10,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// metadata is stored and returned, as for Memory.metadata.
+	// Stored and returned, as for Memory.metadata.
 	Metadata *structpb.Struct `protobuf:"bytes,11,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	// event_time at which it happened, by the caller's clock; absent on input is now.
+	// When it happened, by the caller's clock; unset on input means now.
 	EventTime *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
-	// Output only. create_time.
+	// Output only. Creation time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// Output only. namespace it is in.
+	// Output only. Namespace of the record.
 	Namespace     string `protobuf:"bytes,14,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -189,11 +190,11 @@ func (x *LearningEvent) GetNamespace() string {
 	return ""
 }
 
-// FeedbackTarget names what a judgement is about. Unset: nothing in particular. What SubmitFeedback
-// moves is said at each; of the others it makes sure that they are there.
+// FeedbackTarget is what a judgment is about. Unset means nothing in particular. The effect of
+// SubmitFeedback is stated at each field; where none is, it only checks that the record exists.
 type FeedbackTarget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// target.
+	// The target.
 	//
 	// Types that are valid to be assigned to Target:
 	//
@@ -314,38 +315,37 @@ type isFeedbackTarget_Target interface {
 }
 
 type FeedbackTarget_PatternId struct {
-	// pattern_id; its confidence moves by a tenth of the reward.
+	// Pattern; its confidence changes by a tenth of the reward.
 	PatternId string `protobuf:"bytes,1,opt,name=pattern_id,json=patternId,proto3,oneof"`
 }
 
 type FeedbackTarget_EpisodeId struct {
-	// episode_id.
+	// Episode.
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3,oneof"`
 }
 
 type FeedbackTarget_ErrorSolutionId struct {
-	// error_solution_id.
+	// Error solution.
 	ErrorSolutionId string `protobuf:"bytes,3,opt,name=error_solution_id,json=errorSolutionId,proto3,oneof"`
 }
 
 type FeedbackTarget_DecisionId struct {
-	// decision_id; it takes the reward if it has none.
+	// Decision; takes the reward if it has none.
 	DecisionId string `protobuf:"bytes,4,opt,name=decision_id,json=decisionId,proto3,oneof"`
 }
 
 type FeedbackTarget_SelectionId struct {
-	// selection_id of SelectAction; the reward is learned for its action, as a trajectory of one
-	// step.
+	// Selection of SelectAction; its action learns the reward, as a trajectory of one step.
 	SelectionId string `protobuf:"bytes,5,opt,name=selection_id,json=selectionId,proto3,oneof"`
 }
 
 type FeedbackTarget_MemoryId struct {
-	// memory_id.
+	// Memory.
 	MemoryId string `protobuf:"bytes,6,opt,name=memory_id,json=memoryId,proto3,oneof"`
 }
 
 type FeedbackTarget_RetrievalId struct {
-	// retrieval_id of a recall or search.
+	// Retrieval of a recall or search.
 	RetrievalId string `protobuf:"bytes,7,opt,name=retrieval_id,json=retrievalId,proto3,oneof"`
 }
 
@@ -363,29 +363,29 @@ func (*FeedbackTarget_MemoryId) isFeedbackTarget_Target() {}
 
 func (*FeedbackTarget_RetrievalId) isFeedbackTarget_Target() {}
 
-// LearningEventFilter narrows learning events. Within a list any value will do; across fields all
-// must hold. An empty filter matches all.
+// LearningEventFilter filters learning events. A list matches any of its values; all fields must
+// match. An empty filter matches all.
 type LearningEventFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// event_types.
+	// Event types.
 	EventTypes []string `protobuf:"bytes,1,rep,name=event_types,json=eventTypes,proto3" json:"event_types,omitempty"`
-	// outcomes.
+	// Outcomes.
 	Outcomes []Outcome `protobuf:"varint,2,rep,packed,name=outcomes,proto3,enum=lot.v1.Outcome" json:"outcomes,omitempty"`
-	// min_reward: reward at least this. Absent: no bound.
+	// reward is at least this. Unset means no minimum.
 	MinReward *float64 `protobuf:"fixed64,3,opt,name=min_reward,json=minReward,proto3,oneof" json:"min_reward,omitempty"`
-	// max_reward: reward at most this. Absent: no bound.
+	// reward is at most this. Unset means no maximum.
 	MaxReward *float64 `protobuf:"fixed64,4,opt,name=max_reward,json=maxReward,proto3,oneof" json:"max_reward,omitempty"`
-	// agent_roles.
+	// Agent roles.
 	AgentRoles []string `protobuf:"bytes,5,rep,name=agent_roles,json=agentRoles,proto3" json:"agent_roles,omitempty"`
-	// tags_any: at least one of them.
+	// At least one of these tags.
 	TagsAny []string `protobuf:"bytes,6,rep,name=tags_any,json=tagsAny,proto3" json:"tags_any,omitempty"`
-	// labels that must all be there with just these values.
+	// All of these labels, with exactly these values.
 	Labels map[string]string `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// target they are about.
+	// What they are about.
 	Target *FeedbackTarget `protobuf:"bytes,8,opt,name=target,proto3" json:"target,omitempty"`
-	// created_after: create_time later than this.
+	// create_time is later than this.
 	CreatedAfter *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=created_after,json=createdAfter,proto3" json:"created_after,omitempty"`
-	// created_before: create_time earlier than this.
+	// create_time is earlier than this.
 	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=created_before,json=createdBefore,proto3" json:"created_before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -494,14 +494,14 @@ func (x *LearningEventFilter) GetCreatedBefore() *timestamppb.Timestamp {
 // Request of RecordLearningEvent.
 type RecordLearningEventRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. learning_event to store. Its output-only fields are ignored.
+	// Required. Learning event to store. Output-only fields are ignored.
 	LearningEvent *LearningEvent `protobuf:"bytes,2,opt,name=learning_event,json=learningEvent,proto3" json:"learning_event,omitempty"`
-	// learning_event_id to store it under; empty: one is made.
+	// ID to store it under; empty means a generated one.
 	LearningEventId string `protobuf:"bytes,3,opt,name=learning_event_id,json=learningEventId,proto3" json:"learning_event_id,omitempty"`
-	// request_id makes a repeat safe for 24 h. If the event was deleted since, a repeat is
-	// LEARNING_EVENT_NOT_FOUND, whatever has its id by then.
+	// Makes a retry safe for 24 h. If the event has been deleted since, a retry fails with
+	// LEARNING_EVENT_NOT_FOUND, even if its ID is in use again.
 	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -568,9 +568,9 @@ func (x *RecordLearningEventRequest) GetRequestId() string {
 // Response of RecordLearningEvent.
 type RecordLearningEventResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// learning_event as stored.
+	// The stored learning event.
 	LearningEvent *LearningEvent `protobuf:"bytes,1,opt,name=learning_event,json=learningEvent,proto3" json:"learning_event,omitempty"`
-	// created is false when it was there already.
+	// False if it already existed.
 	Created       bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -623,9 +623,9 @@ func (x *RecordLearningEventResponse) GetCreated() bool {
 // Request of GetLearningEvent.
 type GetLearningEventRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. learning_event_id.
+	// Required. Learning event ID.
 	LearningEventId string `protobuf:"bytes,2,opt,name=learning_event_id,json=learningEventId,proto3" json:"learning_event_id,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -678,7 +678,7 @@ func (x *GetLearningEventRequest) GetLearningEventId() string {
 // Response of GetLearningEvent.
 type GetLearningEventResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// learning_event.
+	// Learning event.
 	LearningEvent *LearningEvent `protobuf:"bytes,1,opt,name=learning_event,json=learningEvent,proto3" json:"learning_event,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -724,11 +724,11 @@ func (x *GetLearningEventResponse) GetLearningEvent() *LearningEvent {
 // Request of DeleteLearningEvent.
 type DeleteLearningEventRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. learning_event_id.
+	// Required. Learning event ID.
 	LearningEventId string `protobuf:"bytes,2,opt,name=learning_event_id,json=learningEventId,proto3" json:"learning_event_id,omitempty"`
-	// allow_missing: it is no error if the learning event does not exist.
+	// Succeed if the learning event does not exist.
 	AllowMissing  bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -788,7 +788,7 @@ func (x *DeleteLearningEventRequest) GetAllowMissing() bool {
 // Response of DeleteLearningEvent.
 type DeleteLearningEventResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted is false if it did not exist and allow_missing was set.
+	// False if it did not exist and allow_missing was set.
 	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -834,16 +834,16 @@ func (x *DeleteLearningEventResponse) GetDeleted() bool {
 // Request of ListLearningEvents.
 type ListLearningEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// filter; empty lists all.
+	// Filter; empty matches all.
 	Filter *LearningEventFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
-	// page_size: 0 is 10; at most 1,000.
+	// 0 means 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// page_token as given by the last page, for the same namespace and filter.
+	// Token from the previous page, for the same namespace and filter.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// read_mask selects the fields of each learning event to return, for example `tags`. Empty or
-	// `*`: all. An unknown path is an error that lists the valid ones.
+	// Fields of each learning event to return, for example `tags`. Empty or `*` means all. An unknown
+	// path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -917,10 +917,10 @@ func (x *ListLearningEventsRequest) GetReadMask() *fieldmaskpb.FieldMask {
 // Response of ListLearningEvents.
 type ListLearningEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// learning_events, newest first.
+	// Learning events, newest first.
 	LearningEvents []*LearningEvent `protobuf:"bytes,1,rep,name=learning_events,json=learningEvents,proto3" json:"learning_events,omitempty"`
-	// next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-	// not be the last.
+	// Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+	// may not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -973,18 +973,18 @@ func (x *ListLearningEventsResponse) GetNextPageToken() string {
 // Request of SubmitFeedback.
 type SubmitFeedbackRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// text in the user's words, at most 64 KiB. Required unless reward is given.
+	// The user's words, at most 64 KiB. Required unless reward is set.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	// reward in [-1, 1]. Absent: the server judges the text, without a language model.
+	// Reward in [-1, 1]. If unset, the server derives it from the text, without a language model.
 	Reward *float64 `protobuf:"fixed64,3,opt,name=reward,proto3,oneof" json:"reward,omitempty"`
-	// target it is about.
+	// What the feedback is about.
 	Target *FeedbackTarget `protobuf:"bytes,4,opt,name=target,proto3" json:"target,omitempty"`
-	// task it was about, in natural language.
+	// Task it was about, in natural language.
 	Task string `protobuf:"bytes,5,opt,name=task,proto3" json:"task,omitempty"`
-	// request_id makes a repeat safe for 24 h: a judgement never counts twice, nor for another record that
-	// took the target's id since.
+	// Makes a retry safe for 24 h: a judgment never counts twice, nor for another record that now has
+	// the target's ID.
 	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1065,21 +1065,21 @@ func (x *SubmitFeedbackRequest) GetRequestId() string {
 // Response of SubmitFeedback.
 type SubmitFeedbackResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// reward as given or judged; 0 when the server judged and was not sure.
+	// Reward, given or derived; 0 if derived without certainty.
 	Reward float64 `protobuf:"fixed64,1,opt,name=reward,proto3" json:"reward,omitempty"`
-	// judged is true when the server judged the text.
+	// True if the server derived the reward from the text.
 	Judged bool `protobuf:"varint,2,opt,name=judged,proto3" json:"judged,omitempty"`
-	// learning_event that it is kept as, of type `user_feedback`. Of a judged one the metadata has
+	// Learning event under which it is stored, of type `user_feedback`. If derived, its metadata has
 	// `judged` and `sure`.
 	LearningEvent *LearningEvent `protobuf:"bytes,3,opt,name=learning_event,json=learningEvent,proto3" json:"learning_event,omitempty"`
-	// preference in category `learned` that it is kept as too, for a reward above 0.5 with a text or a
-	// task. Its value has `feedback` and `task`. There is one for each task and text; it is replaced
-	// only if the same text is sent again, whatever its letter case and spacing. Unset if the text is
-	// no more than thanks or praise.
+	// Preference under which it is also stored, in category `learned`, if the reward is above 0.5 and
+	// there is a text or a task. Its value has `feedback` and `task`. There is one per task and text
+	// (ignoring case and spacing); sending the text again replaces it. Unset if the text is only
+	// thanks or praise.
 	Preference *Preference `protobuf:"bytes,4,opt,name=preference,proto3" json:"preference,omitempty"`
-	// sure is false when the server judged the text and could not tell: nothing that judges, or praise
-	// and complaint of like weight. Then nothing moves. The text is read as English, German and
-	// Spanish, clause by clause with a list of graded words, and at most 1,000 words of it.
+	// False if the server could not derive a reward: the text has no judgment, or praise and
+	// complaint balance. Then nothing changes. The text is read as English, German and Spanish,
+	// clause by clause against a graded word list, up to 1,000 words.
 	Conclusive    bool `protobuf:"varint,5,opt,name=conclusive,proto3" json:"conclusive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

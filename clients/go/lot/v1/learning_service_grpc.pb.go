@@ -41,56 +41,55 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// LearningService says what to do next, from what happened before.
+// LearningService recommends what to do next, based on past episodes.
 //
-// In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-// namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+// In every request `namespace` is the tenant; empty means `default`. No call reads across
+// namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
 type LearningServiceClient interface {
-	// GetRecommendations says which approach, tools and factors worked on like tasks.
+	// GetRecommendations returns the approach, tools and factors that worked for similar tasks.
 	GetRecommendations(ctx context.Context, in *GetRecommendationsRequest, opts ...grpc.CallOption) (*GetRecommendationsResponse, error)
-	// GetTrends says by category whether tasks go better or worse.
+	// GetTrends reports, by category, whether tasks succeed more or less often over time.
 	GetTrends(ctx context.Context, in *GetTrendsRequest, opts ...grpc.CallOption) (*GetTrendsResponse, error)
-	// GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
-	// that the filter lets through: narrow it where there are many.
+	// GetPerformanceReport summarizes how tasks go, with advice and insights. It reads all ended
+	// episodes the filter matches: narrow it if there are many.
 	GetPerformanceReport(ctx context.Context, in *GetPerformanceReportRequest, opts ...grpc.CallOption) (*GetPerformanceReportResponse, error)
-	// RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-	// REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
+	// RecordLearningEvent stores a learning event. Errors: LEARNING_EVENT_ID_IN_USE,
+	// REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
 	RecordLearningEvent(ctx context.Context, in *RecordLearningEventRequest, opts ...grpc.CallOption) (*RecordLearningEventResponse, error)
-	// GetLearningEvent returns one. Errors: LEARNING_EVENT_NOT_FOUND.
+	// GetLearningEvent returns a learning event. Errors: LEARNING_EVENT_NOT_FOUND.
 	GetLearningEvent(ctx context.Context, in *GetLearningEventRequest, opts ...grpc.CallOption) (*GetLearningEventResponse, error)
-	// DeleteLearningEvent deletes one. What it changed stays changed, and a preference made from it
-	// stays until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
+	// DeleteLearningEvent deletes a learning event. Its effects remain, including a preference
+	// created from it, until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
 	DeleteLearningEvent(ctx context.Context, in *DeleteLearningEventRequest, opts ...grpc.CallOption) (*DeleteLearningEventResponse, error)
-	// ListLearningEvents lists by time of creation, newest first.
+	// ListLearningEvents lists learning events by creation time, newest first.
 	ListLearningEvents(ctx context.Context, in *ListLearningEventsRequest, opts ...grpc.CallOption) (*ListLearningEventsResponse, error)
 	// RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-	// REQUEST_ID_REUSED; DECISION_NOT_FOUND if a repeated request's decision has been deleted.
+	// REQUEST_ID_REUSED; DECISION_NOT_FOUND if the decision of a retried request has been deleted.
 	RecordDecision(ctx context.Context, in *RecordDecisionRequest, opts ...grpc.CallOption) (*RecordDecisionResponse, error)
-	// RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
+	// RecordDecisionOutcome records the outcome of a decision. Errors: DECISION_NOT_FOUND,
 	// REQUEST_ID_REUSED, CONTENTION.
 	RecordDecisionOutcome(ctx context.Context, in *RecordDecisionOutcomeRequest, opts ...grpc.CallOption) (*RecordDecisionOutcomeResponse, error)
-	// GetDecision returns one. Errors: DECISION_NOT_FOUND.
+	// GetDecision returns a decision. Errors: DECISION_NOT_FOUND.
 	GetDecision(ctx context.Context, in *GetDecisionRequest, opts ...grpc.CallOption) (*GetDecisionResponse, error)
-	// DeleteDecision deletes one with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
+	// DeleteDecision deletes a decision with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
 	// CONTENTION.
 	DeleteDecision(ctx context.Context, in *DeleteDecisionRequest, opts ...grpc.CallOption) (*DeleteDecisionResponse, error)
-	// ListDecisions lists by time of creation, newest first.
+	// ListDecisions lists decisions by creation time, newest first.
 	ListDecisions(ctx context.Context, in *ListDecisionsRequest, opts ...grpc.CallOption) (*ListDecisionsResponse, error)
-	// SelectAction chooses an action by what was learned of each in a state; of a state of which
-	// nothing is known, any. The choice is kept for 30 days, to be rewarded later. Errors:
-	// REQUEST_ID_REUSED.
+	// SelectAction chooses an action by the values learned in a state, or any action in an unknown
+	// state. The selection is retained for 30 days for a later reward. Errors: REQUEST_ID_REUSED.
 	SelectAction(ctx context.Context, in *SelectActionRequest, opts ...grpc.CallOption) (*SelectActionResponse, error)
-	// RecordSteps learns from a finished trajectory, from its last step to its first: Q(s,a) moves by
-	// α (r + γ max Q(s',·) − Q(s,a)) with α = 0.1, γ = 0.95, Q = 0 where nothing is known. Each step
-	// is learned once, whatever happens meanwhile. Errors: SELECTION_UNKNOWN (nothing is learned then),
-	// REQUEST_ID_REUSED, CONTENTION.
+	// RecordSteps learns from a finished trajectory, from the last step to the first: Q(s,a) changes
+	// by α (r + γ max Q(s',·) − Q(s,a)), where unknown Q is 0 and, unless NamespacePolicy sets
+	// others, α = 0.1 and γ = 0.95. Each step is learned exactly once, even across failures. Errors:
+	// SELECTION_UNKNOWN (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
 	RecordSteps(ctx context.Context, in *RecordStepsRequest, opts ...grpc.CallOption) (*RecordStepsResponse, error)
-	// GetBestActions lists the actions of a state by their value, equal ones by name.
+	// GetBestActions lists the actions of a state by value, then by name.
 	GetBestActions(ctx context.Context, in *GetBestActionsRequest, opts ...grpc.CallOption) (*GetBestActionsResponse, error)
-	// SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
-	// event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
-	// RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
-	// LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
+	// SubmitFeedback learns from a judgment in words, a reward, or both. It is stored as a learning
+	// event and changes its target: see FeedbackTarget. Errors: the target's NOT_FOUND reason,
+	// RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (then nothing is stored), REQUEST_ID_REUSED, CONTENTION;
+	// LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
 	SubmitFeedback(ctx context.Context, in *SubmitFeedbackRequest, opts ...grpc.CallOption) (*SubmitFeedbackResponse, error)
 }
 
@@ -266,56 +265,55 @@ func (c *learningServiceClient) SubmitFeedback(ctx context.Context, in *SubmitFe
 // All implementations must embed UnimplementedLearningServiceServer
 // for forward compatibility.
 //
-// LearningService says what to do next, from what happened before.
+// LearningService recommends what to do next, based on past episodes.
 //
-// In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-// namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+// In every request `namespace` is the tenant; empty means `default`. No call reads across
+// namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
 type LearningServiceServer interface {
-	// GetRecommendations says which approach, tools and factors worked on like tasks.
+	// GetRecommendations returns the approach, tools and factors that worked for similar tasks.
 	GetRecommendations(context.Context, *GetRecommendationsRequest) (*GetRecommendationsResponse, error)
-	// GetTrends says by category whether tasks go better or worse.
+	// GetTrends reports, by category, whether tasks succeed more or less often over time.
 	GetTrends(context.Context, *GetTrendsRequest) (*GetTrendsResponse, error)
-	// GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
-	// that the filter lets through: narrow it where there are many.
+	// GetPerformanceReport summarizes how tasks go, with advice and insights. It reads all ended
+	// episodes the filter matches: narrow it if there are many.
 	GetPerformanceReport(context.Context, *GetPerformanceReportRequest) (*GetPerformanceReportResponse, error)
-	// RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-	// REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
+	// RecordLearningEvent stores a learning event. Errors: LEARNING_EVENT_ID_IN_USE,
+	// REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
 	RecordLearningEvent(context.Context, *RecordLearningEventRequest) (*RecordLearningEventResponse, error)
-	// GetLearningEvent returns one. Errors: LEARNING_EVENT_NOT_FOUND.
+	// GetLearningEvent returns a learning event. Errors: LEARNING_EVENT_NOT_FOUND.
 	GetLearningEvent(context.Context, *GetLearningEventRequest) (*GetLearningEventResponse, error)
-	// DeleteLearningEvent deletes one. What it changed stays changed, and a preference made from it
-	// stays until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
+	// DeleteLearningEvent deletes a learning event. Its effects remain, including a preference
+	// created from it, until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
 	DeleteLearningEvent(context.Context, *DeleteLearningEventRequest) (*DeleteLearningEventResponse, error)
-	// ListLearningEvents lists by time of creation, newest first.
+	// ListLearningEvents lists learning events by creation time, newest first.
 	ListLearningEvents(context.Context, *ListLearningEventsRequest) (*ListLearningEventsResponse, error)
 	// RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-	// REQUEST_ID_REUSED; DECISION_NOT_FOUND if a repeated request's decision has been deleted.
+	// REQUEST_ID_REUSED; DECISION_NOT_FOUND if the decision of a retried request has been deleted.
 	RecordDecision(context.Context, *RecordDecisionRequest) (*RecordDecisionResponse, error)
-	// RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
+	// RecordDecisionOutcome records the outcome of a decision. Errors: DECISION_NOT_FOUND,
 	// REQUEST_ID_REUSED, CONTENTION.
 	RecordDecisionOutcome(context.Context, *RecordDecisionOutcomeRequest) (*RecordDecisionOutcomeResponse, error)
-	// GetDecision returns one. Errors: DECISION_NOT_FOUND.
+	// GetDecision returns a decision. Errors: DECISION_NOT_FOUND.
 	GetDecision(context.Context, *GetDecisionRequest) (*GetDecisionResponse, error)
-	// DeleteDecision deletes one with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
+	// DeleteDecision deletes a decision with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
 	// CONTENTION.
 	DeleteDecision(context.Context, *DeleteDecisionRequest) (*DeleteDecisionResponse, error)
-	// ListDecisions lists by time of creation, newest first.
+	// ListDecisions lists decisions by creation time, newest first.
 	ListDecisions(context.Context, *ListDecisionsRequest) (*ListDecisionsResponse, error)
-	// SelectAction chooses an action by what was learned of each in a state; of a state of which
-	// nothing is known, any. The choice is kept for 30 days, to be rewarded later. Errors:
-	// REQUEST_ID_REUSED.
+	// SelectAction chooses an action by the values learned in a state, or any action in an unknown
+	// state. The selection is retained for 30 days for a later reward. Errors: REQUEST_ID_REUSED.
 	SelectAction(context.Context, *SelectActionRequest) (*SelectActionResponse, error)
-	// RecordSteps learns from a finished trajectory, from its last step to its first: Q(s,a) moves by
-	// α (r + γ max Q(s',·) − Q(s,a)) with α = 0.1, γ = 0.95, Q = 0 where nothing is known. Each step
-	// is learned once, whatever happens meanwhile. Errors: SELECTION_UNKNOWN (nothing is learned then),
-	// REQUEST_ID_REUSED, CONTENTION.
+	// RecordSteps learns from a finished trajectory, from the last step to the first: Q(s,a) changes
+	// by α (r + γ max Q(s',·) − Q(s,a)), where unknown Q is 0 and, unless NamespacePolicy sets
+	// others, α = 0.1 and γ = 0.95. Each step is learned exactly once, even across failures. Errors:
+	// SELECTION_UNKNOWN (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
 	RecordSteps(context.Context, *RecordStepsRequest) (*RecordStepsResponse, error)
-	// GetBestActions lists the actions of a state by their value, equal ones by name.
+	// GetBestActions lists the actions of a state by value, then by name.
 	GetBestActions(context.Context, *GetBestActionsRequest) (*GetBestActionsResponse, error)
-	// SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
-	// event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
-	// RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
-	// LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
+	// SubmitFeedback learns from a judgment in words, a reward, or both. It is stored as a learning
+	// event and changes its target: see FeedbackTarget. Errors: the target's NOT_FOUND reason,
+	// RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (then nothing is stored), REQUEST_ID_REUSED, CONTENTION;
+	// LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
 	SubmitFeedback(context.Context, *SubmitFeedbackRequest) (*SubmitFeedbackResponse, error)
 	mustEmbedUnimplementedLearningServiceServer()
 }

@@ -24,25 +24,25 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// MemoryKind is what a memory is.
+// MemoryKind is the kind of a memory.
 type MemoryKind int32
 
 const (
-	// On input: the kind of the details, else NOTE. Never given back.
+	// On input: the kind of the details, else NOTE. Never returned.
 	MemoryKind_MEMORY_KIND_UNSPECIFIED MemoryKind = 0
 	// A fact about the world, a system or a person.
 	MemoryKind_MEMORY_KIND_FACT MemoryKind = 1
 	// A solution to a problem.
 	MemoryKind_MEMORY_KIND_SOLUTION MemoryKind = 2
-	// A rule of good practice.
+	// A best practice.
 	MemoryKind_MEMORY_KIND_BEST_PRACTICE MemoryKind = 3
-	// A document or a part of one.
+	// A document or part of one.
 	MemoryKind_MEMORY_KIND_DOCUMENT MemoryKind = 4
 	// A piece of code.
 	MemoryKind_MEMORY_KIND_CODE_SNIPPET MemoryKind = 5
-	// What a conversation came to. Details: ConversationSummaryDetails.
+	// The gist of a conversation. Details: ConversationSummaryDetails.
 	MemoryKind_MEMORY_KIND_CONVERSATION_SUMMARY MemoryKind = 6
-	// A project: `title` names it, `content` describes it. Details: ProjectDetails.
+	// A project: `title` is its name, `content` its description. Details: ProjectDetails.
 	MemoryKind_MEMORY_KIND_PROJECT MemoryKind = 7
 	// Anything else.
 	MemoryKind_MEMORY_KIND_NOTE MemoryKind = 8
@@ -103,62 +103,61 @@ func (MemoryKind) EnumDescriptor() ([]byte, []int) {
 
 // Memory is a piece of knowledge that outlives a task.
 //
-// `title` and `content` are what it is found by. Texts hold no NUL. A content of more than some 250
-// words is read in passages of some 50 words, of more than 12,000 words in up to 512 longer ones,
-// which reach over some 100,000 words; it is found by the best one, and comes back whole with that
-// passage named. What lies behind them is stored, and found by its words but not by its meaning,
-// which a notice says. Code (kind CODE_SNIPPET, or a language that programs are written in) is read
-// as code.
+// Searches match `title` and `content`. Texts must not contain NUL. Content over about 250 words is
+// embedded in passages of about 50 words, over 12,000 words in up to 512 longer ones that cover
+// about 100,000 words. The best passage decides the match; the memory is returned whole and names
+// it. Text beyond that is stored and found by words but not by meaning, which a notice reports.
+// Code (kind CODE_SNIPPET, or a programming language) is read as code.
 type Memory struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// memory_id identifies the memory in its namespace: a letter or digit, then up to 127 letters,
-	// digits, `.`, `_`, `:` or `-`. Output only in the message; choose it by the request's field.
+	// ID within the namespace: a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or
+	// `-`. Output only here; set it in the request's field.
 	MemoryId string `protobuf:"bytes,1,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
-	// kind; unspecified is stored as the kind that `details` belong to, without details as NOTE.
+	// Kind; unspecified means the kind of `details`, or NOTE without details.
 	Kind MemoryKind `protobuf:"varint,2,opt,name=kind,proto3,enum=lot.v1.MemoryKind" json:"kind,omitempty"`
-	// title is a short name for people; of a PROJECT its name. At most 1 KiB.
+	// Short human-readable title; the name of a PROJECT. At most 1 KiB.
 	Title string `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
-	// Required. content: the knowledge itself. At most 1 MiB.
+	// Required. Content. At most 1 MiB.
 	Content string `protobuf:"bytes,4,opt,name=content,proto3" json:"content,omitempty"`
-	// language of the content or the code in it, for example `python`. Stored in lower case, with the
-	// usual aliases mapped (`py` → `python`, …); filters are mapped alike.
+	// Language of the content or of its code, for example `python`. Stored in lower case with common
+	// aliases normalized (`py` → `python`, …), as are filters.
 	Language string `protobuf:"bytes,5,opt,name=language,proto3" json:"language,omitempty"`
-	// tags to filter by. At most 100, each once.
+	// Tags for filtering. At most 100, no duplicates.
 	Tags []string `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty"`
-	// labels to filter by: at most 64. A key has 1 to 256 bytes, in any script, and may contain spaces,
-	// but no `=`, control characters, line breaks or bidirectional overrides, and no white space at
-	// either end. A value has at most 256 bytes. Filters treat the Unicode forms of a text as equal,
-	// so a map with two forms of one key is refused.
+	// Labels for filtering: at most 64. A key has 1 to 256 bytes in any script and may contain
+	// spaces, but no `=`, control characters, line breaks, bidirectional overrides, or leading or
+	// trailing white space. A value has at most 256 bytes. Filters treat Unicode forms of a text as
+	// equal, so two forms of one key are rejected.
 	Labels map[string]string `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
-	// ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:
-	// integers exactly up to 2^63, other numbers to 15 digits. Nested at most 16 deep, at most 256
-	// KiB; no NaN or infinity.
+	// Stored and returned, never interpreted. Numbers are doubles: integers beyond ±(2^53 - 1) are
+	// rounded before they arrive, so send them as strings. Numbers are returned as received: integers
+	// exactly up to 2^63, others to 15 digits. At most 16 levels deep and 256 KiB; no NaN or
+	// infinity.
 	Metadata *structpb.Struct `protobuf:"bytes,8,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	// importance in [0, 1]; absent on input is stored as 0.5. Always given back. SearchMemories lets it
-	// reorder hits that are nearly as relevant as the best one, by at most 0.05 either way.
+	// Importance in [0, 1]; unset on input means 0.5. Always returned. SearchMemories lets it reorder
+	// hits nearly as relevant as the best, by at most 0.05 either way.
 	Importance *float64 `protobuf:"fixed64,9,opt,name=importance,proto3,oneof" json:"importance,omitempty"`
-	// pinned things are never pruned.
+	// Pinned records are never pruned.
 	Pinned bool `protobuf:"varint,10,opt,name=pinned,proto3" json:"pinned,omitempty"`
-	// source_uri says where it comes from, for example an `https:` or `file:` address. Never opened.
+	// Source, for example an `https:` or `file:` address. Never opened.
 	SourceUri string `protobuf:"bytes,11,opt,name=source_uri,json=sourceUri,proto3" json:"source_uri,omitempty"`
-	// details of the kinds that have some; refused for other kinds.
+	// Details of kinds that have any; rejected for other kinds.
 	//
 	// Types that are valid to be assigned to Details:
 	//
 	//	*Memory_ConversationSummary
 	//	*Memory_Project
 	Details isMemory_Details `protobuf_oneof:"details"`
-	// Output only. namespace it is in.
+	// Output only. Namespace of the record.
 	Namespace string `protobuf:"bytes,14,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Output only. etag of the editable fields. The etag of a deleted memory never matches a later
-	// one with the same id. Restarts and imports keep it.
+	// Output only. Etag of the editable fields. The etag of a deleted memory never matches a later
+	// one with the same ID. Survives restarts and imports.
 	Etag string `protobuf:"bytes,15,opt,name=etag,proto3" json:"etag,omitempty"`
-	// Output only. create_time.
+	// Output only. Creation time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// Output only. update_time of the last edit; equals create_time if never edited.
+	// Output only. Time of the last edit; create_time if never edited.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// expiration: from then on the memory is absent. Absent means it is kept for good.
+	// When the memory expires and is no longer returned. Unset means never.
 	//
 	// Types that are valid to be assigned to Expiration:
 	//
@@ -359,12 +358,12 @@ type isMemory_Details interface {
 }
 
 type Memory_ConversationSummary struct {
-	// conversation_summary; for kind CONVERSATION_SUMMARY.
+	// For kind CONVERSATION_SUMMARY.
 	ConversationSummary *ConversationSummaryDetails `protobuf:"bytes,12,opt,name=conversation_summary,json=conversationSummary,proto3,oneof"`
 }
 
 type Memory_Project struct {
-	// project; for kind PROJECT.
+	// For kind PROJECT.
 	Project *ProjectDetails `protobuf:"bytes,13,opt,name=project,proto3,oneof"`
 }
 
@@ -377,12 +376,12 @@ type isMemory_Expiration interface {
 }
 
 type Memory_ExpireTime struct {
-	// expire_time is the instant. Given back in this form.
+	// Expiry time. The form in which it is returned.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=expire_time,json=expireTime,proto3,oneof"`
 }
 
 type Memory_Ttl struct {
-	// Input only. ttl from now; more than 0.
+	// Input only. Time until expiry, from now; more than 0.
 	Ttl *durationpb.Duration `protobuf:"bytes,19,opt,name=ttl,proto3,oneof"`
 }
 
@@ -390,12 +389,12 @@ func (*Memory_ExpireTime) isMemory_Expiration() {}
 
 func (*Memory_Ttl) isMemory_Expiration() {}
 
-// ConversationSummaryDetails is what a CONVERSATION_SUMMARY has besides its content.
+// ConversationSummaryDetails are the details of a CONVERSATION_SUMMARY.
 type ConversationSummaryDetails struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// key_decisions taken. At most 100.
+	// Decisions taken. At most 100.
 	KeyDecisions []string `protobuf:"bytes,1,rep,name=key_decisions,json=keyDecisions,proto3" json:"key_decisions,omitempty"`
-	// user_feedback in the user's words.
+	// Feedback in the user's words.
 	UserFeedback  string `protobuf:"bytes,2,opt,name=user_feedback,json=userFeedback,proto3" json:"user_feedback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -445,17 +444,16 @@ func (x *ConversationSummaryDetails) GetUserFeedback() string {
 	return ""
 }
 
-// ProjectDetails is what a PROJECT has besides its name and description.
+// ProjectDetails are the details of a PROJECT.
 type ProjectDetails struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// path of the project's folder or repository. Never opened.
+	// Folder or repository of the project. Never opened.
 	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	// tech_stack, for example `python`, `postgresql`; compared as it stands. At most 100, each once.
+	// Technologies, for example `python`, `postgresql`; compared exactly. At most 100, no duplicates.
 	TechStack []string `protobuf:"bytes,2,rep,name=tech_stack,json=techStack,proto3" json:"tech_stack,omitempty"`
-	// status, for example `active`, `paused`, `done`; compared as it stands. Empty is stored as
-	// `active`.
+	// Status, for example `active`, `paused`, `done`; compared exactly. Empty means `active`.
 	Status string `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
-	// last_accessed_time as the caller says; the server does not move it.
+	// Last access, as set by the caller; never updated by the server.
 	LastAccessedTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=last_accessed_time,json=lastAccessedTime,proto3" json:"last_accessed_time,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -519,35 +517,35 @@ func (x *ProjectDetails) GetLastAccessedTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// MemoryFilter narrows memories, inside the store, before any cut. Within a list any value will do
-// (tags_all excepted); across fields all must hold. An empty filter matches all.
+// MemoryFilter filters memories, inside the store, before any limit. A list matches any of its
+// values (except tags_all); all fields must match. An empty filter matches all.
 type MemoryFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// kinds.
+	// Kinds.
 	Kinds []MemoryKind `protobuf:"varint,1,rep,packed,name=kinds,proto3,enum=lot.v1.MemoryKind" json:"kinds,omitempty"`
-	// languages; mapped like Memory.language.
+	// Languages, normalized like Memory.language.
 	Languages []string `protobuf:"bytes,2,rep,name=languages,proto3" json:"languages,omitempty"`
-	// tags_any: at least one of them.
+	// At least one of these tags.
 	TagsAny []string `protobuf:"bytes,3,rep,name=tags_any,json=tagsAny,proto3" json:"tags_any,omitempty"`
-	// tags_all: every one of them.
+	// All of these tags.
 	TagsAll []string `protobuf:"bytes,4,rep,name=tags_all,json=tagsAll,proto3" json:"tags_all,omitempty"`
-	// labels that must all be there with just these values.
+	// All of these labels, with exactly these values.
 	Labels map[string]string `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// min_importance: importance at least this. 0 or absent: no bound.
+	// importance is at least this. 0 or unset means no minimum.
 	MinImportance *float64 `protobuf:"fixed64,6,opt,name=min_importance,json=minImportance,proto3,oneof" json:"min_importance,omitempty"`
-	// max_importance: importance at most this. Absent: no bound.
+	// importance is at most this. Unset means no maximum.
 	MaxImportance *float64 `protobuf:"fixed64,7,opt,name=max_importance,json=maxImportance,proto3,oneof" json:"max_importance,omitempty"`
-	// pinned: just those pinned (true) or not (false). Absent: both.
+	// True: only pinned. False: only unpinned. Unset: both.
 	Pinned *bool `protobuf:"varint,8,opt,name=pinned,proto3,oneof" json:"pinned,omitempty"`
-	// source_uris: just those with one of these, as they stand.
+	// Source URIs, compared exactly.
 	SourceUris []string `protobuf:"bytes,9,rep,name=source_uris,json=sourceUris,proto3" json:"source_uris,omitempty"`
-	// project_statuses: just projects with one of these.
+	// Only projects with one of these statuses.
 	ProjectStatuses []string `protobuf:"bytes,10,rep,name=project_statuses,json=projectStatuses,proto3" json:"project_statuses,omitempty"`
-	// tech_stack: just projects that use at least one of these.
+	// Only projects with at least one of these technologies.
 	TechStack []string `protobuf:"bytes,11,rep,name=tech_stack,json=techStack,proto3" json:"tech_stack,omitempty"`
-	// created_after: create_time later than this.
+	// create_time is later than this.
 	CreatedAfter *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=created_after,json=createdAfter,proto3" json:"created_after,omitempty"`
-	// created_before: create_time earlier than this.
+	// create_time is earlier than this.
 	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=created_before,json=createdBefore,proto3" json:"created_before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -674,20 +672,20 @@ func (x *MemoryFilter) GetCreatedBefore() *timestamppb.Timestamp {
 	return nil
 }
 
-// MemoryHit is a memory that was found.
+// MemoryHit is a memory found by a query.
 type MemoryHit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// memory.
+	// Memory.
 	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
-	// score that hits are ordered by, larger first. Compare it within one answer only.
+	// Score by which hits are ordered, descending. Comparable only within one response.
 	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
-	// similarity in [0, 1]: the cosine of query and memory, negative ones as 0; also of a hit that was
-	// found by its words alone.
+	// Cosine similarity of query and memory, in [0, 1], with negative values raised to 0; also set
+	// for a hit found by words alone.
 	Similarity float64 `protobuf:"fixed64,3,opt,name=similarity,proto3" json:"similarity,omitempty"`
-	// score_parts whose weighted sum is the score; only with explain.
+	// Parts whose weighted sum is the score; only with explain.
 	ScoreParts []*ScorePart `protobuf:"bytes,4,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
-	// passage of a long content whose meaning is nearest to the query's; absent where the content is
-	// one passage.
+	// Passage of a long content that is nearest to the query in meaning; unset if the content is a
+	// single passage.
 	Passage       *Passage `protobuf:"bytes,5,opt,name=passage,proto3" json:"passage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -761,11 +759,11 @@ func (x *MemoryHit) GetPassage() *Passage {
 // Passage is a part of a memory's content.
 type Passage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// text of it: whole paragraphs or sentences as a rule, without the white space around them.
+	// Text, usually whole paragraphs or sentences, without surrounding white space.
 	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	// start_offset in the content, in Unicode characters from 0.
+	// Start offset in the content, in Unicode characters from 0.
 	StartOffset int32 `protobuf:"varint,2,opt,name=start_offset,json=startOffset,proto3" json:"start_offset,omitempty"`
-	// end_offset just behind it, in Unicode characters.
+	// End offset, exclusive, in Unicode characters.
 	EndOffset     int32 `protobuf:"varint,3,opt,name=end_offset,json=endOffset,proto3" json:"end_offset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

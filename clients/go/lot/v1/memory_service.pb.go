@@ -26,20 +26,20 @@ const (
 // Request of CreateMemory.
 type CreateMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. memory to store. Its output-only fields are ignored; a memory_id inside it must be
-	// empty or equal to the one beside it.
+	// Required. Memory to store. Output-only fields are ignored; memory_id inside it must be empty or
+	// equal to memory_id here.
 	Memory *Memory `protobuf:"bytes,2,opt,name=memory,proto3" json:"memory,omitempty"`
-	// memory_id to store it under. Empty: one is made. A second create under the same id answers
-	// `created = false` if the content is the same, else MEMORY_ID_IN_USE.
+	// ID to store it under. Empty means a generated one. Creating under an existing ID returns
+	// `created = false` if the content is the same, else it fails with MEMORY_ID_IN_USE.
 	MemoryId string `protobuf:"bytes,3,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
-	// request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-	// write and answers with the current state; with other content it is REQUEST_ID_REUSED. If the
-	// memory was deleted or has expired since, it is MEMORY_NOT_FOUND, whatever has its id by then.
+	// Makes a retry safe for 24 h: the same request completes or returns the same write, in its
+	// current state; other content fails with REQUEST_ID_REUSED. If the memory has been deleted or
+	// has expired since, a retry fails with MEMORY_NOT_FOUND, even if its ID is in use again.
 	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// dedupe: EXACT stores the same content once, and not with a memory_id; NONE, which is also what
-	// unspecified means here, stores another one. SEMANTIC has no meaning for memories and is refused.
+	// EXACT stores the same content once; not allowed with a memory_id. NONE, the default here,
+	// stores another memory. SEMANTIC does not apply to memories and is rejected.
 	Dedupe        Dedupe `protobuf:"varint,5,opt,name=dedupe,proto3,enum=lot.v1.Dedupe" json:"dedupe,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -113,11 +113,11 @@ func (x *CreateMemoryRequest) GetDedupe() Dedupe {
 // Response of CreateMemory.
 type CreateMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// memory as it now stands.
+	// The memory after the call.
 	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
-	// created is false when it was there already.
+	// False if it already existed.
 	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
-	// notices, for example that a text is longer than the model reads.
+	// For example that a text is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -177,9 +177,9 @@ func (x *CreateMemoryResponse) GetNotices() []*Notice {
 // Request of BatchCreateMemories.
 type BatchCreateMemoriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. items, 1 to 500.
+	// Required. Items, 1 to 500.
 	Items         []*CreateMemoryItem `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -232,13 +232,13 @@ func (x *BatchCreateMemoriesRequest) GetItems() []*CreateMemoryItem {
 // CreateMemoryItem is one create of a batch; fields as in CreateMemoryRequest.
 type CreateMemoryItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. memory to store.
+	// Required. Memory to store.
 	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
-	// memory_id to store it under; empty: one is made.
+	// ID to store it under; empty means a generated one.
 	MemoryId string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
-	// request_id of this item.
+	// Request ID of this item.
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// dedupe of this item.
+	// Deduplication of this item.
 	Dedupe        Dedupe `protobuf:"varint,4,opt,name=dedupe,proto3,enum=lot.v1.Dedupe" json:"dedupe,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -305,13 +305,13 @@ func (x *CreateMemoryItem) GetDedupe() Dedupe {
 // Response of BatchCreateMemories.
 type BatchCreateMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// results, one an item, in the order of the request.
+	// One result per item, in the order of the request.
 	Results []*CreateMemoryResult `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
-	// created_count is the number of memories that were new.
+	// Number of memories created.
 	CreatedCount int32 `protobuf:"varint,2,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
-	// failed_count is the number of results that are an error.
+	// Number of items that failed.
 	FailedCount int32 `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
-	// notices, for example that long fields were omitted because the response would be too large.
+	// For example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -375,10 +375,10 @@ func (x *BatchCreateMemoriesResponse) GetNotices() []*Notice {
 	return nil
 }
 
-// CreateMemoryResult is what became of one item.
+// CreateMemoryResult is the result of one item.
 type CreateMemoryResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// result.
+	// Response or error.
 	//
 	// Types that are valid to be assigned to Result:
 	//
@@ -449,12 +449,12 @@ type isCreateMemoryResult_Result interface {
 }
 
 type CreateMemoryResult_Response struct {
-	// response as CreateMemory would give it.
+	// Response, as from CreateMemory.
 	Response *CreateMemoryResponse `protobuf:"bytes,1,opt,name=response,proto3,oneof"`
 }
 
 type CreateMemoryResult_Error struct {
-	// error as CreateMemory would give it, details included.
+	// Error, as from CreateMemory, including details.
 	Error *status.Status `protobuf:"bytes,2,opt,name=error,proto3,oneof"`
 }
 
@@ -465,9 +465,9 @@ func (*CreateMemoryResult_Error) isCreateMemoryResult_Result() {}
 // Request of GetMemory.
 type GetMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. memory_id.
+	// Required. Memory ID.
 	MemoryId      string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -520,7 +520,7 @@ func (x *GetMemoryRequest) GetMemoryId() string {
 // Response of GetMemory.
 type GetMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// memory.
+	// Memory.
 	Memory        *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -566,21 +566,20 @@ func (x *GetMemoryResponse) GetMemory() *Memory {
 // Request of UpdateMemory.
 type UpdateMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. memory holds the new values. `content` may be empty if the mask leaves it out.
+	// Required. The new values. `content` may be empty if the mask does not name it.
 	Memory *Memory `protobuf:"bytes,2,opt,name=memory,proto3" json:"memory,omitempty"`
-	// Required. memory_id of the memory to edit.
+	// Required. ID of the memory to update.
 	MemoryId string `protobuf:"bytes,3,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
-	// update_mask names the paths to set: a field (`content`, `tags`), a field of the details
-	// (`project.status`, which leaves the rest of the project alone), or `details` and `expiration`.
-	// A named path takes its value from the given memory, even if empty; metadata, labels and lists
-	// are replaced as a whole. `*` means all editable fields. Without a mask, every populated field
-	// is set, within `project` and `conversation_summary` too, and the rest stays unchanged. An
-	// output-only or unknown path is an error that lists the valid ones. The result must still have
-	// the `details` of its kind.
+	// Fields to set: a field (`content`, `tags`), a field of the details (`project.status`, which
+	// leaves the rest of the project unchanged), or `details` and `expiration`. A named field takes
+	// the given value, even if empty; metadata, labels and lists are replaced as a whole. `*` means
+	// all editable fields. Without a mask, all populated fields are set, including those within
+	// `project` and `conversation_summary`. An output-only or unknown path is an error that lists the
+	// valid ones. The resulting `details` must match the kind.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	// etag that the memory must still have. Empty: any.
+	// Only if the memory has this etag. Empty means any.
 	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -654,9 +653,9 @@ func (x *UpdateMemoryRequest) GetEtag() string {
 // Response of UpdateMemory.
 type UpdateMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// memory as it now stands.
+	// The memory after the call.
 	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
-	// notices, for example that a text is longer than the model reads.
+	// For example that a text is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -709,13 +708,13 @@ func (x *UpdateMemoryResponse) GetNotices() []*Notice {
 // Request of DeleteMemory.
 type DeleteMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. memory_id.
+	// Required. Memory ID.
 	MemoryId string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
-	// etag that the memory must still have. Empty: any.
+	// Only if the memory has this etag. Empty means any.
 	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
-	// allow_missing: it is no error if the memory does not exist.
+	// Succeed if the memory does not exist.
 	AllowMissing  bool `protobuf:"varint,4,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -782,7 +781,7 @@ func (x *DeleteMemoryRequest) GetAllowMissing() bool {
 // Response of DeleteMemory.
 type DeleteMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted is false if it did not exist and allow_missing was set.
+	// False if it did not exist and allow_missing was set.
 	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -828,16 +827,16 @@ func (x *DeleteMemoryResponse) GetDeleted() bool {
 // Request of ListMemories.
 type ListMemoriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// filter; empty lists all.
+	// Filter; empty matches all.
 	Filter *MemoryFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
-	// page_size: 0 is 10; at most 1,000.
+	// 0 means 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// page_token as given by the last page, for the same namespace and filter.
+	// Token from the previous page, for the same namespace and filter.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// read_mask selects the fields of each memory to return, for example `tags`. Empty or `*`: all.
-	// An unknown path is an error that lists the valid ones.
+	// Fields of each memory to return, for example `tags`. Empty or `*` means all. An unknown path is
+	// an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -911,10 +910,10 @@ func (x *ListMemoriesRequest) GetReadMask() *fieldmaskpb.FieldMask {
 // Response of ListMemories.
 type ListMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// memories, newest first.
+	// Memories, newest first.
 	Memories []*Memory `protobuf:"bytes,1,rep,name=memories,proto3" json:"memories,omitempty"`
-	// next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-	// not be the last.
+	// Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+	// may not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -967,29 +966,29 @@ func (x *ListMemoriesResponse) GetNextPageToken() string {
 // Request of SearchMemories.
 type SearchMemoriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. query in natural language, at most 64 KiB.
+	// Required. Query in natural language, at most 64 KiB.
 	Query string `protobuf:"bytes,2,opt,name=query,proto3" json:"query,omitempty"`
-	// filter that every hit satisfies.
+	// Filter that every hit must match.
 	Filter *MemoryFilter `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
-	// limit: 0 is 5; at most 100.
+	// 0 means 5; at most 100.
 	Limit int32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
-	// min_similarity in [0, 1] that every hit has. 0 or absent: no bound. With the default model
-	// unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
+	// Minimum similarity of every hit, in [0, 1]. 0 or unset means no minimum. With the default
+	// model, unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
 	MinSimilarity *float64 `protobuf:"fixed64,5,opt,name=min_similarity,json=minSimilarity,proto3,oneof" json:"min_similarity,omitempty"`
-	// ranking. BALANCED orders the most relevant hits by importance. RELIABLE and EXPLORE do not apply
-	// to memories and are refused.
+	// Ranking. BALANCED orders the most relevant hits by importance. RELIABLE and EXPLORE do not
+	// apply to memories and are rejected.
 	Ranking Ranking `protobuf:"varint,6,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
-	// rerank by a cross-encoder: it reads the query together with each of the best candidates (10,
-	// within 2 s, unless the server is set otherwise) and moves them by what it finds. Slower by some
-	// 5 ms a short candidate and 0.2 s one of 512 word pieces. Those that it had no time for stay where they were, with the notice
-	// RERANK_INCOMPLETE. Without that model on the server: RERANKER_UNAVAILABLE.
+	// Rerank the best candidates (10, within 2 s, by default) with a cross-encoder, which reads each
+	// together with the query. Takes about 5 ms for a short candidate and 0.2 s for one of 512 word
+	// pieces. Candidates it has no time for keep their place, with the notice RERANK_INCOMPLETE.
+	// Fails with RERANKER_UNAVAILABLE if the server has no such model.
 	Rerank bool `protobuf:"varint,7,opt,name=rerank,proto3" json:"rerank,omitempty"`
-	// explain fills score_parts of each hit and the response's explanation.
+	// Return score_parts with each hit, and the explanation.
 	Explain bool `protobuf:"varint,8,opt,name=explain,proto3" json:"explain,omitempty"`
-	// read_mask selects the fields of each hit's memory to return, for example `tags`. Empty or `*`:
-	// all. An unknown path is an error that lists the valid ones.
+	// Fields of each hit's memory to return, for example `tags`. Empty or `*` means all. An unknown
+	// path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,9,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1091,13 +1090,13 @@ func (x *SearchMemoriesRequest) GetReadMask() *fieldmaskpb.FieldMask {
 // Response of SearchMemories.
 type SearchMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// hits, best first.
+	// Hits, best first.
 	Hits []*MemoryHit `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
-	// retrieval_id names this search, for example to SubmitFeedback; kept for 7 days.
+	// ID of this search, for example for SubmitFeedback; retained for 7 days.
 	RetrievalId string `protobuf:"bytes,2,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
-	// notices, for example that the query is longer than the model reads.
+	// For example that the query is longer than the model reads.
 	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
-	// explanation; only with explain.
+	// Explanation; only with explain.
 	Explanation   *RecallExplanation `protobuf:"bytes,4,opt,name=explanation,proto3" json:"explanation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1164,11 +1163,11 @@ func (x *SearchMemoriesResponse) GetExplanation() *RecallExplanation {
 // Request of DeleteMemories.
 type DeleteMemoriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. filter of what to delete; one that lets all through is refused.
+	// Required. Filter of what to delete; an empty filter is rejected.
 	Filter *MemoryFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
-	// dry_run deletes nothing.
+	// Delete nothing.
 	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1228,9 +1227,9 @@ func (x *DeleteMemoriesRequest) GetDryRun() bool {
 // Response of DeleteMemories.
 type DeleteMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted_count is how many were, or would be, deleted.
+	// Number of records that were, or would be, deleted.
 	DeletedCount int64 `protobuf:"varint,1,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
-	// memory_ids of the first 100 of them.
+	// IDs of the first 100 of them.
 	MemoryIds     []string `protobuf:"bytes,2,rep,name=memory_ids,json=memoryIds,proto3" json:"memory_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

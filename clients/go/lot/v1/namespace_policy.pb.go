@@ -24,13 +24,13 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// PolicyPreset is a set of bounds to start from. It leaves the thresholds as they are.
+// PolicyPreset is a set of bounds to start from. It leaves the thresholds unchanged.
 type PolicyPreset int32
 
 const (
-	// None: what the request says is set on the present policy.
+	// None: the update applies to the current policy.
 	PolicyPreset_POLICY_PRESET_UNSPECIFIED PolicyPreset = 0
-	// Keep everything; the default.
+	// Retain everything; the default.
 	PolicyPreset_POLICY_PRESET_UNLIMITED PolicyPreset = 1
 	// At most 1,000 episodes and 500 error solutions.
 	PolicyPreset_POLICY_PRESET_BOUNDED PolicyPreset = 2
@@ -77,43 +77,46 @@ func (PolicyPreset) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_namespace_policy_proto_rawDescGZIP(), []int{0}
 }
 
-// NamespacePolicy says how much a namespace keeps, and with which thresholds it learns. By default
-// everything is kept. Pinned things are neither deleted nor counted, nor are RUNNING episodes. What
-// is edited or used while a sweep is at work is spared until the next one.
+// NamespacePolicy sets what a namespace retains, and thresholds of its learning. By default
+// everything is retained. Pinned records and RUNNING episodes are neither deleted nor counted.
+// Records edited or used during a sweep are spared until the next one.
 type NamespacePolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// max_episodes kept, the latest started. 0: no bound.
+	// Maximum number of episodes; the latest started are retained. 0 means no limit.
 	MaxEpisodes int64 `protobuf:"varint,1,opt,name=max_episodes,json=maxEpisodes,proto3" json:"max_episodes,omitempty"`
-	// max_error_solutions kept, the most reliable, then the latest. 0: no bound.
+	// Maximum number of error solutions; the most reliable, then the latest, are retained. 0 means no
+	// limit.
 	MaxErrorSolutions int64 `protobuf:"varint,2,opt,name=max_error_solutions,json=maxErrorSolutions,proto3" json:"max_error_solutions,omitempty"`
-	// max_patterns kept, the best, as by PrunePatternsRequest.max_remaining. 0: no bound.
+	// Maximum number of patterns; the best are retained, as by PrunePatternsRequest.max_remaining. 0
+	// means no limit.
 	MaxPatterns int64 `protobuf:"varint,3,opt,name=max_patterns,json=maxPatterns,proto3" json:"max_patterns,omitempty"`
-	// max_memories kept, the most important, of equals the newest. 0: no bound.
+	// Maximum number of memories; the most important, then the newest, are retained. 0 means no
+	// limit.
 	MaxMemories int64 `protobuf:"varint,4,opt,name=max_memories,json=maxMemories,proto3" json:"max_memories,omitempty"`
-	// max_episode_age from their end on. Absent: no bound.
+	// Maximum age of episodes since their end. Unset means no limit.
 	MaxEpisodeAge *durationpb.Duration `protobuf:"bytes,5,opt,name=max_episode_age,json=maxEpisodeAge,proto3" json:"max_episode_age,omitempty"`
-	// max_error_solution_age since the last save or outcome. Absent: no bound.
+	// Maximum age of error solutions since the last save or outcome. Unset means no limit.
 	MaxErrorSolutionAge *durationpb.Duration `protobuf:"bytes,6,opt,name=max_error_solution_age,json=maxErrorSolutionAge,proto3" json:"max_error_solution_age,omitempty"`
-	// max_pattern_age since the last edit or outcome. Absent: no bound.
+	// Maximum age of patterns since the last edit or outcome. Unset means no limit.
 	MaxPatternAge *durationpb.Duration `protobuf:"bytes,7,opt,name=max_pattern_age,json=maxPatternAge,proto3" json:"max_pattern_age,omitempty"`
-	// max_memory_age since the last edit. Absent: no bound.
+	// Maximum age of memories since the last edit. Unset means no limit.
 	MaxMemoryAge *durationpb.Duration `protobuf:"bytes,8,opt,name=max_memory_age,json=maxMemoryAge,proto3" json:"max_memory_age,omitempty"`
-	// similarity_threshold in [0, 1] of the structural score of recommendations; absent is 0.3.
+	// Minimum structural score of recommendations, in [0, 1]; unset means 0.3.
 	SimilarityThreshold *float64 `protobuf:"fixed64,9,opt,name=similarity_threshold,json=similarityThreshold,proto3,oneof" json:"similarity_threshold,omitempty"`
-	// confidence_boost that the confidence of recommendations is multiplied by; absent is 1.
+	// Factor by which the confidence of recommendations is multiplied; unset means 1.
 	ConfidenceBoost *float64 `protobuf:"fixed64,10,opt,name=confidence_boost,json=confidenceBoost,proto3,oneof" json:"confidence_boost,omitempty"`
-	// action_learning_rate α in (0, 1]: how far the value of an action moves towards what a step shows
-	// (RecordSteps, Q-learning). Absent is 0.1. A new rate counts for steps recorded from then on.
+	// Learning rate α of action values, in (0, 1]: how far a step moves a value (RecordSteps,
+	// Q-learning). Unset means 0.1. A new rate applies to steps recorded from then on.
 	ActionLearningRate *float64 `protobuf:"fixed64,14,opt,name=action_learning_rate,json=actionLearningRate,proto3,oneof" json:"action_learning_rate,omitempty"`
-	// action_discount γ in [0, 0.99]: what the best value of the next state counts in a step. 0 learns
-	// from each step's own reward. Absent is 0.95. A new discount counts from then on.
+	// Discount γ of action values, in [0, 0.99]: the weight of the best value of the next state. 0
+	// learns only from each step's own reward. Unset means 0.95. A new discount applies from then on.
 	ActionDiscount *float64 `protobuf:"fixed64,15,opt,name=action_discount,json=actionDiscount,proto3,oneof" json:"action_discount,omitempty"`
-	// Output only. namespace it is of.
+	// Output only. Namespace of the policy.
 	Namespace string `protobuf:"bytes,11,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Output only. etag; empty while the policy is the default. The etag of a cleared policy never
-	// matches the next one. Restarts and imports keep it.
+	// Output only. Etag; empty while the policy is the default. The etag of a cleared policy never
+	// matches a later one. Survives restarts and imports.
 	Etag string `protobuf:"bytes,12,opt,name=etag,proto3" json:"etag,omitempty"`
-	// Output only. update_time; absent while the policy is the default.
+	// Output only. Time of the last update; unset while the policy is the default.
 	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -257,7 +260,7 @@ func (x *NamespacePolicy) GetUpdateTime() *timestamppb.Timestamp {
 // Request of GetNamespacePolicy.
 type GetNamespacePolicyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace     string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -303,7 +306,7 @@ func (x *GetNamespacePolicyRequest) GetNamespace() string {
 // Response of GetNamespacePolicy.
 type GetNamespacePolicyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// policy; where none was set, the default.
+	// The policy, or the default if none was set.
 	Policy        *NamespacePolicy `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -349,19 +352,19 @@ func (x *GetNamespacePolicyResponse) GetPolicy() *NamespacePolicy {
 // Request of UpdateNamespacePolicy.
 type UpdateNamespacePolicyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// policy holds the new values. Required unless a preset is given.
+	// The new values. Required unless a preset is set.
 	Policy *NamespacePolicy `protobuf:"bytes,2,opt,name=policy,proto3" json:"policy,omitempty"`
-	// update_mask names the paths to set. A named path takes its value from the given policy, even if
-	// unset. `*` means all. Without a mask, every populated field is set and the rest stays
-	// unchanged. An output-only or unknown path is an error that lists the valid ones.
+	// Fields to set. A named field takes the given value, even if unset. `*` means all. Without a
+	// mask, all populated fields are set. An output-only or unknown path is an error that lists the
+	// valid ones.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	// preset to set first: all bounds, max_* and max_*_age, become its own.
+	// Preset to apply first; it replaces all bounds (max_* and max_*_age).
 	Preset PolicyPreset `protobuf:"varint,4,opt,name=preset,proto3,enum=lot.v1.PolicyPreset" json:"preset,omitempty"`
-	// etag that the policy must still have. Empty: any.
+	// Only if the policy has this etag. Empty means any.
 	Etag string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
-	// dry_run sets nothing, and says what the policy would come to.
+	// Set nothing; return the policy that would result.
 	DryRun        bool `protobuf:"varint,6,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -442,10 +445,10 @@ func (x *UpdateNamespacePolicyRequest) GetDryRun() bool {
 // Response of UpdateNamespacePolicy.
 type UpdateNamespacePolicyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// policy as it now stands, or would.
+	// The policy after the call, or as it would be.
 	Policy *NamespacePolicy `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
-	// pending_deletes is how many things the next sweep deletes, or would, as things are now: by ResourceKind
-	// without its prefix, for example `EPISODE`. resourceKinds with none are left out.
+	// Number of records the next sweep will, or would, delete as of now, by resource kind without the
+	// enum prefix, for example `EPISODE`. Zero counts are omitted.
 	PendingDeletes map[string]int64 `protobuf:"bytes,2,rep,name=pending_deletes,json=pendingDeletes,proto3" json:"pending_deletes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

@@ -27,7 +27,7 @@ const (
 type Outcome int32
 
 const (
-	// Not given; refused where an outcome is required.
+	// Unspecified; rejected where an outcome is required.
 	Outcome_OUTCOME_UNSPECIFIED Outcome = 0
 	// It worked. Counts 1.
 	Outcome_OUTCOME_SUCCESS Outcome = 1
@@ -84,7 +84,7 @@ func (Outcome) EnumDescriptor() ([]byte, []int) {
 type Complexity int32
 
 const (
-	// Not given; where the server can, it derives one (see Episode.complexity).
+	// Unspecified; derived where possible (see Episode.complexity).
 	Complexity_COMPLEXITY_UNSPECIFIED Complexity = 0
 	// Low.
 	Complexity_COMPLEXITY_LOW Complexity = 1
@@ -137,28 +137,28 @@ func (Complexity) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_outcome_proto_rawDescGZIP(), []int{1}
 }
 
-// Ranking says in which order hits come.
+// Ranking is the order of hits.
 type Ranking int32
 
 const (
-	// BALANCED.
+	// Same as BALANCED.
 	Ranking_RANKING_UNSPECIFIED Ranking = 0
-	// Relevance, by meaning and by words together, with what was learned reordering hits that are nearly
-	// as relevant as the best one.
+	// Relevance by meaning and words, with hits nearly as relevant as the best reordered by what was
+	// learned.
 	Ranking_RANKING_BALANCED Ranking = 1
-	// Only the `similarity` shown on each hit, that is, by meaning alone: neither words nor what was
-	// learned count. RELEVANCE finds better. Refused with `rerank`.
+	// `similarity` alone, that is, meaning only: neither words nor learning count. RELEVANCE gives
+	// better results. Not allowed with `rerank`.
 	Ranking_RANKING_SIMILARITY Ranking = 2
 	// As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson, as
-	// for Outcomes.reliability) is above the chance assumed for what was never tried, and by no more
-	// than that: what is proven comes first.
+	// for Outcomes.reliability) exceeds the chance assumed for untried hits, and only by the excess:
+	// what is proven comes first.
 	Ranking_RANKING_RELIABLE Ranking = 3
-	// As BALANCED, but the mean chance of success is moved towards a random sample of what it may be,
-	// further if there are more outcomes, and reproducibly with `seed`: what failed is tried again now
-	// and then, and what is only fairly good gives way. What was never tried ranks as in BALANCED.
+	// As BALANCED, but the mean chance of success is moved towards a random sample of its possible
+	// values, further with more outcomes, and reproducibly with `seed`: failures are retried now and
+	// then, and moderate successes give way. Untried hits rank as in BALANCED.
 	Ranking_RANKING_EXPLORE Ranking = 4
-	// Relevance alone, by meaning and words together: the order that BALANCED, RELIABLE and EXPLORE
-	// start from. Nothing learned counts.
+	// Relevance alone, by meaning and words: the order that BALANCED, RELIABLE and EXPLORE start
+	// from. Learning does not count.
 	Ranking_RANKING_RELEVANCE Ranking = 5
 )
 
@@ -209,38 +209,37 @@ func (Ranking) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_outcome_proto_rawDescGZIP(), []int{2}
 }
 
-// NoticeCode is what a notice is about.
+// NoticeCode is the subject of a notice.
 type NoticeCode int32
 
 const (
-	// Never sent.
+	// Never returned.
 	NoticeCode_NOTICE_CODE_UNSPECIFIED NoticeCode = 0
-	// A text was longer than the embedding model reads, which is up to 8 windows of
-	// ServerLimits.max_embedding_tokens, of a memory up to 512 passages; it is stored whole, but what
-	// lies behind them does not take part in similarity.
+	// A text exceeds what the embedding model reads: 8 windows of ServerLimits.max_embedding_tokens,
+	// or 512 passages of a memory. It is stored whole, but the rest does not affect similarity.
 	NoticeCode_NOTICE_CODE_TEXT_TRUNCATED NoticeCode = 1
-	// A query was longer than the embedding model reads, as above, or has more than 512 different terms;
-	// the rest did not take part.
+	// A query exceeds what the embedding model reads, as above, or has more than 512 distinct terms;
+	// the rest was ignored.
 	NoticeCode_NOTICE_CODE_QUERY_TRUNCATED NoticeCode = 2
-	// A repeated save gave other values for fields of the stored pattern or error solution; they stay
-	// as they were. Use UpdatePattern to change them; save an error solution under an id of its own.
-	// Or an edit left a confidence as feedback had moved it; name `confidence` in the mask to set it.
+	// A repeated save gave other values for fields of the stored pattern or error solution; they were
+	// not changed. Use UpdatePattern to change them; save an error solution under an ID of its own.
+	// Or an update did not change a confidence that feedback has adjusted; name `confidence` in the
+	// mask to set it.
 	NoticeCode_NOTICE_CODE_FIELDS_UNCHANGED NoticeCode = 3
-	// A query without a letter, a digit or a symbol that has a meaning of its own: nothing was looked
-	// for. Ask in words.
+	// The query has no letter, digit or meaningful symbol; nothing was searched. Use words.
 	NoticeCode_NOTICE_CODE_QUERY_NOT_SEARCHABLE NoticeCode = 4
-	// The cross-encoder had no time for all of the candidates; those that it did not reach stay where
-	// they were. Ask again, or with a shorter query.
+	// The cross-encoder had no time for all candidates; the rest kept their place. Retry, or use a
+	// shorter query.
 	NoticeCode_NOTICE_CODE_RERANK_INCOMPLETE NoticeCode = 5
-	// A save with `dedupe` SEMANTIC stored nothing: it counted as a success of a pattern of nearly the
-	// same meaning, which the response holds. The message tells the similarity and the id.
+	// A save with `dedupe` SEMANTIC stored nothing; it counted as a success of a pattern of nearly
+	// the same meaning, which was returned. The message gives its similarity and ID.
 	NoticeCode_NOTICE_CODE_MERGED NoticeCode = 6
-	// The full response would be over 3 MiB (gRPC clients accept 4 MiB by default). Long fields of
-	// the last items, or the last items themselves, are omitted; the message says which. Read them by
-	// id, or ask for less with a limit or a read mask.
+	// The full response would exceed 3 MiB (gRPC clients accept 4 MiB by default). Long fields of the
+	// last items, or the last items themselves, are omitted; the message says which. Read them by ID,
+	// or use a limit or a read mask.
 	NoticeCode_NOTICE_CODE_RESPONSE_TRUNCATED NoticeCode = 7
-	// Some of the nearest records are unlikely to help with the task and were left out of its context;
-	// the message says how many of each kind. Set min_similarity to 0 to get them all.
+	// Some of the nearest records were omitted from the context because they are unlikely to help;
+	// the message gives their number by kind. Set min_similarity to 0 to include them.
 	NoticeCode_NOTICE_CODE_UNLIKELY_OMITTED NoticeCode = 8
 )
 
@@ -297,28 +296,28 @@ func (NoticeCode) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_outcome_proto_rawDescGZIP(), []int{3}
 }
 
-// Outcomes is what is known of how well a thing worked. Output only: it moves by outcomes, never by
-// an update, and neither a retrieval nor an outcome touches `update_time`.
+// Outcomes summarize how well something worked. Output only; changed by outcomes, never by an
+// update. Neither retrievals nor outcomes change `update_time`.
 type Outcomes struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// usage_count is the number of outcomes. 0 means never tried: then success_rate is only what the
-	// caller gave when saving (1.0 unless said otherwise), which passes every `min_success_rate`.
+	// Number of outcomes. At 0 (never tried), success_rate is only the initial value set by the save
+	// (1.0 by default), which passes every `min_success_rate` up to it.
 	UsageCount int64 `protobuf:"varint,1,opt,name=usage_count,json=usageCount,proto3" json:"usage_count,omitempty"`
-	// success_count is the number of outcomes SUCCESS.
+	// Number of SUCCESS outcomes.
 	SuccessCount int64 `protobuf:"varint,2,opt,name=success_count,json=successCount,proto3" json:"success_count,omitempty"`
-	// failure_count is the number of outcomes FAILURE.
+	// Number of FAILURE outcomes.
 	FailureCount int64 `protobuf:"varint,3,opt,name=failure_count,json=failureCount,proto3" json:"failure_count,omitempty"`
-	// partial_count is the number of outcomes PARTIAL.
+	// Number of PARTIAL outcomes.
 	PartialCount int64 `protobuf:"varint,4,opt,name=partial_count,json=partialCount,proto3" json:"partial_count,omitempty"`
-	// success_rate in [0, 1] is an exponential moving average with α = 0.3, starting from the first
-	// value the caller gave: rate ← 0.3 · x + 0.7 · rate, x = 1, ½ or 0 for SUCCESS, PARTIAL, FAILURE.
+	// Success rate in [0, 1]: an exponential moving average with α = 0.3 from the initial value: rate
+	// ← 0.3 · x + 0.7 · rate, where x = 1, ½ or 0 for SUCCESS, PARTIAL or FAILURE.
 	SuccessRate float64 `protobuf:"fixed64,5,opt,name=success_rate,json=successRate,proto3" json:"success_rate,omitempty"`
-	// reliability in [0, 1] is the lower bound of the Wilson score interval at 95 % of the share of
-	// successes (PARTIAL counts one half) in `usage_count` outcomes. 0 while never tried.
+	// Lower bound, in [0, 1], of the 95 % Wilson score interval of the success share (PARTIAL counts
+	// one half) over `usage_count` outcomes. 0 if never tried.
 	Reliability float64 `protobuf:"fixed64,6,opt,name=reliability,proto3" json:"reliability,omitempty"`
-	// average_duration is the mean over the outcomes that said how long they took; absent if none did.
+	// Mean duration of the outcomes that have one; unset if none has.
 	AverageDuration *durationpb.Duration `protobuf:"bytes,7,opt,name=average_duration,json=averageDuration,proto3" json:"average_duration,omitempty"`
-	// last_used_time is the time of the latest outcome; absent while never tried.
+	// Time of the latest outcome; unset if never tried.
 	LastUsedTime  *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_used_time,json=lastUsedTime,proto3" json:"last_used_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -413,19 +412,20 @@ func (x *Outcomes) GetLastUsedTime() *timestamppb.Timestamp {
 // ScorePart is one component of a score.
 type ScorePart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// name of the component. Relevance is the sum of `similarity` (the cosine), `bm25` (the words) and
-	// `rerank` (the cross-encoder), the last two on the cosine's scale, and `task_type_pattern`, which
-	// raises a pattern whose expression matches the query to a near-tie. Learning adds `learned`
-	// (BALANCED), `reliability` (RELIABLE) or `explored` (EXPLORE) to near-ties (LearnedFrom says how),
-	// and `below_gate` to all others; of a memory that was given an importance, `importance` takes the
-	// place of the former. Error solutions have `reliability` (of their outcomes) beside relevance, those
-	// of the same error `agreement` (of the names in both) in place of the words. Similar episodes have
-	// `category`, `task_type`, `complexity` and `text`. A part without weight is left out.
+	// Name of the component. Relevance is the sum of `similarity` (the cosine), `bm25` (the words)
+	// and `rerank` (the cross-encoder), the last two scaled to the cosine, and `task_type_pattern`,
+	// which raises a pattern whose expression matches the query to a near-tie. Learning adds
+	// `learned` (BALANCED), `reliability` (RELIABLE) or `explored` (EXPLORE) to near-ties (see
+	// LearnedFrom), and `below_gate` to all other hits; a memory with a given importance has
+	// `importance` instead of the former. Error solutions have `reliability` (of their outcomes)
+	// beside relevance; those of the same error have `agreement` (of the names in both) instead of
+	// the words. Similar episodes have `category`, `task_type`, `complexity` and `text`. Parts with
+	// weight 0 are omitted.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// value of the component before its weight. Of `learned`, `reliability`, `explored` and `importance`
-	// it is in [-1, 1]; 0 changes nothing. Of `below_gate` it is 1, with a negative weight.
+	// Value before weighting. In [-1, 1] for `learned`, `reliability`, `explored` and `importance`,
+	// where 0 changes nothing; 1, with a negative weight, for `below_gate`.
 	Value float64 `protobuf:"fixed64,2,opt,name=value,proto3" json:"value,omitempty"`
-	// weight it enters the score with.
+	// Weight of the component in the score.
 	Weight        float64 `protobuf:"fixed64,3,opt,name=weight,proto3" json:"weight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -482,14 +482,14 @@ func (x *ScorePart) GetWeight() float64 {
 	return 0
 }
 
-// Notice tells of something that did not fail but that the caller should know.
+// Notice reports something that is not an error but that the caller should know.
 type Notice struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// code says what it is about.
+	// Subject of the notice.
 	Code NoticeCode `protobuf:"varint,1,opt,name=code,proto3,enum=lot.v1.NoticeCode" json:"code,omitempty"`
-	// field is the path of the field concerned, for example `pattern.task`.
+	// Path of the field concerned, for example `pattern.task`.
 	Field string `protobuf:"bytes,2,opt,name=field,proto3" json:"field,omitempty"`
-	// message is a sentence for people.
+	// Human-readable message.
 	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

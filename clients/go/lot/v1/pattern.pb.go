@@ -24,11 +24,11 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// PatternKind is what a pattern is.
+// PatternKind is the kind of a pattern.
 type PatternKind int32
 
 const (
-	// On input: TASK. Never given back.
+	// On input: TASK. Never returned.
 	PatternKind_PATTERN_KIND_UNSPECIFIED PatternKind = 0
 	// A way to carry out a task.
 	PatternKind_PATTERN_KIND_TASK PatternKind = 1
@@ -36,7 +36,7 @@ const (
 	PatternKind_PATTERN_KIND_CODE PatternKind = 2
 	// Extracted from episodes.
 	PatternKind_PATTERN_KIND_LEARNED PatternKind = 3
-	// Generalised from other patterns.
+	// Generalized from other patterns.
 	PatternKind_PATTERN_KIND_DISTILLED PatternKind = 4
 )
 
@@ -85,11 +85,11 @@ func (PatternKind) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_pattern_proto_rawDescGZIP(), []int{0}
 }
 
-// CodeKind is what a piece of code is.
+// CodeKind is the kind of a piece of code.
 type CodeKind int32
 
 const (
-	// Not said.
+	// Unspecified.
 	CodeKind_CODE_KIND_UNSPECIFIED CodeKind = 0
 	// A function.
 	CodeKind_CODE_KIND_FUNCTION CodeKind = 1
@@ -97,7 +97,7 @@ const (
 	CodeKind_CODE_KIND_METHOD CodeKind = 2
 	// A class.
 	CodeKind_CODE_KIND_CLASS CodeKind = 3
-	// Handling of errors.
+	// Error handling.
 	CodeKind_CODE_KIND_ERROR_HANDLER CodeKind = 4
 	// An algorithm.
 	CodeKind_CODE_KIND_ALGORITHM CodeKind = 5
@@ -162,7 +162,7 @@ func (CodeKind) EnumDescriptor() ([]byte, []int) {
 type PatternType int32
 
 const (
-	// On input: SUCCESS. Never given back.
+	// On input: SUCCESS. Never returned.
 	PatternType_PATTERN_TYPE_UNSPECIFIED PatternType = 0
 	// What to do.
 	PatternType_PATTERN_TYPE_SUCCESS PatternType = 1
@@ -217,104 +217,102 @@ func (PatternType) EnumDescriptor() ([]byte, []int) {
 
 // Pattern is a way of doing something, with how well it worked.
 //
-// `task`, `context` and `title` are what it is found by. Texts hold no NUL. A text longer than the
-// model reads at once (512 word pieces) is read in up to 8 windows; what lies behind them is stored
-// but not read, which a notice says.
+// Searches match `task`, `context` and `title`. Texts must not contain NUL. A text longer than the
+// model reads at once (512 word pieces) is read in up to 8 windows; the rest is stored but not
+// read, which a notice reports.
 type Pattern struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// pattern_id identifies the pattern in its namespace: a letter or digit, then up to 127 letters,
-	// digits, `.`, `_`, `:` or `-`. Output only in the message; choose it by the request's field.
+	// ID within the namespace: a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or
+	// `-`. Output only here; set it in the request's field.
 	PatternId string `protobuf:"bytes,1,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
-	// kind; unspecified is stored as TASK.
+	// Kind; unspecified means TASK.
 	Kind PatternKind `protobuf:"varint,2,opt,name=kind,proto3,enum=lot.v1.PatternKind" json:"kind,omitempty"`
-	// code_kind says what a CODE pattern is; refused for other kinds.
+	// Kind of code of a CODE pattern; rejected for other kinds.
 	CodeKind CodeKind `protobuf:"varint,3,opt,name=code_kind,json=codeKind,proto3,enum=lot.v1.CodeKind" json:"code_kind,omitempty"`
-	// pattern_type; unspecified is stored as SUCCESS.
+	// Type; unspecified means SUCCESS.
 	PatternType PatternType `protobuf:"varint,4,opt,name=pattern_type,json=patternType,proto3,enum=lot.v1.PatternType" json:"pattern_type,omitempty"`
-	// title is a short name for people. At most 1 KiB.
+	// Short human-readable title. At most 1 KiB.
 	Title string `protobuf:"bytes,5,opt,name=title,proto3" json:"title,omitempty"`
-	// Required. task in natural language: what was to be done, or for CODE what the code does. At
-	// most 64 KiB.
+	// Required. Task in natural language; for CODE, what the code does. At most 64 KiB.
 	Task string `protobuf:"bytes,6,opt,name=task,proto3" json:"task,omitempty"`
-	// context says when the pattern applies. At most 64 KiB.
+	// When the pattern applies. At most 64 KiB.
 	Context string `protobuf:"bytes,7,opt,name=context,proto3" json:"context,omitempty"`
-	// actions taken, in order. At most 1,000, and 1.5 MiB in total, serialized.
+	// Actions taken, in order. At most 1,000, and 1.5 MiB serialized in total.
 	Actions []*Action `protobuf:"bytes,8,rep,name=actions,proto3" json:"actions,omitempty"`
-	// code; for kind CODE. At most 256 KiB.
+	// Code; for kind CODE. At most 256 KiB.
 	Code string `protobuf:"bytes,9,opt,name=code,proto3" json:"code,omitempty"`
-	// language of the code or the task, for example `python`. Stored in lower case, with the usual
-	// aliases mapped (`py` → `python`, `js` → `javascript`, `ts` → `typescript`, `golang` → `go`,
-	// `c++` → `cpp`, `c#` → `csharp`, …); filters are mapped alike.
+	// Language of the code or the task, for example `python`. Stored in lower case with common
+	// aliases normalized (`py` → `python`, `js` → `javascript`, `ts` → `typescript`, `golang` → `go`,
+	// `c++` → `cpp`, `c#` → `csharp`, …), as are filters.
 	Language string `protobuf:"bytes,10,opt,name=language,proto3" json:"language,omitempty"`
-	// category of the task, for example `backend`. Compared as it stands.
+	// Category of the task, for example `backend`. Compared exactly.
 	Category string `protobuf:"bytes,11,opt,name=category,proto3" json:"category,omitempty"`
-	// task_type, for example `api_endpoint`. Compared as it stands.
+	// Type of the task, for example `api_endpoint`. Compared exactly.
 	TaskType string `protobuf:"bytes,12,opt,name=task_type,json=taskType,proto3" json:"task_type,omitempty"`
-	// task_type_pattern is a regular expression (RE2, case-insensitive) of the tasks that a LEARNED
-	// pattern is for. One that RE2 refuses, or that needs more than 256 KiB compiled, is refused. A
-	// LEARNED pattern whose expression matches the query of RecallPatterns counts there as nearly as
-	// relevant as the best hit, whatever its words, and the best such pattern has one of several places
-	// on the page; the newest 1,000 that the filter lets through are tried.
+	// Regular expression (RE2, case-insensitive) of the tasks a LEARNED pattern is for. Rejected if
+	// invalid or over 256 KiB compiled. If it matches the query of RecallPatterns, the pattern counts
+	// as nearly as relevant as the best hit, whatever its words, and the best such pattern gets one
+	// place of a page with several. The newest 1,000 that match the filter are tried.
 	TaskTypePattern string `protobuf:"bytes,13,opt,name=task_type_pattern,json=taskTypePattern,proto3" json:"task_type_pattern,omitempty"`
-	// complexity of the task; unspecified stays so.
+	// Complexity of the task; never derived.
 	Complexity Complexity `protobuf:"varint,14,opt,name=complexity,proto3,enum=lot.v1.Complexity" json:"complexity,omitempty"`
-	// approach taken, for example `standard` or `incremental`.
+	// Approach taken, for example `standard` or `incremental`.
 	Approach string `protobuf:"bytes,15,opt,name=approach,proto3" json:"approach,omitempty"`
-	// success_indicators are terms, tools or steps that go with success. At most 100.
+	// Terms, tools or steps associated with success. At most 100.
 	SuccessIndicators []string `protobuf:"bytes,16,rep,name=success_indicators,json=successIndicators,proto3" json:"success_indicators,omitempty"`
-	// failure_indicators are terms, tools or steps that go with failure. At most 100.
+	// Terms, tools or steps associated with failure. At most 100.
 	FailureIndicators []string `protobuf:"bytes,17,rep,name=failure_indicators,json=failureIndicators,proto3" json:"failure_indicators,omitempty"`
-	// recommended_context is what to have at hand when using the pattern.
+	// Context to have available when using the pattern.
 	RecommendedContext string `protobuf:"bytes,18,opt,name=recommended_context,json=recommendedContext,proto3" json:"recommended_context,omitempty"`
-	// success_factors are reasons why it worked. At most 100.
+	// Reasons for success. At most 100.
 	SuccessFactors []string `protobuf:"bytes,19,rep,name=success_factors,json=successFactors,proto3" json:"success_factors,omitempty"`
-	// tools used. At most 100, each once.
+	// Tools used. At most 100, no duplicates.
 	Tools []string `protobuf:"bytes,20,rep,name=tools,proto3" json:"tools,omitempty"`
-	// tags to filter by. At most 100, each once.
+	// Tags for filtering. At most 100, no duplicates.
 	Tags []string `protobuf:"bytes,21,rep,name=tags,proto3" json:"tags,omitempty"`
-	// labels to filter by, as for Memory.labels.
+	// Labels for filtering, as for Memory.labels.
 	Labels map[string]string `protobuf:"bytes,22,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
-	// ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:
-	// integers exactly up to 2^63, other numbers to 15 digits. Nested at most 16 deep, at most 256
-	// KiB; no NaN or infinity.
+	// Stored and returned, never interpreted. Numbers are doubles: integers beyond ±(2^53 - 1) are
+	// rounded before they arrive, so send them as strings. Numbers are returned as received: integers
+	// exactly up to 2^63, others to 15 digits. At most 16 levels deep and 256 KiB; no NaN or
+	// infinity.
 	Metadata *structpb.Struct `protobuf:"bytes,23,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	// pinned things are never pruned.
+	// Pinned records are never pruned.
 	Pinned bool `protobuf:"varint,24,opt,name=pinned,proto3" json:"pinned,omitempty"`
-	// confidence in [0, 1] that the pattern holds; absent on input is stored as 0.5. Feedback moves it.
+	// Confidence in [0, 1] that the pattern holds; unset on input means 0.5. Adjusted by feedback.
 	Confidence *float64 `protobuf:"fixed64,25,opt,name=confidence,proto3,oneof" json:"confidence,omitempty"`
-	// Output only. outcomes recorded for the pattern.
+	// Output only. Outcomes recorded for the pattern.
 	Outcomes *Outcomes `protobuf:"bytes,26,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
-	// source_episode_ids are the episodes it was learned from. At most 1,000.
+	// Episodes it was learned from. At most 1,000.
 	SourceEpisodeIds []string `protobuf:"bytes,27,rep,name=source_episode_ids,json=sourceEpisodeIds,proto3" json:"source_episode_ids,omitempty"`
-	// source_pattern_ids are the patterns it was distilled from. At most 1,000.
+	// Patterns it was distilled from. At most 1,000.
 	SourcePatternIds []string `protobuf:"bytes,28,rep,name=source_pattern_ids,json=sourcePatternIds,proto3" json:"source_pattern_ids,omitempty"`
-	// parent_pattern_id is the DISTILLED pattern of the group that it belongs to. DistillPatterns
-	// writes it, which moves neither etag nor update_time.
+	// DISTILLED pattern of the group it belongs to. Set by DistillPatterns, without changing etag or
+	// update_time.
 	ParentPatternId string `protobuf:"bytes,29,opt,name=parent_pattern_id,json=parentPatternId,proto3" json:"parent_pattern_id,omitempty"`
-	// supersedes names the pattern that this one replaces, which must be there. Recall leaves it out
-	// from then on, until this pattern is deleted, expires (within a minute) or names another.
+	// ID of the pattern this one replaces, which must exist. RecallPatterns omits that one until this
+	// pattern is deleted, expires (within a minute) or supersedes another.
 	Supersedes string `protobuf:"bytes,30,opt,name=supersedes,proto3" json:"supersedes,omitempty"`
-	// Output only. namespace it is in.
+	// Output only. Namespace of the record.
 	Namespace string `protobuf:"bytes,31,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Output only. etag of the editable fields; outcomes do not change it. The etag of a deleted
-	// pattern never matches a later one with the same id. Restarts and imports keep it.
+	// Output only. Etag of the editable fields; outcomes do not change it. The etag of a deleted
+	// pattern never matches a later one with the same ID. Survives restarts and imports.
 	Etag string `protobuf:"bytes,32,opt,name=etag,proto3" json:"etag,omitempty"`
-	// Output only. create_time.
+	// Output only. Creation time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,33,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// Output only. update_time of the last edit; equals create_time if never edited.
+	// Output only. Time of the last edit; create_time if never edited.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,34,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// expiration: from then on the pattern is absent. Absent means it is kept for good.
+	// When the pattern expires and is no longer returned. Unset means never.
 	//
 	// Types that are valid to be assigned to Expiration:
 	//
 	//	*Pattern_ExpireTime
 	//	*Pattern_Ttl
 	Expiration isPattern_Expiration `protobuf_oneof:"expiration"`
-	// Output only. feedback it got; absent without any.
+	// Output only. Feedback on the pattern; unset if none.
 	Feedback *PatternFeedback `protobuf:"bytes,40,opt,name=feedback,proto3" json:"feedback,omitempty"`
-	// Output only. superseded_by is the newest pattern that supersedes this one. It follows from that
-	// one's `supersedes` and moves neither etag nor update_time.
+	// Output only. Newest pattern that supersedes this one, derived from its `supersedes`. Changes
+	// neither etag nor update_time.
 	SupersededBy  string `protobuf:"bytes,37,opt,name=superseded_by,json=supersededBy,proto3" json:"superseded_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -632,12 +630,12 @@ type isPattern_Expiration interface {
 }
 
 type Pattern_ExpireTime struct {
-	// expire_time is the instant. Given back in this form.
+	// Expiry time. The form in which it is returned.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,35,opt,name=expire_time,json=expireTime,proto3,oneof"`
 }
 
 type Pattern_Ttl struct {
-	// Input only. ttl from now; more than 0.
+	// Input only. Time until expiry, from now; more than 0.
 	Ttl *durationpb.Duration `protobuf:"bytes,36,opt,name=ttl,proto3,oneof"`
 }
 
@@ -648,11 +646,11 @@ func (*Pattern_Ttl) isPattern_Expiration() {}
 // Action is one step of a pattern.
 type Action struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. tool that was called.
+	// Required. Tool called.
 	Tool string `protobuf:"bytes,1,opt,name=tool,proto3" json:"tool,omitempty"`
-	// args it was called with. Numbers and limits are as for Pattern.metadata.
+	// Arguments of the call. Numbers and limits as for Pattern.metadata.
 	Args *structpb.Struct `protobuf:"bytes,2,opt,name=args,proto3" json:"args,omitempty"`
-	// note for people.
+	// Human-readable note.
 	Note          string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -709,49 +707,49 @@ func (x *Action) GetNote() string {
 	return ""
 }
 
-// PatternFilter narrows patterns, inside the store, before any cut. Within a list any value will
-// do (tags_all excepted); across fields all must hold. An empty filter matches all.
+// PatternFilter filters patterns, inside the store, before any limit. A list matches any of its
+// values (except tags_all); all fields must match. An empty filter matches all.
 type PatternFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// languages; mapped like Pattern.language.
+	// Languages, normalized like Pattern.language.
 	Languages []string `protobuf:"bytes,1,rep,name=languages,proto3" json:"languages,omitempty"`
-	// kinds.
+	// Kinds.
 	Kinds []PatternKind `protobuf:"varint,2,rep,packed,name=kinds,proto3,enum=lot.v1.PatternKind" json:"kinds,omitempty"`
-	// code_kinds.
+	// Kinds of code.
 	CodeKinds []CodeKind `protobuf:"varint,3,rep,packed,name=code_kinds,json=codeKinds,proto3,enum=lot.v1.CodeKind" json:"code_kinds,omitempty"`
-	// pattern_types.
+	// Pattern types.
 	PatternTypes []PatternType `protobuf:"varint,4,rep,packed,name=pattern_types,json=patternTypes,proto3,enum=lot.v1.PatternType" json:"pattern_types,omitempty"`
-	// task_types.
+	// Task types.
 	TaskTypes []string `protobuf:"bytes,5,rep,name=task_types,json=taskTypes,proto3" json:"task_types,omitempty"`
-	// categories.
+	// Categories.
 	Categories []string `protobuf:"bytes,6,rep,name=categories,proto3" json:"categories,omitempty"`
-	// tags_any: at least one of them.
+	// At least one of these tags.
 	TagsAny []string `protobuf:"bytes,7,rep,name=tags_any,json=tagsAny,proto3" json:"tags_any,omitempty"`
-	// tags_all: every one of them.
+	// All of these tags.
 	TagsAll []string `protobuf:"bytes,8,rep,name=tags_all,json=tagsAll,proto3" json:"tags_all,omitempty"`
-	// labels that must all be there with just these values.
+	// All of these labels, with exactly these values.
 	Labels map[string]string `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// min_success_rate: success_rate at least this. 0 or absent: no bound. Patterns never tried pass
-	// with the rate they were saved with; see min_usage_count.
+	// success_rate is at least this. 0 or unset means no minimum. Patterns never tried have their
+	// initial rate; see min_usage_count.
 	MinSuccessRate *float64 `protobuf:"fixed64,10,opt,name=min_success_rate,json=minSuccessRate,proto3,oneof" json:"min_success_rate,omitempty"`
-	// min_usage_count: at least so many outcomes. 0: no bound.
+	// usage_count is at least this. 0 means no minimum.
 	MinUsageCount int64 `protobuf:"varint,11,opt,name=min_usage_count,json=minUsageCount,proto3" json:"min_usage_count,omitempty"`
-	// created_after: create_time later than this.
+	// create_time is later than this.
 	CreatedAfter *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=created_after,json=createdAfter,proto3" json:"created_after,omitempty"`
-	// created_before: create_time earlier than this.
+	// create_time is earlier than this.
 	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=created_before,json=createdBefore,proto3" json:"created_before,omitempty"`
-	// complexities.
+	// Complexities.
 	Complexities []Complexity `protobuf:"varint,14,rep,packed,name=complexities,proto3,enum=lot.v1.Complexity" json:"complexities,omitempty"`
-	// tools: used at least one of them.
+	// Used at least one of these tools.
 	Tools []string `protobuf:"bytes,15,rep,name=tools,proto3" json:"tools,omitempty"`
-	// approaches.
+	// Approaches.
 	Approaches []string `protobuf:"bytes,16,rep,name=approaches,proto3" json:"approaches,omitempty"`
-	// pinned: just those pinned (true) or not (false). Absent: both.
+	// True: only pinned. False: only unpinned. Unset: both.
 	Pinned *bool `protobuf:"varint,17,opt,name=pinned,proto3,oneof" json:"pinned,omitempty"`
-	// min_reliability: Outcomes.reliability at least this. 0 or absent: no bound.
+	// Outcomes.reliability is at least this. 0 or unset means no minimum.
 	MinReliability *float64 `protobuf:"fixed64,18,opt,name=min_reliability,json=minReliability,proto3,oneof" json:"min_reliability,omitempty"`
-	// superseded: just those superseded (true) or not (false). Absent: RecallPatterns and
-	// DistillPatterns leave superseded ones out, all else takes both.
+	// True: only superseded. False: only not superseded. Unset: RecallPatterns and DistillPatterns
+	// omit superseded patterns, all other calls include them.
 	Superseded    *bool `protobuf:"varint,19,opt,name=superseded,proto3,oneof" json:"superseded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -26,22 +26,22 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Dedupe says what a save does when the same content is there.
+// Dedupe controls a save of content that already exists.
 type Dedupe int32
 
 const (
-	// EXACT, or NONE where a pattern_id is given.
+	// EXACT, or NONE if a pattern_id is given.
 	Dedupe_DEDUPE_UNSPECIFIED Dedupe = 0
-	// Count a success for the pattern of the same content that was saved with EXACT. Not with a
-	// pattern_id.
+	// Count a success for the existing pattern of the same content saved with EXACT. Not allowed with
+	// a pattern_id.
 	Dedupe_DEDUPE_EXACT Dedupe = 1
 	// Store another one.
 	Dedupe_DEDUPE_NONE Dedupe = 2
-	// As EXACT; and where no pattern has the same content, count a success for the nearest one of the
-	// same kind, type and language whose texts reach the similarity that the server is set to (0.95
-	// unless said otherwise), with code also its code. Texts that differ in a number, a quotation, a
-	// URL or a path, or just in the order of their words, are never merged; nor are superseded or
-	// expired patterns merged with. Not with a pattern_id.
+	// As EXACT; and if no pattern has the same content, count a success for the nearest one of the
+	// same kind, type and language whose texts, and code if any, reach the similarity set on the
+	// server (0.95 by default). Never merges texts that differ in a number, quotation, URL or path,
+	// or only in word order, nor merges with superseded or expired patterns. Not allowed with a
+	// pattern_id.
 	Dedupe_DEDUPE_SEMANTIC Dedupe = 3
 )
 
@@ -88,19 +88,19 @@ func (Dedupe) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{0}
 }
 
-// LineageRelation is what another pattern is to the one that was asked for.
+// LineageRelation is how a pattern relates to the requested one.
 type LineageRelation int32
 
 const (
-	// Never sent.
+	// Never returned.
 	LineageRelation_LINEAGE_RELATION_UNSPECIFIED LineageRelation = 0
-	// It was superseded by the one asked for, or by one that was.
+	// It was superseded by the requested one, directly or indirectly.
 	LineageRelation_LINEAGE_RELATION_SUPERSEDED LineageRelation = 1
-	// It superseded the one asked for, or one that did.
+	// It superseded the requested one, directly or indirectly.
 	LineageRelation_LINEAGE_RELATION_SUCCESSOR LineageRelation = 2
-	// The group that the one asked for belongs to, or a group of that group.
+	// The group the requested one belongs to, or a group of that group.
 	LineageRelation_LINEAGE_RELATION_GROUP LineageRelation = 3
-	// A member that the one asked for was distilled from.
+	// A member the requested one was distilled from.
 	LineageRelation_LINEAGE_RELATION_MEMBER LineageRelation = 4
 )
 
@@ -152,21 +152,22 @@ func (LineageRelation) EnumDescriptor() ([]byte, []int) {
 // Request of SavePattern.
 type SavePatternRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. pattern to store. Its output-only fields are ignored; a pattern_id inside it must be
-	// empty or equal to the one beside it.
+	// Required. Pattern to store. Output-only fields are ignored; pattern_id inside it must be empty
+	// or equal to pattern_id here.
 	Pattern *Pattern `protobuf:"bytes,2,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	// pattern_id to store it under. Empty: one is made. Given, it means `dedupe` NONE; a second save
-	// under the same id answers `created = false` if the content is the same, else PATTERN_ID_IN_USE.
+	// ID to store it under. Empty means a generated one. If set, `dedupe` is NONE; saving under an
+	// existing ID returns `created = false` if the content is the same, else it fails with
+	// PATTERN_ID_IN_USE.
 	PatternId string `protobuf:"bytes,3,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
-	// initial_success_rate in [0, 1] that success_rate starts from; absent is 1.0.
+	// Initial success_rate, in [0, 1]; unset means 1.0.
 	InitialSuccessRate *float64 `protobuf:"fixed64,4,opt,name=initial_success_rate,json=initialSuccessRate,proto3,oneof" json:"initial_success_rate,omitempty"`
-	// request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-	// write and answers with the current state; with other content it is REQUEST_ID_REUSED. If the
-	// pattern was deleted or has expired since, it is PATTERN_NOT_FOUND, whatever has its id by then.
+	// Makes a retry safe for 24 h: the same request completes or returns the same write, in its
+	// current state; other content fails with REQUEST_ID_REUSED. If the pattern has been deleted or
+	// has expired since, a retry fails with PATTERN_NOT_FOUND, even if its ID is in use again.
 	RequestId string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// dedupe.
+	// Deduplication.
 	Dedupe        Dedupe `protobuf:"varint,6,opt,name=dedupe,proto3,enum=lot.v1.Dedupe" json:"dedupe,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -247,11 +248,11 @@ func (x *SavePatternRequest) GetDedupe() Dedupe {
 // Response of SavePattern.
 type SavePatternResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// pattern as it now stands.
+	// The pattern after the call.
 	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	// created is false when the content or the id was there already.
+	// False if the content or the ID already existed.
 	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
-	// notices, for example that a text is longer than the model reads.
+	// For example that a text is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -311,9 +312,9 @@ func (x *SavePatternResponse) GetNotices() []*Notice {
 // Request of BatchSavePatterns.
 type BatchSavePatternsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. items, 1 to 500.
+	// Required. Items, 1 to 500.
 	Items         []*SavePatternItem `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -366,15 +367,15 @@ func (x *BatchSavePatternsRequest) GetItems() []*SavePatternItem {
 // SavePatternItem is one save of a batch; fields as in SavePatternRequest.
 type SavePatternItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. pattern to store.
+	// Required. Pattern to store.
 	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	// pattern_id to store it under; empty: one is made.
+	// ID to store it under; empty means a generated one.
 	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
-	// initial_success_rate in [0, 1]; absent is 1.0.
+	// Initial success_rate, in [0, 1]; unset means 1.0.
 	InitialSuccessRate *float64 `protobuf:"fixed64,3,opt,name=initial_success_rate,json=initialSuccessRate,proto3,oneof" json:"initial_success_rate,omitempty"`
-	// request_id of this item.
+	// Request ID of this item.
 	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// dedupe.
+	// Deduplication.
 	Dedupe        Dedupe `protobuf:"varint,5,opt,name=dedupe,proto3,enum=lot.v1.Dedupe" json:"dedupe,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -448,13 +449,13 @@ func (x *SavePatternItem) GetDedupe() Dedupe {
 // Response of BatchSavePatterns.
 type BatchSavePatternsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// results, one an item, in the order of the request.
+	// One result per item, in the order of the request.
 	Results []*SavePatternResult `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
-	// created_count is the number of patterns that were new.
+	// Number of patterns created.
 	CreatedCount int32 `protobuf:"varint,2,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
-	// failed_count is the number of results that are an error.
+	// Number of items that failed.
 	FailedCount int32 `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
-	// notices, for example that long fields were omitted because the response would be too large.
+	// For example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -518,10 +519,10 @@ func (x *BatchSavePatternsResponse) GetNotices() []*Notice {
 	return nil
 }
 
-// SavePatternResult is what became of one item.
+// SavePatternResult is the result of one item.
 type SavePatternResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// result.
+	// Response or error.
 	//
 	// Types that are valid to be assigned to Result:
 	//
@@ -592,12 +593,12 @@ type isSavePatternResult_Result interface {
 }
 
 type SavePatternResult_Response struct {
-	// response as SavePattern would give it.
+	// Response, as from SavePattern.
 	Response *SavePatternResponse `protobuf:"bytes,1,opt,name=response,proto3,oneof"`
 }
 
 type SavePatternResult_Error struct {
-	// error as SavePattern would give it, details included.
+	// Error, as from SavePattern, including details.
 	Error *status.Status `protobuf:"bytes,2,opt,name=error,proto3,oneof"`
 }
 
@@ -608,13 +609,13 @@ func (*SavePatternResult_Error) isSavePatternResult_Result() {}
 // Request of GetPattern.
 type GetPatternRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. pattern_id.
+	// Required. Pattern ID.
 	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
-	// include_lineage fills lineage.
+	// Return the lineage.
 	IncludeLineage bool `protobuf:"varint,3,opt,name=include_lineage,json=includeLineage,proto3" json:"include_lineage,omitempty"`
-	// include_feedback gives the feedback beside the pattern.
+	// Return the feedback.
 	IncludeFeedback bool `protobuf:"varint,4,opt,name=include_feedback,json=includeFeedback,proto3" json:"include_feedback,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -681,14 +682,14 @@ func (x *GetPatternRequest) GetIncludeFeedback() bool {
 // Response of GetPattern.
 type GetPatternResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// pattern.
+	// Pattern.
 	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	// feedback, newest first, the latest 100; only with include_feedback.
+	// Latest 100 feedback entries, newest first; only with include_feedback.
 	Feedback []*FeedbackEntry `protobuf:"bytes,3,rep,name=feedback,proto3" json:"feedback,omitempty"`
-	// lineage: the patterns it comes from and that came of it, so that one sees whether a successor
-	// does better; the nearest first, at most 100 of each relation. Only with include_lineage.
+	// Patterns it derives from and those derived from it, to see whether a successor does better:
+	// nearest first, at most 100 per relation. Only with include_lineage.
 	Lineage []*LineageEntry `protobuf:"bytes,2,rep,name=lineage,proto3" json:"lineage,omitempty"`
-	// notices, for example that long fields were omitted because the response would be too large.
+	// For example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -752,20 +753,20 @@ func (x *GetPatternResponse) GetNotices() []*Notice {
 	return nil
 }
 
-// LineageEntry is a pattern that is related to another.
+// LineageEntry is a pattern related to another.
 type LineageEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// relation to the pattern asked for.
+	// Relation to the requested pattern.
 	Relation LineageRelation `protobuf:"varint,1,opt,name=relation,proto3,enum=lot.v1.LineageRelation" json:"relation,omitempty"`
-	// pattern_id.
+	// Pattern ID.
 	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
-	// task.
+	// Task of the request.
 	Task string `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`
-	// outcomes, rates included.
+	// Outcomes, including rates.
 	Outcomes *Outcomes `protobuf:"bytes,4,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
-	// create_time.
+	// Creation time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// distance in steps; 1 is a direct relation.
+	// Distance in steps; 1 is a direct relation.
 	Distance      int32 `protobuf:"varint,6,opt,name=distance,proto3" json:"distance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -846,19 +847,18 @@ func (x *LineageEntry) GetDistance() int32 {
 // Request of UpdatePattern.
 type UpdatePatternRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. pattern holds the new values. `task` may be empty if the mask leaves it out.
+	// Required. The new values. `task` may be empty if the mask does not name it.
 	Pattern *Pattern `protobuf:"bytes,2,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	// Required. pattern_id of the pattern to edit.
+	// Required. ID of the pattern to update.
 	PatternId string `protobuf:"bytes,3,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
-	// update_mask names the paths to set (`task`, `tags`, …; `expiration` sets or clears the expiry).
-	// A named path takes its value from the given pattern, even if empty; actions, metadata, labels
-	// and lists are replaced as a whole. `*` means all editable fields. Without a mask, every
-	// populated field is set and the rest stays unchanged. An output-only or unknown path is an error
-	// that lists the valid ones.
+	// Fields to set (`task`, `tags`, …; `expiration` sets or clears the expiry). A named field takes
+	// the given value, even if empty; actions, metadata, labels and lists are replaced as a whole.
+	// `*` means all editable fields. Without a mask, all populated fields are set. An output-only or
+	// unknown path is an error that lists the valid ones.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	// etag that the pattern must still have. Empty: any.
+	// Only if the pattern has this etag. Empty means any.
 	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -932,9 +932,9 @@ func (x *UpdatePatternRequest) GetEtag() string {
 // Response of UpdatePattern.
 type UpdatePatternResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// pattern as it now stands.
+	// The pattern after the call.
 	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	// notices, for example that a text is longer than the model reads.
+	// For example that a text is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -987,13 +987,13 @@ func (x *UpdatePatternResponse) GetNotices() []*Notice {
 // Request of DeletePattern.
 type DeletePatternRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. pattern_id.
+	// Required. Pattern ID.
 	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
-	// etag that the pattern must still have. Empty: any.
+	// Only if the pattern has this etag. Empty means any.
 	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
-	// allow_missing: it is no error if the pattern does not exist.
+	// Succeed if the pattern does not exist.
 	AllowMissing  bool `protobuf:"varint,4,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1060,7 +1060,7 @@ func (x *DeletePatternRequest) GetAllowMissing() bool {
 // Response of DeletePattern.
 type DeletePatternResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted is false if it did not exist and allow_missing was set.
+	// False if it did not exist and allow_missing was set.
 	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1106,16 +1106,16 @@ func (x *DeletePatternResponse) GetDeleted() bool {
 // Request of ListPatterns.
 type ListPatternsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// filter; empty lists all.
+	// Filter; empty matches all.
 	Filter *PatternFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
-	// page_size: 0 is 10; at most 1,000.
+	// 0 means 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// page_token as given by the last page, for the same namespace and filter.
+	// Token from the previous page, for the same namespace and filter.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// read_mask selects the fields of each pattern to return, for example `tags`. Empty or `*`: all.
-	// An unknown path is an error that lists the valid ones.
+	// Fields of each pattern to return, for example `tags`. Empty or `*` means all. An unknown path
+	// is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1189,10 +1189,10 @@ func (x *ListPatternsRequest) GetReadMask() *fieldmaskpb.FieldMask {
 // Response of ListPatterns.
 type ListPatternsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// patterns, newest first.
+	// Patterns, newest first.
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
-	// next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-	// not be the last.
+	// Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+	// may not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1245,31 +1245,31 @@ func (x *ListPatternsResponse) GetNextPageToken() string {
 // Request of RecallPatterns.
 type RecallPatternsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. query in natural language, at most 64 KiB.
+	// Required. Query in natural language, at most 64 KiB.
 	Query string `protobuf:"bytes,2,opt,name=query,proto3" json:"query,omitempty"`
-	// filter that every hit satisfies.
+	// Filter that every hit must match.
 	Filter *PatternFilter `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
-	// limit: 0 is 5; at most 100.
+	// 0 means 5; at most 100.
 	Limit int32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
-	// min_similarity in [0, 1] that every hit has. 0 or absent: no bound. With the default model
-	// unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
+	// Minimum similarity of every hit, in [0, 1]. 0 or unset means no minimum. With the default
+	// model, unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
 	MinSimilarity *float64 `protobuf:"fixed64,5,opt,name=min_similarity,json=minSimilarity,proto3,oneof" json:"min_similarity,omitempty"`
-	// ranking.
+	// Ranking.
 	Ranking Ranking `protobuf:"varint,6,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
-	// seed of EXPLORE's sample: the same one gives the same order while nothing is learned. Absent:
-	// any; the explanation tells which. Not used by the other rankings.
+	// Seed of EXPLORE: the same seed gives the same order until something is learned. Unset means
+	// random; the explanation returns it. Ignored by other rankings.
 	Seed *int64 `protobuf:"varint,7,opt,name=seed,proto3,oneof" json:"seed,omitempty"`
-	// rerank by a cross-encoder: it reads the query together with each of the best candidates (10,
-	// within 2 s, unless the server is set otherwise) and moves them by what it finds. Slower by some
-	// 5 ms a short candidate and 0.2 s one of 512 word pieces. Those that it had no time for stay where they were, with the notice
-	// RERANK_INCOMPLETE. Without that model on the server: RERANKER_UNAVAILABLE.
+	// Rerank the best candidates (10, within 2 s, by default) with a cross-encoder, which reads each
+	// together with the query. Takes about 5 ms for a short candidate and 0.2 s for one of 512 word
+	// pieces. Candidates it has no time for keep their place, with the notice RERANK_INCOMPLETE.
+	// Fails with RERANKER_UNAVAILABLE if the server has no such model.
 	Rerank bool `protobuf:"varint,8,opt,name=rerank,proto3" json:"rerank,omitempty"`
-	// explain fills score_parts of each hit and the response's explanation.
+	// Return score_parts with each hit, and the explanation.
 	Explain bool `protobuf:"varint,9,opt,name=explain,proto3" json:"explain,omitempty"`
-	// read_mask selects the fields of each hit's pattern to return, for example `tags`. Empty or `*`:
-	// all. An unknown path is an error that lists the valid ones.
+	// Fields of each hit's pattern to return, for example `tags`. Empty or `*` means all. An unknown
+	// path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,10,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1378,13 +1378,13 @@ func (x *RecallPatternsRequest) GetReadMask() *fieldmaskpb.FieldMask {
 // Response of RecallPatterns.
 type RecallPatternsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// hits, best first.
+	// Hits, best first.
 	Hits []*PatternHit `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
-	// retrieval_id to give back to RecordOutcome, kept for 7 days.
+	// Retrieval ID for RecordOutcome, retained for 7 days.
 	RetrievalId string `protobuf:"bytes,2,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
-	// notices, for example that the query is longer than the model reads.
+	// For example that the query is longer than the model reads.
 	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
-	// explanation; only with explain.
+	// Explanation; only with explain.
 	Explanation   *RecallExplanation `protobuf:"bytes,4,opt,name=explanation,proto3" json:"explanation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1448,31 +1448,30 @@ func (x *RecallPatternsResponse) GetExplanation() *RecallExplanation {
 	return nil
 }
 
-// PatternHit is a pattern that was found.
+// PatternHit is a pattern found by a query.
 type PatternHit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// pattern.
+	// Pattern.
 	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	// score that hits are ordered by, larger first: relevance by meaning and words, on the scale of a
-	// similarity, plus what was learned; with SIMILARITY, the similarity itself. Compare scores only
+	// Score by which hits are ordered, descending: relevance by meaning and words, scaled like a
+	// similarity, plus what was learned; with SIMILARITY, the similarity itself. Comparable only
 	// within one response.
 	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
-	// similarity in [0, 1]: the cosine of the query and the pattern's text or its code, whichever is
-	// larger, negative ones as 0; also of a hit that was found by its words alone.
+	// Cosine similarity of the query and the pattern's text or code, whichever is larger, in [0, 1],
+	// with negative values raised to 0; also set for a hit found by words alone.
 	Similarity float64 `protobuf:"fixed64,3,opt,name=similarity,proto3" json:"similarity,omitempty"`
-	// score_parts whose weighted sum is the score; only with explain.
+	// Parts whose weighted sum is the score; only with explain.
 	ScoreParts []*ScorePart `protobuf:"bytes,4,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
-	// learned_from are the outcomes on similar queries that counted, nearest query first; only with
-	// explain. Empty if there are none, for a hit below the gate, and for SIMILARITY and RELEVANCE.
+	// Outcomes on similar queries that counted, nearest query first; only with explain. Empty if
+	// there are none, for a hit below the gate, and for SIMILARITY and RELEVANCE.
 	LearnedFrom []*LearnedFrom `protobuf:"bytes,5,rep,name=learned_from,json=learnedFrom,proto3" json:"learned_from,omitempty"`
-	// match_probability in [0, 1] that the pattern is for the same task as the query: that is, that the
-	// same thing is to be done, so what worked there should work here. Names, places, numbers and other
-	// values may differ; an opposite ("enable", "disable") or a negation is another task. It is
-	// computed from the similarity, the words, and opposites and negations in English;
-	// docs/retrieval.md shows how accurate it is. Learning does not change it. Absent if the server
-	// uses an embedding model that it was not calibrated on. From .5 on, reuse was right more often than
-	// not, except among closely related tasks ("Add a login page", "Add a search page"), which it cannot
-	// tell from paraphrases.
+	// Probability in [0, 1] that the pattern is for the same task as the query, so that what worked
+	// there should work here. Names, places, numbers and other values may differ; an opposite
+	// ("enable", "disable") or a negation is another task. Computed from similarity, words, and
+	// English opposites and negations; docs/retrieval.md shows how accurate it is. Learning does not
+	// change it. Unset if it is not calibrated for the embedding model. From 0.5 on, reuse was right
+	// more often than not, except among closely related tasks ("Add a login page", "Add a search
+	// page"), which it cannot tell from paraphrases.
 	MatchProbability *float64 `protobuf:"fixed64,6,opt,name=match_probability,json=matchProbability,proto3,oneof" json:"match_probability,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1550,36 +1549,36 @@ func (x *PatternHit) GetMatchProbability() float64 {
 	return 0
 }
 
-// LearnedFrom is what a hit's outcomes on one query tell about the query of the recall.
+// LearnedFrom is a hit's outcomes on one query, and how they count for the query of the recall.
 //
-// Let S and n be the sums of weight · success_count and weight · trial_count over the hit's outcomes on
-// the same query (similarity from 0.9999 on), S' and n' those over the others, and odds(p) be
-// p / (1 - p). For BALANCED the `learned` part of a near-tie has the value
+// Let S and n be the sums of weight · success_count and weight · trial_count over the hit's
+// outcomes on the same query (similarity from 0.9999 on), S' and n' those over the others, and
+// odds(p) = p / (1 - p). For BALANCED, the `learned` part of a near-tie has the value
 //
 //	(ln odds(chance) - ln odds(untried)) / 3, at least -1 and at most 1
 //	chance        = (S + 2 · before) / (n + 2)
 //	odds(before)  = odds(untried) · odds((S' + 4 · 0.45) / (n' + 4)) / odds(0.45)
 //	odds(untried) = odds(0.45) · (2.25 + Σ t · S / n) / (2.25 + Σ t · e)
 //
-// summed over the near-ties that were tried on the same query, also those that are not on the page,
-// with t = n / (n + 1) and odds(e) = odds(0.45) · exp(-3 · behind / learned_weight), where `behind` is
-// how far the hit's relevance is below the best one. Without outcomes of its own a hit's value is 0.
-// docs/learning.md explains why, and how RELIABLE and EXPLORE differ.
+// where Σ is over the near-ties tried on the same query, including those not on the page, t = n /
+// (n + 1), odds(e) = odds(0.45) · exp(-3 · behind / learned_weight), and `behind` is the distance
+// of the hit's relevance from the best one. A hit without outcomes has value 0. docs/learning.md
+// explains this, and how RELIABLE and EXPLORE differ.
 type LearnedFrom struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// query that those outcomes answered, in the words of the first of them. Of a pattern that
-	// answered more than 64, those whose queries were nearest are kept as one.
+	// Query of these outcomes, in the words of the first of them. A pattern has at most 64 queries;
+	// beyond that the nearest two are merged.
 	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
-	// similarity of the two queries: their cosine.
+	// Cosine similarity of the two queries.
 	Similarity float64 `protobuf:"fixed64,2,opt,name=similarity,proto3" json:"similarity,omitempty"`
-	// weight in [0, 1] with which they count: exp((similarity - 1) / kernel_width), divided by
+	// Weight of these outcomes, in [0, 1]: exp((similarity - 1) / kernel_width), divided by
 	// trial_count if that is above 1 and the query is a different one (similarity below 0.9999).
 	Weight float64 `protobuf:"fixed64,3,opt,name=weight,proto3" json:"weight,omitempty"`
-	// trial_count of them, older ones faded.
+	// Number of outcomes, older ones discounted.
 	TrialCount float64 `protobuf:"fixed64,4,opt,name=trial_count,json=trialCount,proto3" json:"trial_count,omitempty"`
-	// success_count of them: PARTIAL counts one half, older ones are faded.
+	// Number of successes, PARTIAL counting one half, older ones discounted.
 	SuccessCount float64 `protobuf:"fixed64,5,opt,name=success_count,json=successCount,proto3" json:"success_count,omitempty"`
-	// last_time of an outcome on that query.
+	// Time of the last outcome on that query.
 	LastTime      *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1657,30 +1656,30 @@ func (x *LearnedFrom) GetLastTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// RecallExplanation says how hits came about.
+// RecallExplanation explains the hits of a recall.
 type RecallExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// ranking that was used.
+	// Ranking used.
 	Ranking Ranking `protobuf:"varint,1,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
-	// pool_size is how many candidates were ranked.
+	// Number of candidates ranked.
 	PoolSize int32 `protobuf:"varint,2,opt,name=pool_size,json=poolSize,proto3" json:"pool_size,omitempty"`
-	// gate: hits this near to the best relevance may be reordered by what was learned.
+	// Hits whose relevance is within this of the best may be reordered by what was learned.
 	Gate float64 `protobuf:"fixed64,3,opt,name=gate,proto3" json:"gate,omitempty"`
-	// learned_weight is the most that what was learned can add to a score.
+	// Maximum that learning can add to a score.
 	LearnedWeight float64 `protobuf:"fixed64,4,opt,name=learned_weight,json=learnedWeight,proto3" json:"learned_weight,omitempty"`
-	// matching_count is how many things of its kind in the namespace the filter lets through.
+	// Number of records of this kind in the namespace that match the filter.
 	MatchingCount int64 `protobuf:"varint,5,opt,name=matching_count,json=matchingCount,proto3" json:"matching_count,omitempty"`
-	// namespace_count is how many of them the namespace has.
+	// Number of records of this kind in the namespace.
 	NamespaceCount int64 `protobuf:"varint,6,opt,name=namespace_count,json=namespaceCount,proto3" json:"namespace_count,omitempty"`
-	// filters that were asked for, and those that are always there.
+	// Filters of the request, and those always applied.
 	Filters []*FilterCount `protobuf:"bytes,7,rep,name=filters,proto3" json:"filters,omitempty"`
-	// kernel_width: how fast outcomes on other queries lose weight with the distance; see LearnedFrom.
+	// How fast outcomes on other queries lose weight with distance; see LearnedFrom.
 	KernelWidth float64 `protobuf:"fixed64,8,opt,name=kernel_width,json=kernelWidth,proto3" json:"kernel_width,omitempty"`
-	// half_life after which an outcome weighs half. Absent: they never fade with time.
+	// Time in which the weight of an outcome halves. Unset means it does not decrease with time.
 	HalfLife *durationpb.Duration `protobuf:"bytes,9,opt,name=half_life,json=halfLife,proto3" json:"half_life,omitempty"`
-	// kept is what a new outcome leaves of the weight of the earlier ones on its query, in (0, 1].
+	// Factor in (0, 1] by which a new outcome multiplies the weight of earlier ones on its query.
 	Decay float64 `protobuf:"fixed64,10,opt,name=decay,proto3" json:"decay,omitempty"`
-	// seed that EXPLORE took.
+	// Seed used by EXPLORE.
 	Seed          *int64 `protobuf:"varint,11,opt,name=seed,proto3,oneof" json:"seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1793,12 +1792,12 @@ func (x *RecallExplanation) GetSeed() int64 {
 	return 0
 }
 
-// FilterCount is what a filter keeps out.
+// FilterCount reports what a filter excludes.
 type FilterCount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// field of the request's filter, for example `languages`.
+	// Field of the request's filter, for example `languages`.
 	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
-	// removed_count is how many things of its kind in the namespace this field alone keeps out.
+	// Number of records of this kind in the namespace that this field alone excludes.
 	RemovedCount  int64 `protobuf:"varint,2,opt,name=removed_count,json=removedCount,proto3" json:"removed_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1851,25 +1850,26 @@ func (x *FilterCount) GetRemovedCount() int64 {
 // Request of RecordOutcome.
 type RecordOutcomeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. pattern_ids that were really used, 1 to 100; hits that were not used get no credit.
+	// Required. Patterns actually used, 1 to 100; unused hits get no credit.
 	PatternIds []string `protobuf:"bytes,2,rep,name=pattern_ids,json=patternIds,proto3" json:"pattern_ids,omitempty"`
-	// retrieval_id of the recall that found them. Unknown without `query`: RETRIEVAL_UNKNOWN.
+	// Retrieval ID of the recall that found them. If unknown and there is no `query`, the call fails
+	// with RETRIEVAL_UNKNOWN.
 	RetrievalId string `protobuf:"bytes,3,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
-	// query that was asked. Without query and retrieval_id the outcome counts for the pattern as a
-	// whole only.
+	// Query of the recall. Without query and retrieval_id, the outcome counts only for the pattern as
+	// a whole.
 	Query string `protobuf:"bytes,4,opt,name=query,proto3" json:"query,omitempty"`
-	// Required. outcome.
+	// Required. Outcome.
 	Outcome Outcome `protobuf:"varint,5,opt,name=outcome,proto3,enum=lot.v1.Outcome" json:"outcome,omitempty"`
-	// reward in [-1, 1], stored for learning by reward; it does not move success_rate.
+	// Reward in [-1, 1], stored for learning by reward; does not change success_rate.
 	Reward *float64 `protobuf:"fixed64,6,opt,name=reward,proto3,oneof" json:"reward,omitempty"`
-	// duration of the use; 0 or more. Absent: not said.
+	// How long the use took; 0 or more. Unset means unknown.
 	Duration *durationpb.Duration `protobuf:"bytes,7,opt,name=duration,proto3" json:"duration,omitempty"`
-	// note for people.
+	// Human-readable note.
 	Note string `protobuf:"bytes,8,opt,name=note,proto3" json:"note,omitempty"`
-	// request_id makes a repeat safe for 24 h: an outcome never counts twice, nor for another pattern that
-	// took an id since. The answer to a repeat leaves out patterns that are gone.
+	// Makes a retry safe for 24 h: an outcome never counts twice, nor for another pattern that now
+	// has the ID. The response to a retry omits deleted patterns.
 	RequestId     string `protobuf:"bytes,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1971,12 +1971,11 @@ func (x *RecordOutcomeRequest) GetRequestId() string {
 // Response of RecordOutcome.
 type RecordOutcomeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// patterns as they now stand, in the order of the request. One that was deleted meanwhile is left
-	// out.
+	// Patterns after the call, in the order of the request. Those deleted meanwhile are omitted.
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
-	// outcome_id that it is logged under; CorrectOutcome undoes it by that.
+	// ID under which it is logged; use it to undo it by CorrectOutcome.
 	OutcomeId string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
-	// notices, for example that long fields were omitted because the response would be too large.
+	// For example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2036,30 +2035,29 @@ func (x *RecordOutcomeResponse) GetNotices() []*Notice {
 // OutcomeEntry is one entry of the log behind the counters.
 type OutcomeEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// outcome_id of the call that made it.
+	// ID of the outcome; one per call.
 	OutcomeId string `protobuf:"bytes,1,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
-	// pattern_id.
+	// Pattern ID.
 	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
-	// outcome.
+	// Outcome.
 	Outcome Outcome `protobuf:"varint,3,opt,name=outcome,proto3,enum=lot.v1.Outcome" json:"outcome,omitempty"`
-	// reward, if given.
+	// Reward, if given.
 	Reward *float64 `protobuf:"fixed64,4,opt,name=reward,proto3,oneof" json:"reward,omitempty"`
-	// duration, if given.
+	// Duration, if given.
 	Duration *durationpb.Duration `protobuf:"bytes,5,opt,name=duration,proto3" json:"duration,omitempty"`
-	// query that was asked, if known.
+	// Query of the recall, if known.
 	Query string `protobuf:"bytes,6,opt,name=query,proto3" json:"query,omitempty"`
-	// retrieval_id, if given.
+	// Retrieval ID, if given.
 	RetrievalId string `protobuf:"bytes,7,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
-	// note.
+	// Note.
 	Note string `protobuf:"bytes,8,opt,name=note,proto3" json:"note,omitempty"`
-	// create_time.
+	// Creation time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// corrects names the entry that this one undoes. `outcome` is what counts instead; unspecified:
-	// nothing.
+	// Entry that this one corrects. `outcome` counts instead; unspecified means nothing does.
 	Corrects string `protobuf:"bytes,10,opt,name=corrects,proto3" json:"corrects,omitempty"`
-	// corrected_by names the entry that undid this one; empty while it counts.
+	// Entry that corrected this one; empty while it counts.
 	CorrectedBy string `protobuf:"bytes,11,opt,name=corrected_by,json=correctedBy,proto3" json:"corrected_by,omitempty"`
-	// repeat is true of an entry that a repeated save made, not RecordOutcome.
+	// True if made by a repeated save rather than RecordOutcome.
 	Repeat        bool `protobuf:"varint,12,opt,name=repeat,proto3" json:"repeat,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2182,16 +2180,16 @@ func (x *OutcomeEntry) GetRepeat() bool {
 // Request of ListOutcomes.
 type ListOutcomesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. pattern_id.
+	// Required. Pattern ID.
 	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
-	// page_size: 0 is 10; at most 1,000.
+	// 0 means 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// page_token as given by the last page.
+	// Token from the previous page.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// read_mask selects the fields of each entry to return, for example `tags`. Empty or `*`: all. An
-	// unknown path is an error that lists the valid ones.
+	// Fields of each entry to return, for example `tags`. Empty or `*` means all. An unknown path is
+	// an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2265,10 +2263,10 @@ func (x *ListOutcomesRequest) GetReadMask() *fieldmaskpb.FieldMask {
 // Response of ListOutcomes.
 type ListOutcomesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// outcomes, newest first.
+	// Outcomes, newest first.
 	Outcomes []*OutcomeEntry `protobuf:"bytes,1,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
-	// next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-	// not be the last.
+	// Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+	// may not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2321,15 +2319,15 @@ func (x *ListOutcomesResponse) GetNextPageToken() string {
 // Request of CorrectOutcome.
 type CorrectOutcomeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. outcome_id to undo.
+	// Required. ID of the outcome to undo.
 	OutcomeId string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
-	// outcome to count instead; unspecified: none.
+	// Outcome to count instead; unspecified means none.
 	Outcome Outcome `protobuf:"varint,3,opt,name=outcome,proto3,enum=lot.v1.Outcome" json:"outcome,omitempty"`
-	// note for people.
+	// Human-readable note.
 	Note string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
-	// request_id makes a repeat safe for 24 h. The answer to a repeat leaves out patterns that are gone.
+	// Makes a retry safe for 24 h. The response to a retry omits deleted patterns.
 	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2403,11 +2401,11 @@ func (x *CorrectOutcomeRequest) GetRequestId() string {
 // Response of CorrectOutcome.
 type CorrectOutcomeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// patterns as they now stand.
+	// Patterns after the call.
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
-	// outcome_id that the correction is logged under.
+	// ID under which the correction is logged.
 	OutcomeId string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
-	// notices, for example that long fields were omitted because the response would be too large.
+	// For example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2467,20 +2465,20 @@ func (x *CorrectOutcomeResponse) GetNotices() []*Notice {
 // Request of GiveFeedback.
 type GiveFeedbackRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. pattern_id.
+	// Required. Pattern ID.
 	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
-	// helpful: without an adjustment, true adds 0.1 to the confidence and false takes 0.1 off. Required
-	// unless confidence_adjustment is given.
+	// Whether the pattern was helpful. Without an adjustment, true raises the confidence by 0.1 and
+	// false lowers it by 0.1. Required unless confidence_adjustment is set.
 	Helpful *bool `protobuf:"varint,3,opt,name=helpful,proto3,oneof" json:"helpful,omitempty"`
-	// confidence_adjustment in [-1, 1], added to the confidence, which stays in [0, 1] (and is rounded
-	// to nine digits, so that tenths add up). With it helpful is only counted.
+	// Value in [-1, 1] added to the confidence, which is limited to [0, 1] (and rounded to nine
+	// digits, so that tenths add up). If set, helpful is only counted.
 	ConfidenceAdjustment *float64 `protobuf:"fixed64,4,opt,name=confidence_adjustment,json=confidenceAdjustment,proto3,oneof" json:"confidence_adjustment,omitempty"`
-	// text for people.
+	// Human-readable text.
 	Text string `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
-	// request_id makes a repeat safe for 24 h. If the pattern was deleted or has expired since, a repeat is
-	// PATTERN_NOT_FOUND, whatever has its id by then.
+	// Makes a retry safe for 24 h. If the pattern has been deleted or has expired since, a retry
+	// fails with PATTERN_NOT_FOUND, even if its ID is in use again.
 	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2561,9 +2559,9 @@ func (x *GiveFeedbackRequest) GetRequestId() string {
 // Response of GiveFeedback.
 type GiveFeedbackResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// pattern as it now stands.
+	// The pattern after the call.
 	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	// feedback as it counted.
+	// The feedback, with its effect.
 	Feedback      *FeedbackEntry `protobuf:"bytes,2,opt,name=feedback,proto3" json:"feedback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2616,14 +2614,14 @@ func (x *GiveFeedbackResponse) GetFeedback() *FeedbackEntry {
 // Request of ListFeedbackCandidates.
 type ListFeedbackCandidatesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// filter.
+	// Filter.
 	Filter *PatternFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
-	// limit: 0 is 10; at most 100.
+	// 0 means 10; at most 100.
 	Limit int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
-	// read_mask selects the fields of each pattern to return, for example `tags`. Empty or `*`: all.
-	// An unknown path is an error that lists the valid ones.
+	// Fields of each pattern to return, for example `tags`. Empty or `*` means all. An unknown path
+	// is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2690,16 +2688,16 @@ func (x *ListFeedbackCandidatesRequest) GetReadMask() *fieldmaskpb.FieldMask {
 // Response of ListFeedbackCandidates.
 type ListFeedbackCandidatesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// patterns, the one whose feedback teaches most first; of equals the more used, then the newer.
+	// Patterns, the most valuable to judge first; then the most used, then the newest.
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
-	// scores, one a pattern.
+	// One score per pattern.
 	Scores []float64 `protobuf:"fixed64,2,rep,packed,name=scores,proto3" json:"scores,omitempty"`
-	// examined_count is how many patterns were looked at, the most used first, at most 1,000.
+	// Number of patterns examined, the most used first, at most 1,000.
 	ExaminedCount int32 `protobuf:"varint,3,opt,name=examined_count,json=examinedCount,proto3" json:"examined_count,omitempty"`
-	// exact is true when no pattern beyond those can have a higher score than one that is listed. False
-	// only where more than 1,000 are used so much alike, and so certain, that looking on might pay.
+	// True if no other pattern can score higher than a listed one. False only if more than 1,000
+	// patterns are so similar in use, and so certain, that examining more might find one.
 	Exact bool `protobuf:"varint,4,opt,name=exact,proto3" json:"exact,omitempty"`
-	// notices, for example that long fields were omitted because the response would be too large.
+	// For example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,5,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2773,9 +2771,9 @@ func (x *ListFeedbackCandidatesResponse) GetNotices() []*Notice {
 // Request of GetPatternStats.
 type GetPatternStatsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// filter; empty counts all.
+	// Filter; empty counts all.
 	Filter        *PatternFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2828,45 +2826,45 @@ func (x *GetPatternStatsRequest) GetFilter() *PatternFilter {
 // Response of GetPatternStats.
 type GetPatternStatsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// total_patterns.
+	// Number of patterns.
 	TotalPatterns int64 `protobuf:"varint,1,opt,name=total_patterns,json=totalPatterns,proto3" json:"total_patterns,omitempty"`
-	// average_success_rate, rounded to 0.001; absent without patterns. Patterns never used take part
-	// with the rate they were saved with; see average_used_success_rate.
+	// Mean success_rate, rounded to 0.001; unset without patterns. Includes the initial rates of
+	// patterns never used; see average_used_success_rate.
 	AverageSuccessRate *float64 `protobuf:"fixed64,2,opt,name=average_success_rate,json=averageSuccessRate,proto3,oneof" json:"average_success_rate,omitempty"`
-	// max_success_rate, rounded to 0.001; absent without patterns.
+	// Highest success_rate, rounded to 0.001; unset without patterns.
 	MaxSuccessRate *float64 `protobuf:"fixed64,3,opt,name=max_success_rate,json=maxSuccessRate,proto3,oneof" json:"max_success_rate,omitempty"`
-	// total_usage_count is the sum of usage_count.
+	// Sum of usage_count.
 	TotalUsageCount int64 `protobuf:"varint,4,opt,name=total_usage_count,json=totalUsageCount,proto3" json:"total_usage_count,omitempty"`
-	// most_used_pattern_id; of equals the newest. Empty while none was used.
+	// Most used pattern, then the newest. Empty if none was used.
 	MostUsedPatternId string `protobuf:"bytes,5,opt,name=most_used_pattern_id,json=mostUsedPatternId,proto3" json:"most_used_pattern_id,omitempty"`
-	// by_language counts patterns; those without are left out. The 100 most frequent.
+	// Number of patterns by language, omitting those without one. The 100 most frequent.
 	ByLanguage map[string]int64 `protobuf:"bytes,6,rep,name=by_language,json=byLanguage,proto3" json:"by_language,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// by_category counts patterns; those without are left out. The 100 most frequent.
+	// Number of patterns by category, omitting those without one. The 100 most frequent.
 	ByCategory map[string]int64 `protobuf:"bytes,7,rep,name=by_category,json=byCategory,proto3" json:"by_category,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// by_kind counts patterns by PatternKind without its prefix, for example `TASK`.
+	// Number of patterns by PatternKind, without the enum prefix, for example `TASK`.
 	ByKind map[string]int64 `protobuf:"bytes,8,rep,name=by_kind,json=byKind,proto3" json:"by_kind,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// min_success_rate, rounded to 0.001; absent without patterns.
+	// Lowest success_rate, rounded to 0.001; unset without patterns.
 	MinSuccessRate *float64 `protobuf:"fixed64,9,opt,name=min_success_rate,json=minSuccessRate,proto3,oneof" json:"min_success_rate,omitempty"`
-	// used_count is how many patterns were used at least once.
+	// Number of patterns used at least once.
 	UsedCount int64 `protobuf:"varint,10,opt,name=used_count,json=usedCount,proto3" json:"used_count,omitempty"`
-	// average_used_success_rate of those, rounded to 0.001; absent without any.
+	// Mean success_rate of these, rounded to 0.001; unset if there are none.
 	AverageUsedSuccessRate *float64 `protobuf:"fixed64,11,opt,name=average_used_success_rate,json=averageUsedSuccessRate,proto3,oneof" json:"average_used_success_rate,omitempty"`
-	// total_success_count is the number of outcomes SUCCESS.
+	// Number of SUCCESS outcomes.
 	TotalSuccessCount int64 `protobuf:"varint,12,opt,name=total_success_count,json=totalSuccessCount,proto3" json:"total_success_count,omitempty"`
-	// total_failure_count is the number of outcomes FAILURE.
+	// Number of FAILURE outcomes.
 	TotalFailureCount int64 `protobuf:"varint,13,opt,name=total_failure_count,json=totalFailureCount,proto3" json:"total_failure_count,omitempty"`
-	// total_partial_count is the number of outcomes PARTIAL.
+	// Number of PARTIAL outcomes.
 	TotalPartialCount int64 `protobuf:"varint,14,opt,name=total_partial_count,json=totalPartialCount,proto3" json:"total_partial_count,omitempty"`
-	// success_share of all outcomes, PARTIAL as one half: the success by use, where
-	// average_success_rate is that by pattern. Absent without outcomes.
+	// Share of successes among all outcomes, PARTIAL counting one half: success per use, while
+	// average_success_rate is success per pattern. Unset without outcomes.
 	SuccessShare *float64 `protobuf:"fixed64,15,opt,name=success_share,json=successShare,proto3,oneof" json:"success_share,omitempty"`
-	// pinned_count is how many are pinned.
+	// Number of pinned patterns.
 	PinnedCount int64 `protobuf:"varint,16,opt,name=pinned_count,json=pinnedCount,proto3" json:"pinned_count,omitempty"`
-	// by_pattern_type counts patterns by PatternType without its prefix, for example `SUCCESS`.
+	// Number of patterns by PatternType, without the enum prefix, for example `SUCCESS`.
 	ByPatternType map[string]int64 `protobuf:"bytes,17,rep,name=by_pattern_type,json=byPatternType,proto3" json:"by_pattern_type,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// by_code_kind counts patterns by CodeKind without its prefix; those without are left out.
+	// Number of patterns by CodeKind, without the enum prefix, omitting those without one.
 	ByCodeKind map[string]int64 `protobuf:"bytes,18,rep,name=by_code_kind,json=byCodeKind,proto3" json:"by_code_kind,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// by_task_type counts patterns; those without are left out. The 100 most frequent.
+	// Number of patterns by task type, omitting those without one. The 100 most frequent.
 	ByTaskType    map[string]int64 `protobuf:"bytes,19,rep,name=by_task_type,json=byTaskType,proto3" json:"by_task_type,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3038,21 +3036,21 @@ func (x *GetPatternStatsResponse) GetByTaskType() map[string]int64 {
 // Request of ExtractPatterns.
 type ExtractPatternsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace that learned patterns are stored in; empty is `default`.
+	// Namespace in which to store learned patterns; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// task_type_pattern is a regular expression (RE2, case-insensitive) on task or task type, of which
-	// the first 4,096 characters are looked at. It is stored with the patterns. Empty: all episodes,
-	// and each pattern gets one made from the words of its own tasks.
+	// Regular expression (RE2, case-insensitive) on the first 4,096 characters of task or task type.
+	// Stored with the patterns. Empty means all episodes; each pattern then gets one made from the
+	// words of its tasks.
 	TaskTypePattern string `protobuf:"bytes,2,opt,name=task_type_pattern,json=taskTypePattern,proto3" json:"task_type_pattern,omitempty"`
-	// pattern_type to learn; unspecified is SUCCESS. OPTIMIZATION tells fast from slow successes: fast
-	// are those up to the median of the metric `duration_seconds`, else of the time from start to end.
+	// Type to learn; unspecified means SUCCESS. OPTIMIZATION contrasts fast with slow successes: fast
+	// ones are up to the median of the metric `duration_seconds`, else of the time from start to end.
 	PatternType PatternType `protobuf:"varint,3,opt,name=pattern_type,json=patternType,proto3,enum=lot.v1.PatternType" json:"pattern_type,omitempty"`
-	// min_samples is how many distinct episodes a pattern needs that went the way it teaches: successes
-	// for SUCCESS, failures for FAILURE, successes of known duration for OPTIMIZATION. 0 is 3.
+	// Minimum number of distinct episodes per pattern: successes for SUCCESS, failures for FAILURE,
+	// successes of known duration for OPTIMIZATION. 0 means 3.
 	MinSamples int32 `protobuf:"varint,4,opt,name=min_samples,json=minSamples,proto3" json:"min_samples,omitempty"`
-	// namespaces whose episodes are read; empty: just `namespace`.
+	// Namespaces whose episodes are read; empty means only `namespace`.
 	Namespaces []string `protobuf:"bytes,5,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
-	// dry_run stores nothing.
+	// Store nothing.
 	DryRun        bool `protobuf:"varint,6,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3133,12 +3131,12 @@ func (x *ExtractPatternsRequest) GetDryRun() bool {
 // Response of ExtractPatterns.
 type ExtractPatternsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// patterns learned, or that would be, those of the largest groups first. Their metadata says under
-	// `extraction` what they were learned from.
+	// Patterns that were, or would be, learned, those of the largest groups first. Their metadata
+	// describes, under `extraction`, what they were learned from.
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
-	// episode_count is how many ended episodes the regular expression let through.
+	// Number of ended episodes the regular expression matched.
 	EpisodeCount int64 `protobuf:"varint,2,opt,name=episode_count,json=episodeCount,proto3" json:"episode_count,omitempty"`
-	// notices, for example that long fields were omitted because the response would be too large.
+	// For example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3198,22 +3196,22 @@ func (x *ExtractPatternsResponse) GetNotices() []*Notice {
 // Request of ExtractPatternsFromCode.
 type ExtractPatternsFromCodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. code, at most 1 MiB of text. Code with more than 2,000 pieces, or with more than 3
-	// MiB in them (pieces stand in one another, and each carries context and success_metrics), is
-	// LIMIT_EXCEEDED, and so is code that takes over 5 s of CPU time or 512 MiB of memory to parse:
-	// send it in smaller parts.
+	// Required. Source code, at most 1 MiB. Fails with LIMIT_EXCEEDED for more than 2,000 pieces,
+	// more than 3 MiB in all pieces (they may nest, and each carries context and success_metrics), or
+	// parsing that takes over 5 s of CPU time or 512 MiB of memory: send smaller parts.
 	Code string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
-	// Required. language of the code; `py`, `js`, `jsx`, `ts`, `tsx`, `golang` and `rs` will do.
+	// Required. Language of the code; `py`, `js`, `jsx`, `ts`, `tsx`, `golang` and `rs` are accepted
+	// too.
 	Language string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`
-	// context that each pattern gets.
+	// Context of each pattern.
 	Context string `protobuf:"bytes,4,opt,name=context,proto3" json:"context,omitempty"`
-	// success_metrics of the code, carried as metadata.success_metrics. A number `success_rate` among
-	// them must be in [0, 1]: the success rate of new patterns starts from it, else from 1.0. Nested
-	// at most 15 deep, at most 64 KiB.
+	// Metrics of the code, stored as metadata.success_metrics. A number `success_rate` in it must be
+	// in [0, 1]: it is the initial success rate of new patterns, else 1.0. At most 15 levels deep and
+	// 64 KiB.
 	SuccessMetrics *structpb.Struct `protobuf:"bytes,5,opt,name=success_metrics,json=successMetrics,proto3" json:"success_metrics,omitempty"`
-	// dry_run stores nothing and gives the same patterns, with the same ids.
+	// Store nothing; return the same patterns, with the same IDs.
 	DryRun        bool `protobuf:"varint,6,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3294,17 +3292,17 @@ func (x *ExtractPatternsFromCodeRequest) GetDryRun() bool {
 // Response of ExtractPatternsFromCode.
 type ExtractPatternsFromCodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// patterns found, in the order of the code. Code that is there twice under one name is one.
+	// Patterns found, in source order. Identical code of the same name is returned once.
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
-	// unparsed describes the places that could not be parsed, for example
-	// `line 12, column 5: ) is missing in load`: the first 50, then how many more. What holds such a
-	// place is no pattern; what is whole is. Pieces over 256 KiB, which no pattern can hold, are told
-	// here too. Empty, with no patterns: all was understood, and there is nothing to store in it.
+	// Places that could not be parsed, for example `line 12, column 5: ) is missing in load`: the
+	// first 50, then the number of others. A piece containing such a place is no pattern; intact
+	// pieces are. Pieces over 256 KiB, the limit of a pattern, are listed too. Empty, with no
+	// patterns, means all was parsed and there is nothing to store.
 	Unparsed []string `protobuf:"bytes,2,rep,name=unparsed,proto3" json:"unparsed,omitempty"`
-	// created_count is how many of the patterns are new, or in a dry_run would be.
+	// Number of patterns that are, or would be, new.
 	CreatedCount int32 `protobuf:"varint,3,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
-	// notices: FIELDS_UNCHANGED where patterns that were there keep other success_metrics than were given;
-	// TEXT_TRUNCATED where the model did not read all of a new one.
+	// FIELDS_UNCHANGED if existing patterns retain other success_metrics than given; TEXT_TRUNCATED if the
+	// model did not read all of a new one.
 	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3371,18 +3369,18 @@ func (x *ExtractPatternsFromCodeResponse) GetNotices() []*Notice {
 // Request of DistillPatterns.
 type DistillPatternsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// filter of the patterns that are looked at. Superseded ones are left out unless it asks for them.
+	// Filter of the patterns considered. Superseded ones are omitted unless it asks for them.
 	Filter *PatternFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
-	// min_group_size of a new group: 0 is 3; at least 2, since one pattern generalises nothing.
+	// Minimum size of a new group: 0 means 3; at least 2, since one pattern cannot be generalized.
 	MinGroupSize int32 `protobuf:"varint,3,opt,name=min_group_size,json=minGroupSize,proto3" json:"min_group_size,omitempty"`
-	// similarity in [0, 1] within a new group: the mean cosine over all pairs, plus 0.2 for tasks that
-	// differ only in one or two values, minus 0.1 for tasks with another action. Opposites ("Enable
-	// dark mode", "Disable dark mode") are never grouped. Absent is the server's default, 0.85 unless
-	// configured otherwise.
+	// Similarity in [0, 1] within a new group: the mean cosine over all pairs, plus 0.2 for tasks
+	// that differ only in one or two values, minus 0.1 for tasks with different actions. Opposites
+	// ("Enable dark mode", "Disable dark mode") are never grouped. Unset means the server's default
+	// (0.85 unless configured).
 	Similarity *float64 `protobuf:"fixed64,4,opt,name=similarity,proto3,oneof" json:"similarity,omitempty"`
-	// dry_run stores nothing and answers the same, but for times and etags of what it would write.
+	// Store nothing; return the same, except for times and etags of what would be written.
 	DryRun        bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3456,20 +3454,20 @@ func (x *DistillPatternsRequest) GetDryRun() bool {
 // Response of DistillPatterns.
 type DistillPatternsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// groups at the top level that hold a pattern that was looked at, the largest first; at most 200.
+	// Top-level groups containing a considered pattern, largest first; at most 200.
 	Groups []*DistilledGroup `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
-	// group_count is how many there are at the top level.
+	// Number of top-level groups.
 	GroupCount int32 `protobuf:"varint,2,opt,name=group_count,json=groupCount,proto3" json:"group_count,omitempty"`
-	// pattern_count is how many patterns were looked at.
+	// Number of patterns considered.
 	PatternCount int32 `protobuf:"varint,3,opt,name=pattern_count,json=patternCount,proto3" json:"pattern_count,omitempty"`
-	// omitted_count is how many more the filter lets through: of one kind, type and language the 5,000
-	// best that are in no group yet are looked at. Narrow the filter to reach the others.
+	// Number of matching patterns not considered: per kind, type and language, only the 5,000 best
+	// ungrouped ones are. Narrow the filter to reach the others.
 	OmittedCount int32 `protobuf:"varint,4,opt,name=omitted_count,json=omittedCount,proto3" json:"omitted_count,omitempty"`
-	// created_count is how many groups, at any level, are new.
+	// Number of new groups, at any level.
 	CreatedCount int32 `protobuf:"varint,5,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
-	// extended_count is how many groups, at any level, got new members.
+	// Number of groups with new members, at any level.
 	ExtendedCount int32 `protobuf:"varint,6,opt,name=extended_count,json=extendedCount,proto3" json:"extended_count,omitempty"`
-	// notices, for example that long fields were omitted because the response would be too large.
+	// For example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,7,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3554,17 +3552,17 @@ func (x *DistillPatternsResponse) GetNotices() []*Notice {
 	return nil
 }
 
-// DistilledGroup is a group of like patterns.
+// DistilledGroup is a group of similar patterns.
 type DistilledGroup struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// pattern that generalises the group. Its metadata has `slots` (example values by name),
-	// `member_count`, `similarity` and `level` as of when it was made or last got members.
+	// Pattern that generalizes the group. Its metadata has `slots` (example values by name),
+	// `member_count`, `similarity` and `level`, as of its creation or last new members.
 	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	// member_pattern_ids: the first 1,000, oldest first. Of a group of groups, their DISTILLED patterns.
+	// First 1,000 members, oldest first. For a group of groups, their DISTILLED patterns.
 	MemberPatternIds []string `protobuf:"bytes,2,rep,name=member_pattern_ids,json=memberPatternIds,proto3" json:"member_pattern_ids,omitempty"`
-	// member_count is how many there are.
+	// Number of members.
 	MemberCount int32 `protobuf:"varint,4,opt,name=member_count,json=memberCount,proto3" json:"member_count,omitempty"`
-	// groups within it.
+	// Groups within it.
 	Groups        []*DistilledGroup `protobuf:"bytes,3,rep,name=groups,proto3" json:"groups,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3631,20 +3629,21 @@ func (x *DistilledGroup) GetGroups() []*DistilledGroup {
 // Request of PrunePatterns.
 type PrunePatternsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// filter; empty lets all through.
+	// Filter; empty matches all.
 	Filter *PatternFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
-	// max_success_rate: delete those whose success_rate is at most this. Absent: no bound; then
+	// Delete patterns whose success_rate is at most this. Unset means no such bound; then
 	// max_remaining is required.
 	MaxSuccessRate *float64 `protobuf:"fixed64,3,opt,name=max_success_rate,json=maxSuccessRate,proto3,oneof" json:"max_success_rate,omitempty"`
-	// min_usage_count: touch only those used at least so often. The others are neither deleted nor
-	// counted by max_remaining. 0: no bound.
+	// Consider only patterns used at least this often. The others are neither deleted nor counted by
+	// max_remaining. 0 means no minimum.
 	MinUsageCount int64 `protobuf:"varint,4,opt,name=min_usage_count,json=minUsageCount,proto3" json:"min_usage_count,omitempty"`
-	// max_remaining so many of those that max_success_rate leaves, the best: by reliability, then
-	// success_rate, then usage_count, then the newest. Pinned ones are not counted. 0: no bound.
+	// Of those left by max_success_rate, retain only this many, the best: by reliability, then
+	// success_rate, then usage_count, then the newest. Pinned patterns do not count. 0 means no
+	// limit.
 	MaxRemaining int64 `protobuf:"varint,5,opt,name=max_remaining,json=maxRemaining,proto3" json:"max_remaining,omitempty"`
-	// dry_run deletes nothing.
+	// Delete nothing.
 	DryRun        bool `protobuf:"varint,6,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3725,19 +3724,17 @@ func (x *PrunePatternsRequest) GetDryRun() bool {
 // Response of PrunePatterns.
 type PrunePatternsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted_count is how many were, or would be, deleted.
+	// Number of records that were, or would be, deleted.
 	DeletedCount int64 `protobuf:"varint,1,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
-	// pattern_ids of the first 1,000 of them: first those by max_success_rate, then those by
-	// max_remaining, each the worst first.
+	// First 1,000 of them: by max_success_rate, then by max_remaining, each worst first.
 	PatternIds []string `protobuf:"bytes,2,rep,name=pattern_ids,json=patternIds,proto3" json:"pattern_ids,omitempty"`
-	// oldest_remaining_time is the creation time of the oldest pattern kept, of those that the filter lets
-	// through. Absent if none is.
+	// Creation time of the oldest retained pattern that matches the filter. Unset if there is none.
 	OldestRemainingTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=oldest_remaining_time,json=oldestRemainingTime,proto3" json:"oldest_remaining_time,omitempty"`
-	// elapsed is how long it took.
+	// Time taken.
 	Elapsed *durationpb.Duration `protobuf:"bytes,4,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
-	// skipped_count is how many were edited, used or given feedback meanwhile, and so were kept.
+	// Number spared because they were edited, used or given feedback meanwhile.
 	SkippedCount int64 `protobuf:"varint,5,opt,name=skipped_count,json=skippedCount,proto3" json:"skipped_count,omitempty"`
-	// remaining_count is how many patterns that the filter lets through are, or would be, left.
+	// Number of matching patterns that are, or would be, retained.
 	RemainingCount int64 `protobuf:"varint,6,opt,name=remaining_count,json=remainingCount,proto3" json:"remaining_count,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

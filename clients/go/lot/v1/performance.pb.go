@@ -23,17 +23,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// TrendDirection is where a success rate goes.
+// TrendDirection is the direction of a success rate.
 type TrendDirection int32
 
 const (
-	// Never given back.
+	// Never returned.
 	TrendDirection_TREND_DIRECTION_UNSPECIFIED TrendDirection = 0
 	// Fewer than 10 episodes.
 	TrendDirection_TREND_DIRECTION_INSUFFICIENT_DATA TrendDirection = 1
-	// The success rate of the newer half is higher by more than 0.1.
+	// The newer half's success rate is higher by more than 0.1.
 	TrendDirection_TREND_DIRECTION_IMPROVING TrendDirection = 2
-	// The success rate of the newer half is lower by more than 0.1.
+	// The newer half's success rate is lower by more than 0.1.
 	TrendDirection_TREND_DIRECTION_DECLINING TrendDirection = 3
 	// Neither.
 	TrendDirection_TREND_DIRECTION_STABLE TrendDirection = 4
@@ -84,19 +84,19 @@ func (TrendDirection) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_performance_proto_rawDescGZIP(), []int{0}
 }
 
-// AdviceKind is what an advice is about.
+// AdviceKind is the subject of advice.
 type AdviceKind int32
 
 const (
-	// Never given back.
+	// Never returned.
 	AdviceKind_ADVICE_KIND_UNSPECIFIED AdviceKind = 0
 	// Nothing to improve.
 	AdviceKind_ADVICE_KIND_STABLE AdviceKind = 1
-	// The success rate is under 0.7.
+	// The success rate is below 0.7.
 	AdviceKind_ADVICE_KIND_LOW_SUCCESS AdviceKind = 2
-	// The success rate declines.
+	// The success rate is declining.
 	AdviceKind_ADVICE_KIND_DECLINING AdviceKind = 3
-	// The average is over 300 s.
+	// The mean duration is over 300 s.
 	AdviceKind_ADVICE_KIND_SLOW AdviceKind = 4
 )
 
@@ -145,13 +145,13 @@ func (AdviceKind) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_performance_proto_rawDescGZIP(), []int{1}
 }
 
-// InsightKind is what an insight is about.
+// InsightKind is the subject of an insight.
 type InsightKind int32
 
 const (
-	// Never given back.
+	// Never returned.
 	InsightKind_INSIGHT_KIND_UNSPECIFIED InsightKind = 0
-	// The approach of most successes.
+	// The approach with the most successes.
 	InsightKind_INSIGHT_KIND_APPROACH InsightKind = 1
 	// One of the most frequent success factors.
 	InsightKind_INSIGHT_KIND_SUCCESS_FACTOR InsightKind = 2
@@ -205,16 +205,15 @@ func (InsightKind) EnumDescriptor() ([]byte, []int) {
 // Request of GetTrends.
 type GetTrendsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// filter of the ended episodes that count; empty counts all.
+	// Filter of the ended episodes to count; empty counts all.
 	Filter *EpisodeFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
-	// sample_size: the latest so many episodes of each category make its rate and time; 0 is 20; at
-	// most 1,000.
+	// Number of latest episodes per category for its rate and duration: 0 means 20; at most 1,000.
 	SampleSize int32 `protobuf:"varint,3,opt,name=sample_size,json=sampleSize,proto3" json:"sample_size,omitempty"`
-	// interval: given, each trend has points of this length, from 1 min on.
+	// Length of trend points, at least 1 min; unset means no points.
 	Interval *durationpb.Duration `protobuf:"bytes,4,opt,name=interval,proto3" json:"interval,omitempty"`
-	// max_points of each trend, the latest: 0 is 30; at most 1,000.
+	// Maximum number of points per trend, the latest: 0 means 30; at most 1,000.
 	MaxPoints     int32 `protobuf:"varint,5,opt,name=max_points,json=maxPoints,proto3" json:"max_points,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -288,11 +287,11 @@ func (x *GetTrendsRequest) GetMaxPoints() int32 {
 // Response of GetTrends.
 type GetTrendsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// trends, one a category, the one with most episodes first, at most 100. Episodes without a
-	// category are one with an empty name. RUNNING and ABANDONED episodes have not ended: they do not
-	// count.
+	// One trend per category, the one with most episodes first, at most 100. Episodes without a
+	// category are counted under an empty name. RUNNING and ABANDONED episodes do not count, since
+	// they have not ended.
 	Trends []*CategoryTrend `protobuf:"bytes,1,rep,name=trends,proto3" json:"trends,omitempty"`
-	// notices, for example that long fields were omitted because the response would be too large.
+	// For example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -342,40 +341,40 @@ func (x *GetTrendsResponse) GetNotices() []*Notice {
 	return nil
 }
 
-// CategoryTrend is how tasks of a category go.
+// CategoryTrend is the trend of the tasks of a category.
 type CategoryTrend struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// category.
+	// Category.
 	Category string `protobuf:"bytes,1,opt,name=category,proto3" json:"category,omitempty"`
-	// direction of the success rate.
+	// Direction of the success rate.
 	Direction TrendDirection `protobuf:"varint,2,opt,name=direction,proto3,enum=lot.v1.TrendDirection" json:"direction,omitempty"`
-	// success_rate in [0, 1] of the sample: the latest ended by end_time.
+	// Success rate of the sample, in [0, 1]: the latest episodes by end_time.
 	SuccessRate float64 `protobuf:"fixed64,3,opt,name=success_rate,json=successRate,proto3" json:"success_rate,omitempty"`
-	// average_duration over the sample's episodes that took time; absent if none did.
+	// Mean duration of the sample's episodes that took time; unset if none did.
 	AverageDuration *durationpb.Duration `protobuf:"bytes,4,opt,name=average_duration,json=averageDuration,proto3" json:"average_duration,omitempty"`
-	// total_count of ended episodes.
+	// Number of ended episodes.
 	TotalCount int64 `protobuf:"varint,5,opt,name=total_count,json=totalCount,proto3" json:"total_count,omitempty"`
-	// sample_count of episodes in the sample.
+	// Number of episodes in the sample.
 	SampleCount int64 `protobuf:"varint,6,opt,name=sample_count,json=sampleCount,proto3" json:"sample_count,omitempty"`
-	// best_approaches: those of the sample's successes, the most frequent 3.
+	// The 3 most frequent approaches of the sample's successes.
 	BestApproaches []*NamedCount `protobuf:"bytes,7,rep,name=best_approaches,json=bestApproaches,proto3" json:"best_approaches,omitempty"`
-	// earlier_success_rate of the older half that direction was told from; 0 without data.
+	// Success rate of the older of the two halves compared for direction; 0 without data.
 	EarlierSuccessRate float64 `protobuf:"fixed64,8,opt,name=earlier_success_rate,json=earlierSuccessRate,proto3" json:"earlier_success_rate,omitempty"`
-	// later_success_rate of the newer half, which has the odd one.
+	// Success rate of the newer half, which has the odd episode.
 	LaterSuccessRate float64 `protobuf:"fixed64,9,opt,name=later_success_rate,json=laterSuccessRate,proto3" json:"later_success_rate,omitempty"`
-	// points by interval, oldest first; only with an interval. Intervals without episodes are left
-	// out.
+	// Points by interval, oldest first; only with an interval. Intervals without episodes are
+	// omitted.
 	Points []*TrendPoint `protobuf:"bytes,10,rep,name=points,proto3" json:"points,omitempty"`
-	// success_rate_lower bound of the 95 % interval of the sample's rate (Wilson's score interval).
+	// Lower bound of the 95 % Wilson score interval of success_rate.
 	SuccessRateLower float64 `protobuf:"fixed64,11,opt,name=success_rate_lower,json=successRateLower,proto3" json:"success_rate_lower,omitempty"`
-	// success_rate_upper bound of it.
+	// Upper bound of it.
 	SuccessRateUpper float64 `protobuf:"fixed64,12,opt,name=success_rate_upper,json=successRateUpper,proto3" json:"success_rate_upper,omitempty"`
-	// compared_count of episodes in both halves: all of the category, at most the latest 1,000.
+	// Number of episodes in both halves: all of the category, at most the latest 1,000.
 	ComparedCount int64 `protobuf:"varint,13,opt,name=compared_count,json=comparedCount,proto3" json:"compared_count,omitempty"`
-	// change_p_value: how likely halves that differ as much, or more, are if nothing changed (Fisher's
-	// exact test, two-sided). Absent with INSUFFICIENT_DATA.
+	// Probability that halves differ at least this much if nothing changed (Fisher's exact test,
+	// two-sided). Unset with INSUFFICIENT_DATA.
 	ChangePValue *float64 `protobuf:"fixed64,14,opt,name=change_p_value,json=changePValue,proto3,oneof" json:"change_p_value,omitempty"`
-	// change_significant: change_p_value is under 0.05. Where it is not, the direction may be chance.
+	// True if change_p_value is below 0.05. Otherwise the direction may be chance.
 	ChangeSignificant bool `protobuf:"varint,15,opt,name=change_significant,json=changeSignificant,proto3" json:"change_significant,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -519,13 +518,13 @@ func (x *CategoryTrend) GetChangeSignificant() bool {
 // TrendPoint is one interval of a trend.
 type TrendPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// start_time of the interval, a multiple of its length since 1970-01-01 UTC.
+	// Start of the interval, a multiple of its length since 1970-01-01 UTC.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	// count of episodes that ended in it.
+	// Number of episodes that ended in it.
 	Count int64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
-	// success_count of them.
+	// Number of successes among them.
 	SuccessCount int64 `protobuf:"varint,3,opt,name=success_count,json=successCount,proto3" json:"success_count,omitempty"`
-	// average_duration; absent if none took time.
+	// Mean duration; unset if none took time.
 	AverageDuration *durationpb.Duration `protobuf:"bytes,4,opt,name=average_duration,json=averageDuration,proto3" json:"average_duration,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -592,11 +591,11 @@ func (x *TrendPoint) GetAverageDuration() *durationpb.Duration {
 // Request of GetPerformanceReport.
 type GetPerformanceReportRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// filter of the ended episodes that count; empty counts all.
+	// Filter of the ended episodes to count; empty counts all.
 	Filter *EpisodeFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
-	// sample_size of trends, as in GetTrends.
+	// Sample size of trends, as in GetTrends.
 	SampleSize    int32 `protobuf:"varint,3,opt,name=sample_size,json=sampleSize,proto3" json:"sample_size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -656,9 +655,9 @@ func (x *GetPerformanceReportRequest) GetSampleSize() int32 {
 // Response of GetPerformanceReport.
 type GetPerformanceReportResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// report.
+	// The report.
 	Report *PerformanceReport `protobuf:"bytes,1,opt,name=report,proto3" json:"report,omitempty"`
-	// notices, for example that long fields were omitted because the response would be too large.
+	// For example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -708,29 +707,29 @@ func (x *GetPerformanceReportResponse) GetNotices() []*Notice {
 	return nil
 }
 
-// PerformanceReport is how tasks go, and what to do about it.
+// PerformanceReport shows how tasks go, and what to improve.
 type PerformanceReport struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// generate_time.
+	// When it was generated.
 	GenerateTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=generate_time,json=generateTime,proto3" json:"generate_time,omitempty"`
-	// total_count of ended episodes.
+	// Number of ended episodes.
 	TotalCount int64 `protobuf:"varint,2,opt,name=total_count,json=totalCount,proto3" json:"total_count,omitempty"`
-	// success_count of them.
+	// Number of successes among them.
 	SuccessCount int64 `protobuf:"varint,3,opt,name=success_count,json=successCount,proto3" json:"success_count,omitempty"`
-	// success_rate in [0, 1]; absent without episodes.
+	// Success rate, in [0, 1]; unset without episodes.
 	SuccessRate *float64 `protobuf:"fixed64,4,opt,name=success_rate,json=successRate,proto3,oneof" json:"success_rate,omitempty"`
-	// average_duration over the episodes that took time; absent if none did.
+	// Mean duration of the episodes that took time; unset if none did.
 	AverageDuration *durationpb.Duration `protobuf:"bytes,5,opt,name=average_duration,json=averageDuration,proto3" json:"average_duration,omitempty"`
-	// by_category counts episodes; the 100 most frequent. Those without a category are under an empty
+	// Number of episodes by category; the 100 most frequent. Those without one are under an empty
 	// name.
 	ByCategory map[string]int64 `protobuf:"bytes,6,rep,name=by_category,json=byCategory,proto3" json:"by_category,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// trends, one a category, as in GetTrends, without points.
+	// One trend per category, as in GetTrends, without points.
 	Trends []*CategoryTrend `protobuf:"bytes,7,rep,name=trends,proto3" json:"trends,omitempty"`
-	// advice on what to improve; one of kind STABLE if there is nothing.
+	// What to improve; a single STABLE entry if nothing.
 	Advice []*Advice `protobuf:"bytes,8,rep,name=advice,proto3" json:"advice,omitempty"`
-	// insights on what worked; empty under 10 episodes.
+	// What worked; empty below 10 episodes.
 	Insights []*Insight `protobuf:"bytes,9,rep,name=insights,proto3" json:"insights,omitempty"`
-	// markdown is the whole report as a page for people.
+	// The whole report as human-readable Markdown.
 	Markdown      string `protobuf:"bytes,10,opt,name=markdown,proto3" json:"markdown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -839,11 +838,11 @@ func (x *PerformanceReport) GetMarkdown() string {
 // Advice is something to improve.
 type Advice struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// kind.
+	// Kind.
 	Kind AdviceKind `protobuf:"varint,1,opt,name=kind,proto3,enum=lot.v1.AdviceKind" json:"kind,omitempty"`
-	// category it is about; empty: all.
+	// Category concerned; empty means all.
 	Category string `protobuf:"bytes,2,opt,name=category,proto3" json:"category,omitempty"`
-	// message is a sentence for people.
+	// Human-readable message.
 	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -903,13 +902,13 @@ func (x *Advice) GetMessage() string {
 // Insight is something that worked.
 type Insight struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// kind.
+	// Kind.
 	Kind InsightKind `protobuf:"varint,1,opt,name=kind,proto3,enum=lot.v1.InsightKind" json:"kind,omitempty"`
-	// name of the approach, factor or tool.
+	// Name of the approach, factor or tool.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// count of successful episodes with it.
+	// Number of successful episodes with it.
 	Count int64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
-	// message is a sentence for people.
+	// Human-readable message.
 	Message       string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -24,30 +24,30 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Preference is a setting that a user or a team likes, under a key.
+// Preference is a setting of a user or team, under a key.
 type Preference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// key identifies it in its namespace: 1 to 256 bytes of any script, spaces and `/` included,
-	// without control characters, line breaks, bidirectional overrides, and white space at
-	// its ends. Two Unicode forms of a key are one key.
+	// Key within the namespace: 1 to 256 bytes in any script, including spaces and `/`, but no
+	// control characters, line breaks, bidirectional overrides, or leading or trailing white space.
+	// Unicode forms of a key are the same key.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// value of any JSON type; null is a value. Numbers are doubles, returned exactly: send integers
-	// beyond ±(2^53 - 1) as strings. NaN and infinity are refused; nested at most 16 deep, at most
-	// 256 KiB serialized.
+	// Value of any JSON type; null is a value. Numbers are doubles, returned exactly: send integers
+	// beyond ±(2^53 - 1) as strings. At most 16 levels deep and 256 KiB serialized; no NaN or
+	// infinity.
 	Value *structpb.Value `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	// category, for example `editor`; what feedback taught is in `learned`.
+	// Category, for example `editor`; preferences learned from feedback are in `learned`.
 	Category string `protobuf:"bytes,3,opt,name=category,proto3" json:"category,omitempty"`
-	// Output only. namespace it is in.
+	// Output only. Namespace of the record.
 	Namespace string `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Output only. etag of the value and category. That of a deleted preference does not fit one that
-	// is put under its key later.
+	// Output only. Etag of value and category. The etag of a deleted preference never matches a later
+	// one with the same key.
 	Etag string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
-	// Output only. create_time of the first value.
+	// Output only. Time of the first value.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// Output only. update_time of the present value.
+	// Output only. Time of the current value.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// Output only. revision counts the values it has had; the first is 1. To put the value and
-	// category that it has is no new revision.
+	// Output only. Number of values it has had, from 1. Putting the current value and category adds
+	// none.
 	Revision      int64 `protobuf:"varint,8,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -139,16 +139,16 @@ func (x *Preference) GetRevision() int64 {
 	return 0
 }
 
-// PreferenceRevision is a value that a preference had.
+// PreferenceRevision is a former value of a preference.
 type PreferenceRevision struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// revision.
+	// Revision.
 	Revision int64 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	// value, as for Preference.value.
+	// Value, as for Preference.value.
 	Value *structpb.Value `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	// category.
+	// Category.
 	Category string `protobuf:"bytes,3,opt,name=category,proto3" json:"category,omitempty"`
-	// update_time at which it was set.
+	// When it was set.
 	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -215,19 +215,19 @@ func (x *PreferenceRevision) GetUpdateTime() *timestamppb.Timestamp {
 // Request of PutPreference.
 type PutPreferenceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. key.
+	// Required. Key.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// Required. value, as for Preference.value; null is a value. At most 256 KiB serialized.
+	// Required. Value, as for Preference.value; null is a value. At most 256 KiB serialized.
 	Value *structpb.Value `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
-	// category; empty keeps the one it has, of a new one it is `general`.
+	// Category; empty keeps the current one, or means `general` for a new preference.
 	Category string `protobuf:"bytes,4,opt,name=category,proto3" json:"category,omitempty"`
-	// etag that the preference must still have; of one that is not there it is PREFERENCE_NOT_FOUND.
-	// Empty: whatever it has, or none.
+	// Only if the preference has this etag; fails with PREFERENCE_NOT_FOUND if it does not exist.
+	// Empty means any, or none.
 	Etag string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
-	// request_id makes a repeat safe for 24 h: it puts nothing again over what was put since, and
-	// does not bring back what was deleted since (PREFERENCE_NOT_FOUND).
+	// Makes a retry safe for 24 h: it neither overwrites later values nor restores a preference
+	// deleted since (PREFERENCE_NOT_FOUND).
 	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -308,9 +308,9 @@ func (x *PutPreferenceRequest) GetRequestId() string {
 // Response of PutPreference.
 type PutPreferenceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// preference as it now stands.
+	// The preference after the call.
 	Preference *Preference `protobuf:"bytes,1,opt,name=preference,proto3" json:"preference,omitempty"`
-	// created is false when the key was there already.
+	// False if the key already existed.
 	Created       bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -363,14 +363,14 @@ func (x *PutPreferenceResponse) GetCreated() bool {
 // Request of GetPreference.
 type GetPreferenceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. key.
+	// Required. Key.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// history_limit is how many former values to give as well, the latest; at most 100, as many as
-	// are kept. 0 gives none.
+	// Number of former values to return, latest first; at most 100, all that are retained. 0 means
+	// none.
 	HistoryLimit int32 `protobuf:"varint,3,opt,name=history_limit,json=historyLimit,proto3" json:"history_limit,omitempty"`
-	// before_revision: only return former values with a lower revision. 0: start at the latest.
+	// Only former values with a lower revision. 0 means from the latest.
 	BeforeRevision int64 `protobuf:"varint,4,opt,name=before_revision,json=beforeRevision,proto3" json:"before_revision,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -437,12 +437,12 @@ func (x *GetPreferenceRequest) GetBeforeRevision() int64 {
 // Response of GetPreference.
 type GetPreferenceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// preference.
+	// Preference.
 	Preference *Preference `protobuf:"bytes,1,opt,name=preference,proto3" json:"preference,omitempty"`
-	// history of former values, newest first. If the response would be over 3 MiB, older ones are
-	// omitted and a notice says so: continue with before_revision.
+	// Former values, newest first. If the response would exceed 3 MiB, older ones are omitted and a
+	// notice reports it: continue with before_revision.
 	History []*PreferenceRevision `protobuf:"bytes,2,rep,name=history,proto3" json:"history,omitempty"`
-	// notices, for example that older values were omitted because the response would be too large.
+	// For example that older values were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -502,16 +502,16 @@ func (x *GetPreferenceResponse) GetNotices() []*Notice {
 // Request of ListPreferences.
 type ListPreferencesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// categories: any of them. Empty lists all.
+	// Any of these categories. Empty means all.
 	Categories []string `protobuf:"bytes,2,rep,name=categories,proto3" json:"categories,omitempty"`
-	// page_size: 0 is 10; at most 1,000.
+	// 0 means 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// page_token as given by the last page, for the same namespace and categories.
+	// Token from the previous page, for the same namespace and categories.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// read_mask selects the fields of each preference to return, for example `tags`. Empty or `*`:
-	// all. An unknown path is an error that lists the valid ones.
+	// Fields of each preference to return, for example `tags`. Empty or `*` means all. An unknown
+	// path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -585,10 +585,10 @@ func (x *ListPreferencesRequest) GetReadMask() *fieldmaskpb.FieldMask {
 // Response of ListPreferences.
 type ListPreferencesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// preferences, newest first by creation; a new value does not move one.
+	// Preferences, newest first by creation, regardless of later values.
 	Preferences []*Preference `protobuf:"bytes,1,rep,name=preferences,proto3" json:"preferences,omitempty"`
-	// next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-	// not be the last.
+	// Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+	// may not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -641,13 +641,13 @@ func (x *ListPreferencesResponse) GetNextPageToken() string {
 // Request of DeletePreference.
 type DeletePreferenceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. key.
+	// Required. Key.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// etag that the preference must still have. Empty: any.
+	// Only if the preference has this etag. Empty means any.
 	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
-	// allow_missing: it is no error if it does not exist.
+	// Succeed if it does not exist.
 	AllowMissing  bool `protobuf:"varint,4,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -714,7 +714,7 @@ func (x *DeletePreferenceRequest) GetAllowMissing() bool {
 // Response of DeletePreference.
 type DeletePreferenceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted is false if it did not exist and allow_missing was set.
+	// False if it did not exist and allow_missing was set.
 	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -24,27 +24,26 @@ const (
 // Request of GetRecommendations.
 type GetRecommendationsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// task in natural language, at most 64 KiB.
+	// Task in natural language, at most 64 KiB.
 	Task string `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
-	// category of the task. Compared as it stands; empty is like none.
+	// Category of the task. Compared exactly; empty means none.
 	Category string `protobuf:"bytes,3,opt,name=category,proto3" json:"category,omitempty"`
-	// task_type of the task. Compared as it stands; empty is like none.
+	// Type of the task. Compared exactly; empty means none.
 	TaskType string `protobuf:"bytes,4,opt,name=task_type,json=taskType,proto3" json:"task_type,omitempty"`
-	// complexity of the task; unspecified: derived as for Episode.complexity.
+	// Complexity of the task; if unspecified, derived as for Episode.complexity.
 	Complexity Complexity `protobuf:"varint,5,opt,name=complexity,proto3,enum=lot.v1.Complexity" json:"complexity,omitempty"`
-	// dependencies of the task; for the derived complexity. At most 1,000.
+	// Dependencies of the task, for deriving complexity. At most 1,000.
 	Dependencies []string `protobuf:"bytes,6,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
-	// effort estimated; for the derived complexity. 0 is taken as 1.
+	// Estimated effort, for deriving complexity. 0 counts as 1.
 	Effort float64 `protobuf:"fixed64,7,opt,name=effort,proto3" json:"effort,omitempty"`
-	// limit of similar episodes to give back: 0 is 3; at most 100. Up to 10 are taken into account.
+	// Number of similar episodes to return: 0 means 3; at most 100. Up to 10 are considered.
 	Limit int32 `protobuf:"varint,8,opt,name=limit,proto3" json:"limit,omitempty"`
-	// min_score in [0, 1] that a similar episode has at least, of the structural score (category
-	// .4, type .3, complexity .2, text .1 by default; text is the cosine of both, complexity the given
-	// or derived one). Absent: the namespace's policy, 0.3 by default. Where the task or an episode names
-	// neither category nor task_type, the score is the cosine alone; absent is then .65, or the
-	// namespace's policy where that is higher.
+	// Minimum structural score of similar episodes, in [0, 1]: by default 0.4 category + 0.3 type +
+	// 0.2 complexity (given or derived) + 0.1 cosine of the texts. Unset means that of the
+	// namespace's policy, 0.3 by default. If the task or an episode has neither category nor
+	// task_type, the score is the cosine alone, and unset means 0.65 or the policy's if higher.
 	MinScore      *float64 `protobuf:"fixed64,9,opt,name=min_score,json=minScore,proto3,oneof" json:"min_score,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -146,12 +145,12 @@ func (x *GetRecommendationsRequest) GetMinScore() float64 {
 // Response of GetRecommendations.
 type GetRecommendationsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// recommendations.
+	// Recommendations.
 	Recommendations *Recommendations `protobuf:"bytes,1,opt,name=recommendations,proto3" json:"recommendations,omitempty"`
-	// similar_episodes they come from, best first, of equal ones the newest. Their score is the one
-	// of min_score, in [0, 1], and score_parts say how it came about.
+	// Similar episodes they are based on, best first, then newest. score is the one compared with
+	// min_score; score_parts explain it.
 	SimilarEpisodes []*EpisodeHit `protobuf:"bytes,2,rep,name=similar_episodes,json=similarEpisodes,proto3" json:"similar_episodes,omitempty"`
-	// notices, for example that the task is longer than the model reads.
+	// For example that the task is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -208,30 +207,29 @@ func (x *GetRecommendationsResponse) GetNotices() []*Notice {
 	return nil
 }
 
-// Recommendations are drawn from the successful episodes that are similar to a task.
+// Recommendations are based on successful episodes similar to a task.
 type Recommendations struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// approach that most of them took, of equal ones that of the most similar episode; `standard` where
-	// there is none.
+	// Most frequent approach, then that of the most similar episode; `standard` if there is none.
 	Approach string `protobuf:"bytes,1,opt,name=approach,proto3" json:"approach,omitempty"`
-	// confidence in [0, 1]: boost · n / 10 for n similar episodes, up to 10; 0 where there is none.
+	// Confidence in [0, 1]: boost · n / 10 for n similar episodes, up to 10; 0 if there are none.
 	Confidence float64 `protobuf:"fixed64,2,opt,name=confidence,proto3" json:"confidence,omitempty"`
-	// similar_count is how many similar episodes were taken into account.
+	// Number of similar episodes considered.
 	SimilarCount int32 `protobuf:"varint,3,opt,name=similar_count,json=similarCount,proto3" json:"similar_count,omitempty"`
-	// approaches taken, the most frequent 3.
+	// The 3 most frequent approaches.
 	Approaches []*NamedCount `protobuf:"bytes,4,rep,name=approaches,proto3" json:"approaches,omitempty"`
-	// success_factors, the most frequent 5.
+	// The 5 most frequent success factors.
 	SuccessFactors []*NamedCount `protobuf:"bytes,5,rep,name=success_factors,json=successFactors,proto3" json:"success_factors,omitempty"`
-	// tools, the most frequent 3.
+	// The 3 most frequent tools.
 	Tools []*NamedCount `protobuf:"bytes,6,rep,name=tools,proto3" json:"tools,omitempty"`
-	// sentences that say it in words, for a prompt.
+	// The recommendations as sentences, for a prompt.
 	Sentences []string `protobuf:"bytes,7,rep,name=sentences,proto3" json:"sentences,omitempty"`
-	// complexity of the task, as given or derived.
+	// Complexity of the task, given or derived.
 	Complexity Complexity `protobuf:"varint,8,opt,name=complexity,proto3,enum=lot.v1.Complexity" json:"complexity,omitempty"`
-	// compared_count is how many of the most similar episodes were compared by how they ended,
-	// failed ones too, at most 10.
+	// Number of most similar episodes, including failed ones, whose results were compared; at most
+	// 10.
 	ComparedCount int32 `protobuf:"varint,9,opt,name=compared_count,json=comparedCount,proto3" json:"compared_count,omitempty"`
-	// succeeded_count is how many of those went well.
+	// Number of these that succeeded.
 	SucceededCount int32 `protobuf:"varint,10,opt,name=succeeded_count,json=succeededCount,proto3" json:"succeeded_count,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -337,12 +335,12 @@ func (x *Recommendations) GetSucceededCount() int32 {
 	return 0
 }
 
-// NamedCount is how often something came.
+// NamedCount is the frequency of a name.
 type NamedCount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// name of it.
+	// Name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// count.
+	// Count.
 	Count         int64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

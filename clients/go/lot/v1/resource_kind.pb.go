@@ -21,11 +21,11 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ResourceKind is a kind of thing that a namespace holds.
+// ResourceKind is a kind of record in a namespace.
 type ResourceKind int32
 
 const (
-	// Not said; never given back.
+	// Unspecified. Never returned.
 	ResourceKind_RESOURCE_KIND_UNSPECIFIED ResourceKind = 0
 	// A Memory.
 	ResourceKind_RESOURCE_KIND_MEMORY ResourceKind = 1
@@ -35,7 +35,7 @@ const (
 	ResourceKind_RESOURCE_KIND_OUTCOME ResourceKind = 3
 	// An Episode.
 	ResourceKind_RESOURCE_KIND_EPISODE ResourceKind = 4
-	// An EpisodeEvent. Events are not watched: an episode's transitions are.
+	// An EpisodeEvent. Cannot be watched; changes of its episode can.
 	ResourceKind_RESOURCE_KIND_EPISODE_EVENT ResourceKind = 5
 	// An ErrorSolution.
 	ResourceKind_RESOURCE_KIND_ERROR_SOLUTION ResourceKind = 6
@@ -47,7 +47,7 @@ const (
 	ResourceKind_RESOURCE_KIND_LEARNING_EVENT ResourceKind = 9
 	// A Decision.
 	ResourceKind_RESOURCE_KIND_DECISION ResourceKind = 10
-	// An ActionValue, the learned worth of an action.
+	// An ActionValue: the learned value of an action.
 	ResourceKind_RESOURCE_KIND_ACTION_VALUE ResourceKind = 11
 	// A NamespacePolicy.
 	ResourceKind_RESOURCE_KIND_POLICY ResourceKind = 12

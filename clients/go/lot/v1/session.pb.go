@@ -25,31 +25,31 @@ const (
 )
 
 // Session is the short-term memory of one conversation or run: values by key, and a window of the
-// latest messages. It lapses `ttl` after the last write; then it is absent everywhere, and another
-// one may begin under its id, empty and with sequence 1.
+// latest messages. It expires `ttl` after the last write and is then no longer returned; another
+// session may then use its ID, empty and starting at sequence 1.
 type Session struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// session_id identifies it in its namespace; rules as for Memory.memory_id.
+	// ID within the namespace; same rules as Memory.memory_id.
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// values by key; at most 1,000, and 8 MiB in total, serialized, with their keys and categories.
+	// Values by key; at most 1,000, and 8 MiB serialized in total, including keys and categories.
 	Values map[string]*structpb.Value `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// messages in the window, oldest first.
+	// Messages in the window, oldest first.
 	Messages []*SessionMessage `protobuf:"bytes,3,rep,name=messages,proto3" json:"messages,omitempty"`
-	// max_messages that the window holds.
+	// Maximum number of messages in the window.
 	MaxMessages int32 `protobuf:"varint,4,opt,name=max_messages,json=maxMessages,proto3" json:"max_messages,omitempty"`
-	// ttl that every write renews.
+	// Time to live, renewed by every write.
 	Ttl *durationpb.Duration `protobuf:"bytes,5,opt,name=ttl,proto3" json:"ttl,omitempty"`
-	// expire_time at which it lapses unless written before. What lapsed is deleted within minutes.
+	// When it expires unless written before. Expired sessions are deleted within minutes.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
-	// create_time.
+	// Creation time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// update_time of the last write.
+	// Time of the last write.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// namespace it is in.
+	// Namespace of the record.
 	Namespace string `protobuf:"bytes,9,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// last_sequence of the messages ever appended; 0 before the first.
+	// Sequence of the last message ever appended; 0 if none.
 	LastSequence int64 `protobuf:"varint,10,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
-	// value_details of each value, by key.
+	// Details of each value, by key.
 	ValueDetails  map[string]*SessionValueDetails `protobuf:"bytes,11,rep,name=value_details,json=valueDetails,proto3" json:"value_details,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -165,11 +165,11 @@ func (x *Session) GetValueDetails() map[string]*SessionValueDetails {
 // SessionValueDetails describes a value.
 type SessionValueDetails struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// category given with the value; `general` if none was.
+	// Category given with the value; `general` if none.
 	Category string `protobuf:"bytes,1,opt,name=category,proto3" json:"category,omitempty"`
-	// importance in [0, 1] given with the value; 0.5 if none was.
+	// Importance given with the value, in [0, 1]; 0.5 if none.
 	Importance float64 `protobuf:"fixed64,2,opt,name=importance,proto3" json:"importance,omitempty"`
-	// update_time at which it was put; absent for values stored by an earlier version.
+	// When the value was put; unset for values stored by an earlier version.
 	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -229,18 +229,18 @@ func (x *SessionValueDetails) GetUpdateTime() *timestamppb.Timestamp {
 // SessionMessage is one message of a conversation.
 type SessionMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. role of who said it, for example `user`, `assistant`, `tool`.
+	// Required. Role of the speaker, for example `user`, `assistant`, `tool`.
 	Role string `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
-	// content. At most 256 KiB.
+	// Content. At most 256 KiB.
 	Content string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
-	// name of the speaker or the tool.
+	// Name of the speaker or the tool.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// metadata is stored and returned, as for Memory.metadata; at most 256 KiB serialized.
+	// Stored and returned, as for Memory.metadata; at most 256 KiB serialized.
 	Metadata *structpb.Struct `protobuf:"bytes,4,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	// message_time as the caller says; absent: when it was appended.
+	// Time set by the caller; unset means when it was appended.
 	MessageTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=message_time,json=messageTime,proto3" json:"message_time,omitempty"`
-	// Output only. sequence in the session, from 1 without gaps; not used again when messages fall
-	// out or are cleared, but by the next session of the id.
+	// Output only. Sequence in the session, from 1 without gaps. Not reused when messages are dropped
+	// or cleared, only by the next session with the ID.
 	Sequence      int64 `protobuf:"varint,6,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -321,23 +321,23 @@ func (x *SessionMessage) GetSequence() int64 {
 // Request of PutSessionValue.
 type PutSessionValueRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. session_id.
+	// Required. Session ID.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// Required. key.
+	// Required. Key.
 	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
-	// Required. value of any JSON type, null included; at most 256 KiB serialized. Its numbers are
-	// doubles, returned exactly, as for Preference.value. A session holds at most 1,000 values, and 8
-	// MiB in total with keys and categories; beyond that the call fails with SESSION_FULL. A put
-	// replaces the earlier value, its category and its importance.
+	// Required. Value of any JSON type, including null; at most 256 KiB serialized. Numbers are
+	// doubles, returned exactly, as for Preference.value. Replaces the previous value, its category
+	// and importance. Fails with SESSION_FULL if the session would exceed 1,000 values, or 8 MiB
+	// including keys and categories.
 	Value *structpb.Value `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
-	// ttl of the session from now on; absent keeps what it has, of a new one it is 24 h.
+	// New ttl of the session; unset keeps the current one, or means 24 h for a new session.
 	Ttl *durationpb.Duration `protobuf:"bytes,5,opt,name=ttl,proto3" json:"ttl,omitempty"`
-	// category, for example `tool_output`; empty is `general`. Compared exactly.
+	// Category, for example `tool_output`; empty means `general`. Compared exactly.
 	Category string `protobuf:"bytes,6,opt,name=category,proto3" json:"category,omitempty"`
-	// importance in [0, 1]: the least important values are the first to be left out of a response, and
-	// ClearSession.max_importance clears them. Absent is 0.5; 0 is a valid value.
+	// Importance in [0, 1]: the least important values are omitted first from a large response, and
+	// ClearSession.max_importance clears them. Unset means 0.5; 0 is a valid value.
 	Importance    *float64 `protobuf:"fixed64,7,opt,name=importance,proto3,oneof" json:"importance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -425,7 +425,7 @@ func (x *PutSessionValueRequest) GetImportance() float64 {
 // Response of PutSessionValue.
 type PutSessionValueResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// expire_time of the session.
+	// When the session expires.
 	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -471,11 +471,11 @@ func (x *PutSessionValueResponse) GetExpireTime() *timestamppb.Timestamp {
 // Request of GetSessionValue.
 type GetSessionValueRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. session_id.
+	// Required. Session ID.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// Required. key.
+	// Required. Key.
 	Key           string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -535,11 +535,11 @@ func (x *GetSessionValueRequest) GetKey() string {
 // Response of GetSessionValue.
 type GetSessionValueResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// value; absent where the session has no such key.
+	// Value; unset if the session has no such key.
 	Value *structpb.Value `protobuf:"bytes,1,opt,name=value,proto3" json:"value,omitempty"`
-	// found tells a key that is not there.
+	// False if the session has no such key.
 	Found bool `protobuf:"varint,2,opt,name=found,proto3" json:"found,omitempty"`
-	// details of the value; absent if the session has no such key.
+	// Details of the value; unset if the session has no such key.
 	Details       *SessionValueDetails `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -599,19 +599,18 @@ func (x *GetSessionValueResponse) GetDetails() *SessionValueDetails {
 // Request of AppendSessionMessage.
 type AppendSessionMessageRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. session_id.
+	// Required. Session ID.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// Required. message.
+	// Required. Message.
 	Message *SessionMessage `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
-	// max_messages of the window from now on, at most 1,000; 0 keeps what it has, of a new session
-	// it is 50.
+	// New window size, at most 1,000; 0 keeps the current one, or means 50 for a new session.
 	MaxMessages int32 `protobuf:"varint,4,opt,name=max_messages,json=maxMessages,proto3" json:"max_messages,omitempty"`
-	// ttl of the session from now on; absent keeps what it has, of a new one it is 24 h.
+	// New ttl of the session; unset keeps the current one, or means 24 h for a new session.
 	Ttl *durationpb.Duration `protobuf:"bytes,5,opt,name=ttl,proto3" json:"ttl,omitempty"`
-	// request_id makes a repeat safe for 24 h: a message is not appended twice. A repeat whose session
-	// was cleared or lapsed since the first try is SESSION_NOT_FOUND.
+	// Makes a retry safe for 24 h: a message is not appended twice. A retry after the session was
+	// cleared or expired fails with SESSION_NOT_FOUND.
 	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -692,11 +691,11 @@ func (x *AppendSessionMessageRequest) GetRequestId() string {
 // Response of AppendSessionMessage.
 type AppendSessionMessageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// message with its sequence. A repeat is told it too, though it may have fallen out since.
+	// Message with its sequence. A retry returns it too, even if it has been dropped since.
 	Message *SessionMessage `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
-	// message_count in the window now.
+	// Number of messages now in the window.
 	MessageCount int32 `protobuf:"varint,2,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
-	// expire_time of the session.
+	// When the session expires.
 	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -756,16 +755,15 @@ func (x *AppendSessionMessageResponse) GetExpireTime() *timestamppb.Timestamp {
 // Request of GetSession.
 type GetSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. session_id.
+	// Required. Session ID.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// message_limit: return only this many of the latest messages, at most 1,000; 0: the whole
-	// window. If the response would be over 3 MiB, older ones are omitted and a notice says so:
-	// continue with before_sequence.
+	// Only this many of the latest messages, at most 1,000; 0 means the whole window. If the response
+	// would exceed 3 MiB, older ones are omitted and a notice reports it: continue with
+	// before_sequence.
 	MessageLimit int32 `protobuf:"varint,3,opt,name=message_limit,json=messageLimit,proto3" json:"message_limit,omitempty"`
-	// before_sequence: only return messages with a lower sequence, and no values. 0: start at the
-	// latest.
+	// Only messages with a lower sequence, and no values. 0 means from the latest.
 	BeforeSequence int64 `protobuf:"varint,4,opt,name=before_sequence,json=beforeSequence,proto3" json:"before_sequence,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -832,12 +830,12 @@ func (x *GetSessionRequest) GetBeforeSequence() int64 {
 // Response of GetSession.
 type GetSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// session.
+	// The session.
 	Session *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// omitted_keys of values that did not fit: values may take up half of a response, and the most
-	// important ones come first. Read each with GetSessionValue.
+	// Keys of values that did not fit: values take at most half of a response, the most important
+	// first. Read each with GetSessionValue.
 	OmittedKeys []string `protobuf:"bytes,2,rep,name=omitted_keys,json=omittedKeys,proto3" json:"omitted_keys,omitempty"`
-	// notices, for example that messages were omitted because the response would be too large.
+	// For example that messages were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -897,20 +895,19 @@ func (x *GetSessionResponse) GetNotices() []*Notice {
 // Request of ClearSession.
 type ClearSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. session_id.
+	// Required. Session ID.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// keys of values to forget; missing ones are ignored. If it is empty and neither messages_only nor
-	// max_importance is set, the whole session is forgotten.
+	// Keys of values to delete; missing ones are ignored. If empty, and neither messages_only nor
+	// max_importance is set, the whole session is deleted.
 	Keys []string `protobuf:"bytes,3,rep,name=keys,proto3" json:"keys,omitempty"`
-	// messages_only forgets the messages, plus the values that keys and max_importance select, if
-	// given. The sequences of messages are not used again.
+	// Delete the messages, plus the values selected by keys and max_importance, if set. Sequences of
+	// messages are not reused.
 	MessagesOnly bool `protobuf:"varint,4,opt,name=messages_only,json=messagesOnly,proto3" json:"messages_only,omitempty"`
-	// allow_missing: it is no error if it does not exist.
+	// Succeed if it does not exist.
 	AllowMissing bool `protobuf:"varint,5,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
-	// max_importance also forgets the values of at most this importance. Absent: none; 0: those of
-	// importance 0.
+	// Also delete values of at most this importance. Unset means none; 0 means those of importance 0.
 	MaxImportance *float64 `protobuf:"fixed64,6,opt,name=max_importance,json=maxImportance,proto3,oneof" json:"max_importance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -991,7 +988,7 @@ func (x *ClearSessionRequest) GetMaxImportance() float64 {
 // Response of ClearSession.
 type ClearSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// cleared is false when it was not there and allow_missing was set.
+	// False if the session did not exist and allow_missing was set.
 	Cleared       bool `protobuf:"varint,1,opt,name=cleared,proto3" json:"cleared,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

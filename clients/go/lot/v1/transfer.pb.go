@@ -24,20 +24,19 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ImportConflict says what an import does with a thing whose id is taken by other content. A thing
-// with the same text and other counters has other content: one that was used since it was exported,
-// for example.
+// ImportConflict controls the import of a record whose ID is in use with other content. The same
+// text with other counters is other content: for example a record used after it was exported.
 type ImportConflict int32
 
 const (
-	// FAIL.
+	// Same as FAIL.
 	ImportConflict_IMPORT_CONFLICT_UNSPECIFIED ImportConflict = 0
-	// End the import with reason IMPORT_CONFLICT; what was stored stays.
+	// End the import with reason IMPORT_CONFLICT; what was stored remains.
 	ImportConflict_IMPORT_CONFLICT_FAIL ImportConflict = 1
-	// Keep the stored one. What hangs on the other is skipped too.
+	// Retain the stored record. Data dependent on the imported one is skipped too.
 	ImportConflict_IMPORT_CONFLICT_SKIP ImportConflict = 2
-	// Replace the stored one, and what hangs on it (outcomes, feedback, events, former values): that
-	// of the other follows in the export. An episode that is being recorded is refused.
+	// Replace the stored record and its dependent data (outcomes, feedback, events, former values);
+	// that of the imported one follows in the export. An episode that is being recorded is rejected.
 	ImportConflict_IMPORT_CONFLICT_OVERWRITE ImportConflict = 3
 )
 
@@ -86,27 +85,26 @@ func (ImportConflict) EnumDescriptor() ([]byte, []int) {
 
 // Request of Export.
 //
-// Nothing is held still while an export runs. What is written meanwhile is in it if it lies behind
-// the place that the export has come to, and is not if it lies before it; counters are as they were
-// when their thing was read, so that the log may hold a few entries more, or fewer. An export of a
-// store that nobody writes to is exact, and two of the same content are the same.
+// An export takes no snapshot. Records written meanwhile are included if their position is still
+// ahead of the export, else not; counters are as of when their record was read, so the log may have
+// a few entries more or fewer. An export of a store without concurrent writes is exact, and two of
+// the same content are identical.
 type ExportRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace; empty is `default`.
+	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// all_namespaces exports all of them; `namespace` is then the one the caller acts for.
+	// Export all namespaces; `namespace` is then only the one the caller acts for.
 	AllNamespaces bool `protobuf:"varint,2,opt,name=all_namespaces,json=allNamespaces,proto3" json:"all_namespaces,omitempty"`
-	// resource_kinds to export; empty: all. What hangs on a thing without being a resource_kind (feedback and what
-	// ranking learned of a pattern, former values of a preference, values and messages of a session)
-	// comes with it; outcomes and episode events are resource_kinds of their own.
+	// Resource kinds to export; empty means all. Dependent data that is no kind of its own (feedback
+	// and learned ranking of a pattern, former values of a preference, values and messages of a
+	// session) is included; outcomes and episode events are kinds of their own.
 	ResourceKinds []ResourceKind `protobuf:"varint,3,rep,packed,name=resource_kinds,json=resourceKinds,proto3,enum=lot.v1.ResourceKind" json:"resource_kinds,omitempty"`
-	// after_cursor: go on behind the message that had this cursor, of an export with the same
-	// arguments; it outlives restarts of the server. Empty: from the start.
+	// Resume after the message with this cursor, of an export with the same arguments; valid across
+	// server restarts. Empty means from the start.
 	AfterCursor string `protobuf:"bytes,4,opt,name=after_cursor,json=afterCursor,proto3" json:"after_cursor,omitempty"`
-	// include_vectors exports the vectors too, so that an import into a store of the same model need
-	// not embed again.
+	// Include vectors, so that importing into a store of the same model need not embed again.
 	IncludeVectors bool `protobuf:"varint,5,opt,name=include_vectors,json=includeVectors,proto3" json:"include_vectors,omitempty"`
-	// dry_run sends the header and the summary only, with the counts as they are now.
+	// Send only the header and the summary, with current counts.
 	DryRun        bool `protobuf:"varint,6,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -184,16 +182,17 @@ func (x *ExportRequest) GetDryRun() bool {
 	return false
 }
 
-// Response of Export: one message of the stream, of about 256 KiB unless one record is larger.
+// Response of Export: one message of the stream, about 256 KiB unless a single record is larger.
 type ExportResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// header; in the first message only.
+	// Header; in the first message only.
 	Header *ExportHeader `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
-	// records, in an order in which they can be imported: what hangs on a thing comes behind it.
+	// Records, in an order in which they can be imported: dependent records follow the one they
+	// belong to.
 	Records []*ExportRecord `protobuf:"bytes,2,rep,name=records,proto3" json:"records,omitempty"`
-	// cursor behind them, to go on from.
+	// Cursor to resume after these records.
 	Cursor string `protobuf:"bytes,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	// summary; in the last message only. An export without it was cut off.
+	// Summary; in the last message only. An export without one was interrupted.
 	Summary       *ExportSummary `protobuf:"bytes,4,opt,name=summary,proto3" json:"summary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -257,25 +256,25 @@ func (x *ExportResponse) GetSummary() *ExportSummary {
 	return nil
 }
 
-// ExportHeader says what an export is.
+// ExportHeader describes an export.
 type ExportHeader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// format_version of the records; a server imports its own and all earlier ones. The first is 1.
+	// Format version of the records, from 1. A server imports its own and all earlier versions.
 	FormatVersion int32 `protobuf:"varint,1,opt,name=format_version,json=formatVersion,proto3" json:"format_version,omitempty"`
-	// server_version that wrote it.
+	// Server version that wrote it.
 	ServerVersion string `protobuf:"bytes,2,opt,name=server_version,json=serverVersion,proto3" json:"server_version,omitempty"`
-	// embedding_model that vectors were made by.
+	// Embedding model of the vectors.
 	EmbeddingModel string `protobuf:"bytes,3,opt,name=embedding_model,json=embeddingModel,proto3" json:"embedding_model,omitempty"`
-	// dimensions of its vectors.
+	// Dimensions of its vectors.
 	Dimensions int32 `protobuf:"varint,4,opt,name=dimensions,proto3" json:"dimensions,omitempty"`
-	// export_time at which it began.
+	// When the export started.
 	ExportTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=export_time,json=exportTime,proto3" json:"export_time,omitempty"`
-	// embedding_model_sha256 of the model's file.
+	// SHA-256 of the model file.
 	EmbeddingModelSha256 string `protobuf:"bytes,6,opt,name=embedding_model_sha256,json=embeddingModelSha256,proto3" json:"embedding_model_sha256,omitempty"`
-	// schema_version of the store; records of a later one are refused, as those of a later
-	// format_version are.
+	// Schema version of the store; records of a later one are rejected, as are those of a later
+	// format_version.
 	SchemaVersion int32 `protobuf:"varint,7,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
-	// tokenizer of the words that sparse vectors are made of.
+	// Tokenizer of the sparse vectors.
 	Tokenizer     string `protobuf:"bytes,8,opt,name=tokenizer,proto3" json:"tokenizer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -370,10 +369,10 @@ func (x *ExportHeader) GetTokenizer() string {
 // ExportSummary counts what was exported.
 type ExportSummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// counts of things by ResourceKind without its prefix, for example `PATTERN`; of this stream, from its
-	// cursor on. In a dry run, of all that is stored now.
+	// Number of records by resource kind, without the enum prefix, for example `PATTERN`: those of
+	// this stream, from its cursor on; in a dry run, all currently stored.
 	Counts map[string]int64 `protobuf:"bytes,1,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// elapsed is how long it took.
+	// Time taken.
 	Elapsed       *durationpb.Duration `protobuf:"bytes,2,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -423,18 +422,18 @@ func (x *ExportSummary) GetElapsed() *durationpb.Duration {
 	return nil
 }
 
-// ExportRecord is one thing with all that is known of it, or what hangs on one.
+// ExportRecord is a record with everything known about it, or data dependent on one.
 //
-// A record is imported from `internal`; the thing is there to be read, and must say the same: a
-// record in which one of the two was changed is refused. What neither holds, since it belongs to a
-// store and not to what it knows: requests and their answers, tombstones, retrievals, selections and
-// the steps behind action values, the leases of open streams, the feed of changes.
+// An import reads `internal`; the readable form must match it: if either was changed, the record is
+// rejected. Neither contains what belongs to a store rather than its content: requests and their
+// responses, tombstones, retrievals, selections and the steps behind action values, leases of open
+// streams, the change feed.
 type ExportRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace it is in.
+	// Namespace of the record.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// thing. None for feedback on a pattern and for what ranking learned about it. If the record
-	// would be over 3 MiB, its long fields are omitted here and kept only in `internal`.
+	// Readable form. Unset for feedback and learned ranking of a pattern. If the record would exceed
+	// 3 MiB, its long fields are omitted here and are only in `internal`.
 	//
 	// Types that are valid to be assigned to Thing:
 	//
@@ -451,9 +450,9 @@ type ExportRecord struct {
 	//	*ExportRecord_ActionValue
 	//	*ExportRecord_Policy
 	Thing isExportRecord_Thing `protobuf_oneof:"thing"`
-	// vectors by name; only with include_vectors.
+	// Vectors by name; only with include_vectors.
 	Vectors map[string]*ExportedVector `protobuf:"bytes,14,rep,name=vectors,proto3" json:"vectors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// internal is how the server keeps it. Hand it back as it is; a record without it is refused.
+	// Internal form of the server. Return it unchanged; a record without it is rejected.
 	Internal      *structpb.Struct `protobuf:"bytes,15,opt,name=internal,proto3" json:"internal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -630,64 +629,64 @@ type isExportRecord_Thing interface {
 }
 
 type ExportRecord_Memory struct {
-	// memory.
+	// Memory.
 	Memory *Memory `protobuf:"bytes,2,opt,name=memory,proto3,oneof"`
 }
 
 type ExportRecord_Pattern struct {
-	// pattern; its counters are imported as they stand.
+	// Pattern; its counters are imported as they are.
 	Pattern *Pattern `protobuf:"bytes,3,opt,name=pattern,proto3,oneof"`
 }
 
 type ExportRecord_Outcome struct {
-	// outcome of the log behind counters. `corrected_by` is empty: the entry that corrects it
-	// names it.
+	// Outcome of the log behind counters. `corrected_by` is empty: the correcting entry names it in
+	// `corrects`.
 	Outcome *OutcomeEntry `protobuf:"bytes,4,opt,name=outcome,proto3,oneof"`
 }
 
 type ExportRecord_Episode struct {
-	// episode, without its events; while it runs also without their count.
+	// Episode, without its events; while it runs, also without their count.
 	Episode *Episode `protobuf:"bytes,5,opt,name=episode,proto3,oneof"`
 }
 
 type ExportRecord_EpisodeEvent struct {
-	// episode_event.
+	// Episode event.
 	EpisodeEvent *ExportedEpisodeEvent `protobuf:"bytes,6,opt,name=episode_event,json=episodeEvent,proto3,oneof"`
 }
 
 type ExportRecord_ErrorSolution struct {
-	// error_solution; its counters are imported as they stand.
+	// Error solution; its counters are imported as they are.
 	ErrorSolution *ErrorSolution `protobuf:"bytes,7,opt,name=error_solution,json=errorSolution,proto3,oneof"`
 }
 
 type ExportRecord_Preference struct {
-	// preference.
+	// Preference.
 	Preference *ExportedPreference `protobuf:"bytes,8,opt,name=preference,proto3,oneof"`
 }
 
 type ExportRecord_Session struct {
-	// session, without its values and messages: each follows in a record of its own, as a session
-	// with just that.
+	// Session, without its values and messages: each follows as a record of its own, a session with
+	// only that.
 	Session *Session `protobuf:"bytes,9,opt,name=session,proto3,oneof"`
 }
 
 type ExportRecord_LearningEvent struct {
-	// learning_event.
+	// Learning event.
 	LearningEvent *LearningEvent `protobuf:"bytes,10,opt,name=learning_event,json=learningEvent,proto3,oneof"`
 }
 
 type ExportRecord_Decision struct {
-	// decision.
+	// Decision.
 	Decision *Decision `protobuf:"bytes,11,opt,name=decision,proto3,oneof"`
 }
 
 type ExportRecord_ActionValue struct {
-	// action_value.
+	// Action value.
 	ActionValue *ActionValue `protobuf:"bytes,12,opt,name=action_value,json=actionValue,proto3,oneof"`
 }
 
 type ExportRecord_Policy struct {
-	// policy.
+	// How to choose.
 	Policy *NamespacePolicy `protobuf:"bytes,13,opt,name=policy,proto3,oneof"`
 }
 
@@ -715,12 +714,12 @@ func (*ExportRecord_ActionValue) isExportRecord_Thing() {}
 
 func (*ExportRecord_Policy) isExportRecord_Thing() {}
 
-// ExportedEpisodeEvent is an event with the episode it is of.
+// ExportedEpisodeEvent is an event with the ID of its episode.
 type ExportedEpisodeEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// episode_id.
+	// Episode.
 	EpisodeId string `protobuf:"bytes,1,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
-	// event.
+	// Event.
 	Event         *EpisodeEvent `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -773,10 +772,10 @@ func (x *ExportedEpisodeEvent) GetEvent() *EpisodeEvent {
 // ExportedPreference is a preference, or one of its former values.
 type ExportedPreference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// preference; of a former value just its key.
+	// Preference; only its key for a former value.
 	Preference *Preference `protobuf:"bytes,1,opt,name=preference,proto3" json:"preference,omitempty"`
-	// history: a former value. The record of a preference itself has none: each former value follows
-	// in a record of its own.
+	// A former value. Empty in the record of a preference itself: each former value follows as a
+	// record of its own.
 	History       []*PreferenceRevision `protobuf:"bytes,2,rep,name=history,proto3" json:"history,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -826,14 +825,14 @@ func (x *ExportedPreference) GetHistory() []*PreferenceRevision {
 	return nil
 }
 
-// ExportedVector is a vector: dense, or sparse where it has indices, or several dense ones.
+// ExportedVector is a dense vector, a sparse one if it has indices, or several dense ones.
 type ExportedVector struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// values; of several vectors one behind the other.
+	// Values; several vectors are concatenated.
 	Values []float32 `protobuf:"fixed32,1,rep,packed,name=values,proto3" json:"values,omitempty"`
-	// indices of the values of a sparse vector, as many as there are values.
+	// Indices of the values of a sparse vector, one per value.
 	Indices []uint32 `protobuf:"varint,2,rep,packed,name=indices,proto3" json:"indices,omitempty"`
-	// vector_count of several dense vectors under one name, all as long; 0 is a single one.
+	// Number of dense vectors under one name, all of the same length; 0 means a single one.
 	VectorCount   uint32 `protobuf:"varint,3,opt,name=vector_count,json=vectorCount,proto3" json:"vector_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -890,31 +889,31 @@ func (x *ExportedVector) GetVectorCount() uint32 {
 	return 0
 }
 
-// Message of Import: the first opens the stream, the next carry records; it may carry some too.
+// Message of Import: the first opens the stream, later ones carry records; the first may carry some
+// too.
 //
-// Importing a record twice is harmless: what is there, just so, stays. So an import that was cut off
-// is completed by sending all of it again, or from the last cursor acknowledged. Ids, times,
-// counters and the order of lists stay as they were. Texts are embedded by this store's model unless
-// vectors of the same model, file and tokenizer came along. What has expired is skipped, and what
-// hangs on a thing that is not there, or is another of the same id.
+// Importing a record twice is harmless: an identical one remains. To complete an interrupted
+// import, send all of it again, or from the last acknowledged cursor. IDs, times, counters and list
+// orders are preserved. Texts are embedded with this store's model, unless vectors of the same
+// model, file and tokenizer are included. Expired records are skipped, as is data whose record is
+// missing or differs under the same ID.
 type ImportRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace to import into; in the first message only. Empty is `default`.
+	// Namespace to import into, in the first message only. Empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// keep_namespaces imports each record into the namespace it was exported from; in the first
-	// message only.
+	// Import each record into the namespace it was exported from; in the first message only.
 	KeepNamespaces bool `protobuf:"varint,2,opt,name=keep_namespaces,json=keepNamespaces,proto3" json:"keep_namespaces,omitempty"`
-	// header as it was exported; required in the first message.
+	// Header, as exported; required in the first message.
 	Header *ExportHeader `protobuf:"bytes,3,opt,name=header,proto3" json:"header,omitempty"`
-	// conflict; in the first message only.
+	// What to do on conflict; in the first message only.
 	Conflict ImportConflict `protobuf:"varint,4,opt,name=conflict,proto3,enum=lot.v1.ImportConflict" json:"conflict,omitempty"`
-	// dry_run checks and counts as if each record were the only one, and stores nothing; in the first
-	// message only.
+	// Check and count as if each record were the only one, and store nothing; in the first message
+	// only.
 	DryRun bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// records, at most 1,000 a message; as the export gave them, so that a message is no long work.
+	// Records, at most 1,000 per message; use the messages of the export, which limit the work per
+	// message.
 	Records []*ExportRecord `protobuf:"bytes,6,rep,name=records,proto3" json:"records,omitempty"`
-	// cursor that the export gave with these records. Importing a record twice is harmless, so an
-	// import goes on from the last cursor acknowledged.
+	// Cursor exported with these records, from which to resume.
 	Cursor        string `protobuf:"bytes,7,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -999,19 +998,19 @@ func (x *ImportRequest) GetCursor() string {
 	return ""
 }
 
-// Acknowledgement of Import, one a message.
+// Acknowledgement of Import, one per message.
 type ImportResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// cursor of the last message whose records are stored.
+	// Cursor of the last message whose records are stored.
 	Cursor string `protobuf:"bytes,1,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	// imported_count of records so far that were stored anew or replaced.
+	// Number of records so far that were added or replaced.
 	ImportedCount int64 `protobuf:"varint,2,opt,name=imported_count,json=importedCount,proto3" json:"imported_count,omitempty"`
-	// unchanged_count of records so far that were there already, just so.
+	// Number of records so far that existed unchanged.
 	UnchangedCount int64 `protobuf:"varint,3,opt,name=unchanged_count,json=unchangedCount,proto3" json:"unchanged_count,omitempty"`
-	// skipped_count of records so far that were left out: for a conflict, or expired, or without what
-	// they hang on.
+	// Number of records so far that were skipped: because of a conflict, expired, or without the
+	// record they depend on.
 	SkippedCount int64 `protobuf:"varint,4,opt,name=skipped_count,json=skippedCount,proto3" json:"skipped_count,omitempty"`
-	// counts of imported things so far, by ResourceKind without its prefix.
+	// Number of records imported so far, by resource kind without the enum prefix.
 	Counts        map[string]int64 `protobuf:"bytes,5,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

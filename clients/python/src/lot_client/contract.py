@@ -62,7 +62,7 @@ def check(message: Message, within: str = "") -> None:
         else:
             _check_count(where, value, rules.repeated.max_items)
             if rules.repeated.unique and _has_twice(value):
-                raise ValueError(f"{where} must not have the same item twice")
+                raise ValueError(f"{where} must not have duplicate items")
             for index, item in enumerate(value):
                 _check_value(f"{where}[{index}]", item, rules.repeated.items)
 

@@ -29,29 +29,29 @@ class _ReindexPhase:
 class _ReindexPhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReindexPhase.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     REINDEX_PHASE_UNSPECIFIED: _ReindexPhase.ValueType  # 0
-    """Never sent."""
+    """Never returned."""
     REINDEX_PHASE_PREPARING: _ReindexPhase.ValueType  # 1
-    """The model is loaded and the new vectors' place made."""
+    """Loading the model and preparing space for the new vectors."""
     REINDEX_PHASE_EMBEDDING: _ReindexPhase.ValueType  # 2
-    """Texts are embedded."""
+    """Embedding texts."""
     REINDEX_PHASE_SWITCHING: _ReindexPhase.ValueType  # 3
-    """What was written meanwhile is caught up, and the switch made."""
+    """Catching up on records written meanwhile, then switching."""
     REINDEX_PHASE_DONE: _ReindexPhase.ValueType  # 4
-    """The new vectors serve."""
+    """Serving the new vectors."""
 
 class ReindexPhase(_ReindexPhase, metaclass=_ReindexPhaseEnumTypeWrapper):
-    """ReindexPhase is where a reindex stands."""
+    """ReindexPhase is the phase of a reindex."""
 
 REINDEX_PHASE_UNSPECIFIED: ReindexPhase.ValueType  # 0
-"""Never sent."""
+"""Never returned."""
 REINDEX_PHASE_PREPARING: ReindexPhase.ValueType  # 1
-"""The model is loaded and the new vectors' place made."""
+"""Loading the model and preparing space for the new vectors."""
 REINDEX_PHASE_EMBEDDING: ReindexPhase.ValueType  # 2
-"""Texts are embedded."""
+"""Embedding texts."""
 REINDEX_PHASE_SWITCHING: ReindexPhase.ValueType  # 3
-"""What was written meanwhile is caught up, and the switch made."""
+"""Catching up on records written meanwhile, then switching."""
 REINDEX_PHASE_DONE: ReindexPhase.ValueType  # 4
-"""The new vectors serve."""
+"""Serving the new vectors."""
 Global___ReindexPhase: _TypeAlias = ReindexPhase  # noqa: Y015
 
 class _EmbeddingUse:
@@ -61,27 +61,27 @@ class _EmbeddingUse:
 class _EmbeddingUseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EmbeddingUse.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     EMBEDDING_USE_UNSPECIFIED: _EmbeddingUse.ValueType  # 0
-    """DOCUMENT."""
+    """Same as DOCUMENT."""
     EMBEDDING_USE_DOCUMENT: _EmbeddingUse.ValueType  # 1
-    """A text to store, embedded as it is."""
+    """A text to store, embedded as is."""
     EMBEDDING_USE_QUERY: _EmbeddingUse.ValueType  # 2
-    """A text to search with, embedded with EmbedResponse.query_prefix in front."""
+    """A search query, embedded with EmbedResponse.query_prefix prepended."""
     EMBEDDING_USE_CODE: _EmbeddingUse.ValueType  # 3
-    """The code of a pattern; its identifiers are split into words first."""
+    """The code of a pattern; identifiers are first split into words."""
 
 class EmbeddingUse(_EmbeddingUse, metaclass=_EmbeddingUseEnumTypeWrapper):
-    """EmbeddingUse is what a text is embedded for. The vector of a text depends on it if the model treats
-    queries differently, or if the text contains code.
+    """EmbeddingUse is the purpose a text is embedded for. It changes the vector if the model treats
+    queries differently or the text contains code.
     """
 
 EMBEDDING_USE_UNSPECIFIED: EmbeddingUse.ValueType  # 0
-"""DOCUMENT."""
+"""Same as DOCUMENT."""
 EMBEDDING_USE_DOCUMENT: EmbeddingUse.ValueType  # 1
-"""A text to store, embedded as it is."""
+"""A text to store, embedded as is."""
 EMBEDDING_USE_QUERY: EmbeddingUse.ValueType  # 2
-"""A text to search with, embedded with EmbedResponse.query_prefix in front."""
+"""A search query, embedded with EmbedResponse.query_prefix prepended."""
 EMBEDDING_USE_CODE: EmbeddingUse.ValueType  # 3
-"""The code of a pattern; its identifiers are split into words first."""
+"""The code of a pattern; identifiers are first split into words."""
 Global___EmbeddingUse: _TypeAlias = EmbeddingUse  # noqa: Y015
 
 @_typing.final
@@ -92,7 +92,7 @@ class GetServerInfoRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace the caller acts for; the answer is about the whole server in any case."""
+    """Namespace the caller acts for; does not narrow the response, which covers the whole server."""
     def __init__(
         self,
         *,
@@ -146,42 +146,46 @@ class GetServerInfoResponse(_message.Message):
     SERVER_TIME_FIELD_NUMBER: _builtins.int
     SCHEMA_VERSION_FIELD_NUMBER: _builtins.int
     version: _builtins.str
-    """version of the server, for example `0.1.0`."""
+    """Server version, for example `0.1.0`."""
     contract_version: _builtins.str
-    """contract_version it serves, for example `lot.v1`."""
+    """Contract version, for example `lot.v1`."""
     backend: _builtins.str
-    """backend of the store: `edge` (embedded) or `qdrant` (server or cluster)."""
+    """Store backend: `edge` (embedded) or `qdrant` (server or cluster)."""
     model: _builtins.str
-    """model that embeds, for example `BAAI/bge-small-en-v1.5`."""
+    """Embedding model, for example `BAAI/bge-small-en-v1.5`."""
     dimensions: _builtins.int
-    """dimensions of its vectors."""
+    """Dimensions of its vectors."""
     model_sha256: _builtins.str
-    """model_sha256 of the model's file."""
+    """SHA-256 of the model file."""
     schema_version: _builtins.int
-    """schema_version of the store."""
+    """Schema version of the store."""
     @_builtins.property
     def capabilities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """capabilities it has, for example `PatternService.RecallPatterns`; ask for them rather than for versions."""
+        """Supported features, for example `PatternService.RecallPatterns`; check these rather than
+        versions.
+        """
 
     @_builtins.property
     def counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """counts of the whole store by ResourceKind without its prefix, for example `PATTERN`."""
+        """Record counts of the whole store by resource kind, without the enum prefix, for example
+        `PATTERN`.
+        """
 
     @_builtins.property
     def store(self) -> Global___StoreStatus:
-        """store."""
+        """Disk space of the store."""
 
     @_builtins.property
     def limits(self) -> Global___ServerLimits:
-        """limits."""
+        """Limits of this server."""
 
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp:
-        """start_time of the process."""
+        """When the process started."""
 
     @_builtins.property
     def server_time(self) -> _timestamp_pb2.Timestamp:
-        """server_time now."""
+        """Current server time."""
 
     def __init__(
         self,
@@ -210,7 +214,7 @@ Global___GetServerInfoResponse: _TypeAlias = GetServerInfoResponse  # noqa: Y015
 
 @_typing.final
 class StoreStatus(_message.Message):
-    """StoreStatus is how much room the store takes and has."""
+    """StoreStatus describes the disk space of the store."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -220,15 +224,15 @@ class StoreStatus(_message.Message):
     WRITABLE_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
     disk_bytes: _builtins.int
-    """disk_bytes that it takes; 0 when unknown."""
+    """Bytes the store uses; 0 if unknown."""
     free_bytes: _builtins.int
-    """free_bytes left beside it; 0 when unknown."""
+    """Bytes free on its disk; 0 if unknown."""
     needed_bytes: _builtins.int
-    """needed_bytes: below this many free bytes writes are refused with STORAGE_FULL; 0: no bound."""
+    """Writes fail with STORAGE_FULL while free_bytes is below this; 0 means no minimum."""
     writable: _builtins.bool
-    """writable is false while writes are refused."""
+    """False while writes are rejected."""
     detail: _builtins.str
-    """detail is a sentence for people."""
+    """Human-readable description."""
     def __init__(
         self,
         *,
@@ -248,7 +252,7 @@ Global___StoreStatus: _TypeAlias = StoreStatus  # noqa: Y015
 
 @_typing.final
 class ServerLimits(_message.Message):
-    """ServerLimits are limits that the operator set, or that hold for the contract as a whole. 0: none."""
+    """ServerLimits are limits set by the operator or by the contract as a whole. 0 means no limit."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -262,26 +266,26 @@ class ServerLimits(_message.Message):
     MAX_STRUCT_DEPTH_FIELD_NUMBER: _builtins.int
     MAX_EMBEDDING_TOKENS_FIELD_NUMBER: _builtins.int
     max_message_bytes: _builtins.int
-    """max_message_bytes of a request or a message of a stream. Responses are limited to 3 MiB."""
+    """Maximum bytes of a request or a stream message. Responses are limited to 3 MiB."""
     max_page_size: _builtins.int
-    """max_page_size of lists."""
+    """Maximum page_size of lists."""
     max_limit: _builtins.int
-    """max_limit of recalls and searches."""
+    """Maximum limit of recalls and searches."""
     max_batch_items: _builtins.int
-    """max_batch_items of a batch."""
+    """Maximum items of a batch."""
     max_concurrent_calls: _builtins.int
-    """max_concurrent_calls at once; above, calls are refused with OVERLOADED."""
+    """Maximum concurrent calls; calls beyond fail with OVERLOADED."""
     max_streams: _builtins.int
-    """max_streams at once."""
+    """Maximum concurrent streams."""
     max_struct_depth: _builtins.int
-    """max_struct_depth of metadata and data."""
+    """Maximum nesting depth of metadata and data."""
     max_embedding_tokens: _builtins.int
-    """max_embedding_tokens that the model reads at once; a longer text is read in up to 8 windows of
-    so many, and its vector is the mean of theirs.
+    """Tokens the model reads at once. A longer text is read in up to 8 windows of this size; its
+    vector is their mean.
     """
     @_builtins.property
     def max_call_duration(self) -> _duration_pb2.Duration:
-        """max_call_duration of a unary call; absent: none."""
+        """Maximum duration of a unary call; unset means no limit."""
 
     def __init__(
         self,
@@ -312,7 +316,7 @@ class CheckReadyRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace the caller acts for; the answer is about the whole server in any case."""
+    """Namespace the caller acts for; does not narrow the response, which covers the whole server."""
     def __init__(
         self,
         *,
@@ -335,10 +339,10 @@ class CheckReadyResponse(_message.Message):
     READY_FIELD_NUMBER: _builtins.int
     CHECKS_FIELD_NUMBER: _builtins.int
     ready: _builtins.bool
-    """ready is true when every check is ok. A server that is not ready answers so, with code OK."""
+    """True if every check passed. A server that is not ready still responds with code OK."""
     @_builtins.property
     def checks(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReadyCheck]:
-        """checks."""
+        """One entry per check."""
 
     def __init__(
         self,
@@ -356,7 +360,7 @@ Global___CheckReadyResponse: _TypeAlias = CheckReadyResponse  # noqa: Y015
 
 @_typing.final
 class ReadyCheck(_message.Message):
-    """ReadyCheck is one thing that was tried."""
+    """ReadyCheck is the result of one check."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -364,11 +368,11 @@ class ReadyCheck(_message.Message):
     OK_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """name, for example `store`, `embedding`."""
+    """Name, for example `store` or `embedding`."""
     ok: _builtins.bool
-    """ok."""
+    """True if the check passed."""
     detail: _builtins.str
-    """detail is a sentence for people, of what is wrong and what to do; it may be empty when ok."""
+    """Human-readable cause and remedy; may be empty if the check passed."""
     def __init__(
         self,
         *,
@@ -394,11 +398,11 @@ class ListNamespacesRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace the caller acts for; the answer is about the whole server in any case."""
+    """Namespace the caller acts for; does not narrow the response, which covers the whole server."""
     page_size: _builtins.int
-    """page_size: 0 is 10; at most 1,000."""
+    """0 means 10; at most 1,000."""
     page_token: _builtins.str
-    """page_token as given by the last page, for the same call."""
+    """Token from the previous page of the same call."""
     def __init__(
         self,
         *,
@@ -423,12 +427,12 @@ class ListNamespacesResponse(_message.Message):
     NAMESPACES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-    not be the last.
+    """Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+    may not be the last.
     """
     @_builtins.property
     def namespaces(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamespaceUsage]:
-        """namespaces by name."""
+        """Namespaces, ordered by name."""
 
     def __init__(
         self,
@@ -446,7 +450,7 @@ Global___ListNamespacesResponse: _TypeAlias = ListNamespacesResponse  # noqa: Y0
 
 @_typing.final
 class NamespaceUsage(_message.Message):
-    """NamespaceUsage is what a namespace holds."""
+    """NamespaceUsage reports what a namespace holds."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -474,12 +478,14 @@ class NamespaceUsage(_message.Message):
     COUNTS_FIELD_NUMBER: _builtins.int
     CLEARING_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace."""
+    """Namespace name."""
     clearing: _builtins.bool
-    """clearing is true while ClearNamespace is at work."""
+    """True while ClearNamespace runs."""
     @_builtins.property
     def counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """counts by ResourceKind without its prefix, for example `PATTERN`. resourceKinds with none are left out."""
+        """Record counts by resource kind, without the enum prefix, for example `PATTERN`. Zero counts are
+        omitted.
+        """
 
     def __init__(
         self,
@@ -507,14 +513,14 @@ class SeedKnowledgeRequest(_message.Message):
     PACKS_FIELD_NUMBER: _builtins.int
     RESTORE_DELETED_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     dry_run: _builtins.bool
-    """dry_run stores nothing."""
+    """Store nothing."""
     restore_deleted: _builtins.bool
-    """restore_deleted also stores again what somebody deleted."""
+    """Also store deleted records again."""
     @_builtins.property
     def packs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """packs to store, by name; empty: all that the server has."""
+        """Names of the packs to store; empty means all packs of the server."""
 
     def __init__(
         self,
@@ -585,22 +591,22 @@ class SeedKnowledgeResponse(_message.Message):
     DELETED_COUNT_FIELD_NUMBER: _builtins.int
     GROUPS_FIELD_NUMBER: _builtins.int
     created_count: _builtins.int
-    """created_count is how many things were, or would be, stored."""
+    """Number of records that were, or would be, stored."""
     existing_count: _builtins.int
-    """existing_count is how many were there already."""
+    """Number of records that already existed."""
     deleted_count: _builtins.int
-    """deleted_count is how many were left out because somebody deleted them."""
+    """Number of records omitted because they had been deleted."""
     @_builtins.property
     def created_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """created_counts by ResourceKind without its prefix."""
+        """created_count by resource kind, without the enum prefix."""
 
     @_builtins.property
     def created_by_group(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """created_by_group: the same by the name of the pack, for example `design_patterns`."""
+        """created_count by pack name, for example `design_patterns`."""
 
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___KnowledgeGroup]:
-        """groups are all packs that were asked for, with what is in each."""
+        """The requested packs, with their counts."""
 
     def __init__(
         self,
@@ -622,7 +628,7 @@ Global___SeedKnowledgeResponse: _TypeAlias = SeedKnowledgeResponse  # noqa: Y015
 
 @_typing.final
 class KnowledgeGroup(_message.Message):
-    """KnowledgeGroup is a pack and what became of it."""
+    """KnowledgeGroup is a pack and its result."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -632,15 +638,15 @@ class KnowledgeGroup(_message.Message):
     EXISTING_COUNT_FIELD_NUMBER: _builtins.int
     DELETED_COUNT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """name of the pack."""
+    """Name of the pack."""
     description: _builtins.str
-    """description for people."""
+    """Human-readable description."""
     created_count: _builtins.int
-    """created_count is how many of its things were, or would be, stored."""
+    """Number of its records that were, or would be, stored."""
     existing_count: _builtins.int
-    """existing_count is how many were there already."""
+    """Number of records that already existed."""
     deleted_count: _builtins.int
-    """deleted_count is how many were left out because somebody deleted them."""
+    """Number of records omitted because they had been deleted."""
     def __init__(
         self,
         *,
@@ -668,16 +674,15 @@ class ReindexRequest(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace the caller acts for; the answer is about the whole server in any case."""
+    """Namespace the caller acts for; does not narrow the response, which covers the whole server."""
     model: _builtins.str
-    """Required. model to embed with: a name that the server knows, for example
-    `BAAI/bge-base-en-v1.5`. Its files are looked for as those of the present model are;
-    LOT_REINDEX_PATH names a folder of its own. `openai:` and a name is a model at the endpoint of a
-    server that embeds by one already; one that embeds by itself refuses it, since texts would leave
-    the machine.
+    """Required. Name of a model known to the server, for example `BAAI/bge-base-en-v1.5`. Its files
+    are looked up like those of the current model; LOT_REINDEX_PATH names a separate folder.
+    `openai:` and a name is a model at the embedding endpoint of the server; a server that embeds
+    locally rejects it, since texts would leave the machine.
     """
     dry_run: _builtins.bool
-    """dry_run opens the model and counts only."""
+    """Only load the model and count records."""
     def __init__(
         self,
         *,
@@ -707,22 +712,22 @@ class ReindexResponse(_message.Message):
     REMAINING_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
     phase: Global___ReindexPhase.ValueType
-    """phase."""
+    """Current phase."""
     resource_kind: _resource_kind_pb2.ResourceKind.ValueType
-    """resource_kind that is at work."""
+    """Resource kind being embedded."""
     done_count: _builtins.int
-    """done_count of all things."""
+    """Records done, of all kinds."""
     total_count: _builtins.int
-    """total_count of all things."""
+    """Records in total, of all kinds."""
     detail: _builtins.str
-    """detail is a sentence for people."""
+    """Human-readable description."""
     @_builtins.property
     def elapsed(self) -> _duration_pb2.Duration:
-        """elapsed since it began, earlier attempts not counted."""
+        """Time since this call started; earlier attempts do not count."""
 
     @_builtins.property
     def remaining(self) -> _duration_pb2.Duration:
-        """remaining time as estimated; absent while unknown."""
+        """Estimated time remaining; unset if unknown."""
 
     def __init__(
         self,
@@ -751,7 +756,7 @@ class CompactRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace the caller acts for; the answer is about the whole server in any case."""
+    """Namespace the caller acts for; does not narrow the response, which covers the whole server."""
     def __init__(
         self,
         *,
@@ -774,9 +779,9 @@ class CompactResponse(_message.Message):
     COMPACTED_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
     compacted: _builtins.bool
-    """compacted is false when there was nothing to do."""
+    """False if there was nothing to do."""
     detail: _builtins.str
-    """detail is a sentence for people."""
+    """Human-readable description."""
     def __init__(
         self,
         *,
@@ -801,12 +806,12 @@ class EmbedRequest(_message.Message):
     ITEMS_FIELD_NUMBER: _builtins.int
     OMIT_VECTORS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace the caller acts for; the answer is about the whole server in any case."""
+    """Namespace the caller acts for; does not narrow the response, which covers the whole server."""
     omit_vectors: _builtins.bool
-    """omit_vectors leaves `vector` empty; the similarities are still returned."""
+    """Leave `vector` empty; similarities are still returned."""
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___EmbedItem]:
-        """Required. items to embed, at most 100."""
+        """Required. Items to embed, at most 100."""
 
     def __init__(
         self,
@@ -832,9 +837,9 @@ class EmbedItem(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     USE_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """Required. text, at most 64 KiB."""
+    """Required. Text, at most 64 KiB."""
     use: Global___EmbeddingUse.ValueType
-    """use it is embedded for; unset is DOCUMENT."""
+    """Purpose of the embedding; unset means DOCUMENT."""
     def __init__(
         self,
         *,
@@ -860,14 +865,14 @@ class EmbedResponse(_message.Message):
     QUERY_PREFIX_FIELD_NUMBER: _builtins.int
     EMBEDDINGS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """model in use, as in GetServerInfoResponse.model."""
+    """Model in use, as in GetServerInfoResponse.model."""
     dimensions: _builtins.int
-    """dimensions of its vectors."""
+    """Dimensions of its vectors."""
     query_prefix: _builtins.str
-    """query_prefix that is put in front of each text to search with; empty if the model needs none."""
+    """Prefix prepended to each query; empty if the model needs none."""
     @_builtins.property
     def embeddings(self) -> _containers.RepeatedCompositeFieldContainer[Global___TextEmbedding]:
-        """embeddings of the items, in their order."""
+        """Embeddings, in the order of the items."""
 
     def __init__(
         self,
@@ -896,22 +901,22 @@ class TextEmbedding(_message.Message):
     SIMILARITIES_FIELD_NUMBER: _builtins.int
     TOKEN_COUNT_FIELD_NUMBER: _builtins.int
     truncated: _builtins.bool
-    """truncated: the text is longer than the model reads (8 windows of
+    """True if the text is longer than the model reads (8 windows of
     ServerLimits.max_embedding_tokens); the vector does not reflect the rest.
     """
     token_count: _builtins.int
-    """token_count of the text as the model reads it, its prefix and special tokens included. Compare it
-    with ServerLimits.max_embedding_tokens: a longer text is read in windows. Absent where the model
-    is an endpoint, which does not tell.
+    """Tokens of the text as the model reads it, including prefix and special tokens. A text of more
+    than ServerLimits.max_embedding_tokens is read in windows. Unset if the model is a remote
+    endpoint, which does not report it.
     """
     @_builtins.property
     def vector(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """vector of length 1. Empty with omit_vectors."""
+        """Unit-length vector; empty with omit_vectors."""
 
     @_builtins.property
     def similarities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """similarities to all items of the request, this one included, in their order: cosines in [-1, 1].
-        The similarity of a hit is the same cosine, with negative values as 0.
+        """Cosine similarities in [-1, 1] to all items of the request including this one, in their order.
+        The similarity of a search hit is the same cosine, with negative values raised to 0.
         """
 
     def __init__(
@@ -943,17 +948,17 @@ class ClearNamespaceRequest(_message.Message):
     RESOURCE_KINDS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     confirm_namespace: _builtins.str
-    """Required. confirm_namespace repeats the name; `default` where `namespace` is empty."""
+    """Required. Repeats the namespace; `default` if `namespace` is empty."""
     dry_run: _builtins.bool
-    """dry_run deletes nothing."""
+    """Delete nothing."""
     @_builtins.property
     def resource_kinds(self) -> _containers.RepeatedScalarFieldContainer[_resource_kind_pb2.ResourceKind.ValueType]:
-        """resource_kinds to clear; empty: everything, policy included, and what is remembered of calls. With
-        EPISODE go its events, with PATTERN and ERROR_SOLUTION their outcomes, with ACTION_VALUE its
-        selections and trajectories; EPISODE_EVENT and OUTCOME are not cleared by themselves. What
-        stays may name what is gone.
+        """Resource kinds to clear; empty means everything, including the policy and stored requests.
+        EPISODE includes its events, PATTERN and ERROR_SOLUTION their outcomes, ACTION_VALUE its
+        selections and trajectories; EPISODE_EVENT and OUTCOME cannot be cleared alone. Remaining
+        records may refer to deleted ones.
         """
 
     def __init__(
@@ -1001,11 +1006,11 @@ class ClearNamespaceResponse(_message.Message):
     DELETED_COUNTS_FIELD_NUMBER: _builtins.int
     DELETED_COUNT_FIELD_NUMBER: _builtins.int
     deleted_count: _builtins.int
-    """deleted_count of it all."""
+    """Sum of deleted_counts."""
     @_builtins.property
     def deleted_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """deleted_counts of what was, or would be, deleted, by ResourceKind without its prefix. resourceKinds with none
-        are left out.
+        """Number of records that were, or would be, deleted, by resource kind without the enum prefix.
+        Zero counts are omitted.
         """
 
     def __init__(

@@ -28,10 +28,10 @@ if _version_not_supported:
 
 
 class AdminServiceStub(object):
-    """AdminService looks after the server and its namespaces.
+    """AdminService manages the server and its namespaces.
 
-    In every request `namespace` is the tenant, empty meaning `default`. Calls about the whole server
-    have it too, so that access is checked in one way; it does not narrow their answer.
+    In every request `namespace` is the tenant; empty means `default`. Calls about the whole server
+    take it too, so that access is checked in one way; it does not narrow their response.
     """
 
     def __init__(self, channel):
@@ -103,118 +103,119 @@ class AdminServiceStub(object):
 
 
 class AdminServiceServicer(object):
-    """AdminService looks after the server and its namespaces.
+    """AdminService manages the server and its namespaces.
 
-    In every request `namespace` is the tenant, empty meaning `default`. Calls about the whole server
-    have it too, so that access is checked in one way; it does not narrow their answer.
+    In every request `namespace` is the tenant; empty means `default`. Calls about the whole server
+    take it too, so that access is checked in one way; it does not narrow their response.
     """
 
     def GetServerInfo(self, request, context):
-        """GetServerInfo says what the server is, what it can do and how much it holds.
+        """GetServerInfo returns the server's version, capabilities, limits and record counts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CheckReady(self, request, context):
-        """CheckReady tries the store and the model, and says of each whether it works.
+        """CheckReady tests the store and the embedding model and reports the result of each check.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListNamespaces(self, request, context):
-        """ListNamespaces lists by name the namespaces that hold anything, or are being cleared, with what
-        each holds. A namespace begins with the first thing in it and is not made by a call.
+        """ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
+        their record counts. A namespace needs no creation: it exists from its first record on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetNamespacePolicy(self, request, context):
-        """GetNamespacePolicy reads the policy of a namespace.
+        """GetNamespacePolicy returns the policy of a namespace.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateNamespacePolicy(self, request, context):
-        """UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: what is
-        over a bound goes within a minute, by a sweep. See with dry_run how much that is. Errors:
-        ETAG_MISMATCH.
+        """UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: a sweep
+        deletes what exceeds a bound within a minute. Use dry_run to see how many records that would
+        be. Errors: ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SeedKnowledge(self, request, context):
-        """SeedKnowledge stores the knowledge that comes with the server, in packs: design patterns, best
-        practices, common errors, and the operator's own (LOT_SEED_PACKS).
+        """SeedKnowledge stores the knowledge packs that ship with the server (design patterns, best
+        practices, common errors) and the operator's own (LOT_SEED_PACKS).
 
-        Ids are fixed (`seed:<pack>:<entry>`), so it may be called again at any time, by several
-        processes: what is there already stays as it is, edited or not, and what somebody deleted stays
-        away unless `restore_deleted` is set.
+        IDs are fixed (`seed:<pack>:<entry>`), so repeated and concurrent calls are safe: existing
+        records stay as they are, edited or not, and deleted ones stay deleted unless `restore_deleted`
+        is set.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Export(self, request, context):
-        """Export streams all that a namespace holds. Cut off, it goes on from the last cursor. A reader
-        that is too slow is cut off with OVERLOADED, and goes on so too.
+        """Export streams all records of a namespace. If interrupted, resume it from the last cursor; so
+        too if it ends with OVERLOADED because the client reads too slowly.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Import(self, request_iterator, context):
-        """Import takes what Export gave. Each message is acknowledged once it is stored; cut off, it goes
-        on from the last cursor. Reasons: IMPORT_FORMAT_TOO_NEW, IMPORT_CONFLICT.
+        """Import stores the records of an Export. Each message is acknowledged once it is stored; if
+        interrupted, resume from the last acknowledged cursor. Errors: IMPORT_FORMAT_TOO_NEW,
+        IMPORT_CONFLICT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Reindex(self, request, context):
-        """Reindex embeds everything anew with another model, while the server goes on with the present
-        one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
-        on when called again. To the model that serves it drops what an unfinished one to another model
-        left. Calls wait for a moment at the switch; none meets vectors of two models. Of the
-        embedded store only; the operator configures the new model before the next start. Errors:
-        REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
+        """Reindex embeds all records with another model while the server keeps serving the current one,
+        then switches. If cancelled or interrupted, it leaves the current vectors intact and resumes
+        when called again. Called with the current model, it discards what an unfinished reindex to
+        another model left behind. Calls pause briefly during the switch; none sees vectors of two
+        models. Embedded store only. The operator must configure the new model before the next start.
+        Errors: REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Embed(self, request, context):
-        """Embed returns the model's vectors of texts and how similar they are, to find out why a search
-        finds something, or does not. The same vectors are used for storing and searching. Nothing is
-        stored. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+        """Embed returns the vectors of texts and their similarities, for debugging search results.
+        Storing and searching use the same vectors. Nothing is stored. Errors: EMBEDDING_FAILED,
+        EMBEDDING_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Compact(self, request, context):
-        """Compact frees space and speeds up search.
+        """Compact frees disk space and speeds up search.
 
-        The embedded store cannot do that while it serves, since the whole process would stand still:
-        there it is refused with COMPACT_OFFLINE_ONLY; stop the server and run `lot-grpc compact`. A
-        Qdrant server does it by itself: there nothing is done, and the answer says so.
+        The embedded store cannot be compacted while serving, because the whole process would block:
+        the call fails with COMPACT_OFFLINE_ONLY; stop the server and run `lot-grpc compact`. A Qdrant
+        server compacts itself: the call does nothing and says so.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ClearNamespace(self, request, context):
-        """ClearNamespace deletes what a namespace holds, for good. Writes to it are refused with
-        NAMESPACE_CLEARING until it is done, and so are late writes of calls from before; streams that
-        record into it end so. Reads go on and see less and less. Stopped half-way it goes on by
-        itself, in any server of the store.
+        """ClearNamespace permanently deletes the records of a namespace. Until it is done, writes fail
+        with NAMESPACE_CLEARING, including late writes of earlier calls; recording streams end with it.
+        Reads continue and return fewer and fewer records. If interrupted, the clear resumes by itself,
+        in any server of the store.
 
-        Request ids from before are forgotten: the same request again is a new one. Watchers are told
-        one CLEARED, or one for each resource_kind, and no DELETED. Errors: NAMESPACE_CLEARING.
+        Earlier request IDs are forgotten: repeating such a request is a new one. Watchers receive one
+        CLEARED, or one per resource kind, and no DELETED. Errors: NAMESPACE_CLEARING.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -292,10 +293,10 @@ def add_AdminServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AdminService(object):
-    """AdminService looks after the server and its namespaces.
+    """AdminService manages the server and its namespaces.
 
-    In every request `namespace` is the tenant, empty meaning `default`. Calls about the whole server
-    have it too, so that access is checked in one way; it does not narrow their answer.
+    In every request `namespace` is the tenant; empty means `default`. Calls about the whole server
+    take it too, so that access is checked in one way; it does not narrow their response.
     """
 
     @staticmethod

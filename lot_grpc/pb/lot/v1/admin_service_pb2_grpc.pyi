@@ -29,10 +29,10 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AdminServiceStub:
-    """AdminService looks after the server and its namespaces.
+    """AdminService manages the server and its namespaces.
 
-    In every request `namespace` is the tenant, empty meaning `default`. Calls about the whole server
-    have it too, so that access is checked in one way; it does not narrow their answer.
+    In every request `namespace` is the tenant; empty means `default`. Calls about the whole server
+    take it too, so that access is checked in one way; it does not narrow their response.
     """
 
     @_typing.overload
@@ -40,141 +40,143 @@ class AdminServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> AdminServiceAsyncStub: ...
     GetServerInfo: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.GetServerInfoRequest, _admin_service_pb2.GetServerInfoResponse]
-    """GetServerInfo says what the server is, what it can do and how much it holds."""
+    """GetServerInfo returns the server's version, capabilities, limits and record counts."""
     CheckReady: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.CheckReadyRequest, _admin_service_pb2.CheckReadyResponse]
-    """CheckReady tries the store and the model, and says of each whether it works."""
+    """CheckReady tests the store and the embedding model and reports the result of each check."""
     ListNamespaces: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ListNamespacesRequest, _admin_service_pb2.ListNamespacesResponse]
-    """ListNamespaces lists by name the namespaces that hold anything, or are being cleared, with what
-    each holds. A namespace begins with the first thing in it and is not made by a call.
+    """ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
+    their record counts. A namespace needs no creation: it exists from its first record on.
     """
     GetNamespacePolicy: _grpc.UnaryUnaryMultiCallable[_namespace_policy_pb2.GetNamespacePolicyRequest, _namespace_policy_pb2.GetNamespacePolicyResponse]
-    """GetNamespacePolicy reads the policy of a namespace."""
+    """GetNamespacePolicy returns the policy of a namespace."""
     UpdateNamespacePolicy: _grpc.UnaryUnaryMultiCallable[_namespace_policy_pb2.UpdateNamespacePolicyRequest, _namespace_policy_pb2.UpdateNamespacePolicyResponse]
-    """UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: what is
-    over a bound goes within a minute, by a sweep. See with dry_run how much that is. Errors:
-    ETAG_MISMATCH.
+    """UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: a sweep
+    deletes what exceeds a bound within a minute. Use dry_run to see how many records that would
+    be. Errors: ETAG_MISMATCH.
     """
     SeedKnowledge: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.SeedKnowledgeRequest, _admin_service_pb2.SeedKnowledgeResponse]
-    """SeedKnowledge stores the knowledge that comes with the server, in packs: design patterns, best
-    practices, common errors, and the operator's own (LOT_SEED_PACKS).
+    """SeedKnowledge stores the knowledge packs that ship with the server (design patterns, best
+    practices, common errors) and the operator's own (LOT_SEED_PACKS).
 
-    Ids are fixed (`seed:<pack>:<entry>`), so it may be called again at any time, by several
-    processes: what is there already stays as it is, edited or not, and what somebody deleted stays
-    away unless `restore_deleted` is set.
+    IDs are fixed (`seed:<pack>:<entry>`), so repeated and concurrent calls are safe: existing
+    records stay as they are, edited or not, and deleted ones stay deleted unless `restore_deleted`
+    is set.
     """
     Export: _grpc.UnaryStreamMultiCallable[_transfer_pb2.ExportRequest, _transfer_pb2.ExportResponse]
-    """Export streams all that a namespace holds. Cut off, it goes on from the last cursor. A reader
-    that is too slow is cut off with OVERLOADED, and goes on so too.
+    """Export streams all records of a namespace. If interrupted, resume it from the last cursor; so
+    too if it ends with OVERLOADED because the client reads too slowly.
     """
     Import: _grpc.StreamStreamMultiCallable[_transfer_pb2.ImportRequest, _transfer_pb2.ImportResponse]
-    """Import takes what Export gave. Each message is acknowledged once it is stored; cut off, it goes
-    on from the last cursor. Reasons: IMPORT_FORMAT_TOO_NEW, IMPORT_CONFLICT.
+    """Import stores the records of an Export. Each message is acknowledged once it is stored; if
+    interrupted, resume from the last acknowledged cursor. Errors: IMPORT_FORMAT_TOO_NEW,
+    IMPORT_CONFLICT.
     """
     Reindex: _grpc.UnaryStreamMultiCallable[_admin_service_pb2.ReindexRequest, _admin_service_pb2.ReindexResponse]
-    """Reindex embeds everything anew with another model, while the server goes on with the present
-    one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
-    on when called again. To the model that serves it drops what an unfinished one to another model
-    left. Calls wait for a moment at the switch; none meets vectors of two models. Of the
-    embedded store only; the operator configures the new model before the next start. Errors:
-    REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
+    """Reindex embeds all records with another model while the server keeps serving the current one,
+    then switches. If cancelled or interrupted, it leaves the current vectors intact and resumes
+    when called again. Called with the current model, it discards what an unfinished reindex to
+    another model left behind. Calls pause briefly during the switch; none sees vectors of two
+    models. Embedded store only. The operator must configure the new model before the next start.
+    Errors: REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
     """
     Embed: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.EmbedRequest, _admin_service_pb2.EmbedResponse]
-    """Embed returns the model's vectors of texts and how similar they are, to find out why a search
-    finds something, or does not. The same vectors are used for storing and searching. Nothing is
-    stored. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+    """Embed returns the vectors of texts and their similarities, for debugging search results.
+    Storing and searching use the same vectors. Nothing is stored. Errors: EMBEDDING_FAILED,
+    EMBEDDING_UNAVAILABLE.
     """
     Compact: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.CompactRequest, _admin_service_pb2.CompactResponse]
-    """Compact frees space and speeds up search.
+    """Compact frees disk space and speeds up search.
 
-    The embedded store cannot do that while it serves, since the whole process would stand still:
-    there it is refused with COMPACT_OFFLINE_ONLY; stop the server and run `lot-grpc compact`. A
-    Qdrant server does it by itself: there nothing is done, and the answer says so.
+    The embedded store cannot be compacted while serving, because the whole process would block:
+    the call fails with COMPACT_OFFLINE_ONLY; stop the server and run `lot-grpc compact`. A Qdrant
+    server compacts itself: the call does nothing and says so.
     """
     ClearNamespace: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ClearNamespaceRequest, _admin_service_pb2.ClearNamespaceResponse]
-    """ClearNamespace deletes what a namespace holds, for good. Writes to it are refused with
-    NAMESPACE_CLEARING until it is done, and so are late writes of calls from before; streams that
-    record into it end so. Reads go on and see less and less. Stopped half-way it goes on by
-    itself, in any server of the store.
+    """ClearNamespace permanently deletes the records of a namespace. Until it is done, writes fail
+    with NAMESPACE_CLEARING, including late writes of earlier calls; recording streams end with it.
+    Reads continue and return fewer and fewer records. If interrupted, the clear resumes by itself,
+    in any server of the store.
 
-    Request ids from before are forgotten: the same request again is a new one. Watchers are told
-    one CLEARED, or one for each resource_kind, and no DELETED. Errors: NAMESPACE_CLEARING.
+    Earlier request IDs are forgotten: repeating such a request is a new one. Watchers receive one
+    CLEARED, or one per resource kind, and no DELETED. Errors: NAMESPACE_CLEARING.
     """
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
-    """AdminService looks after the server and its namespaces.
+    """AdminService manages the server and its namespaces.
 
-    In every request `namespace` is the tenant, empty meaning `default`. Calls about the whole server
-    have it too, so that access is checked in one way; it does not narrow their answer.
+    In every request `namespace` is the tenant; empty means `default`. Calls about the whole server
+    take it too, so that access is checked in one way; it does not narrow their response.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetServerInfo: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.GetServerInfoRequest, _admin_service_pb2.GetServerInfoResponse]  # type: ignore[assignment]
-    """GetServerInfo says what the server is, what it can do and how much it holds."""
+    """GetServerInfo returns the server's version, capabilities, limits and record counts."""
     CheckReady: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.CheckReadyRequest, _admin_service_pb2.CheckReadyResponse]  # type: ignore[assignment]
-    """CheckReady tries the store and the model, and says of each whether it works."""
+    """CheckReady tests the store and the embedding model and reports the result of each check."""
     ListNamespaces: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListNamespacesRequest, _admin_service_pb2.ListNamespacesResponse]  # type: ignore[assignment]
-    """ListNamespaces lists by name the namespaces that hold anything, or are being cleared, with what
-    each holds. A namespace begins with the first thing in it and is not made by a call.
+    """ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
+    their record counts. A namespace needs no creation: it exists from its first record on.
     """
     GetNamespacePolicy: _aio.UnaryUnaryMultiCallable[_namespace_policy_pb2.GetNamespacePolicyRequest, _namespace_policy_pb2.GetNamespacePolicyResponse]  # type: ignore[assignment]
-    """GetNamespacePolicy reads the policy of a namespace."""
+    """GetNamespacePolicy returns the policy of a namespace."""
     UpdateNamespacePolicy: _aio.UnaryUnaryMultiCallable[_namespace_policy_pb2.UpdateNamespacePolicyRequest, _namespace_policy_pb2.UpdateNamespacePolicyResponse]  # type: ignore[assignment]
-    """UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: what is
-    over a bound goes within a minute, by a sweep. See with dry_run how much that is. Errors:
-    ETAG_MISMATCH.
+    """UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: a sweep
+    deletes what exceeds a bound within a minute. Use dry_run to see how many records that would
+    be. Errors: ETAG_MISMATCH.
     """
     SeedKnowledge: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.SeedKnowledgeRequest, _admin_service_pb2.SeedKnowledgeResponse]  # type: ignore[assignment]
-    """SeedKnowledge stores the knowledge that comes with the server, in packs: design patterns, best
-    practices, common errors, and the operator's own (LOT_SEED_PACKS).
+    """SeedKnowledge stores the knowledge packs that ship with the server (design patterns, best
+    practices, common errors) and the operator's own (LOT_SEED_PACKS).
 
-    Ids are fixed (`seed:<pack>:<entry>`), so it may be called again at any time, by several
-    processes: what is there already stays as it is, edited or not, and what somebody deleted stays
-    away unless `restore_deleted` is set.
+    IDs are fixed (`seed:<pack>:<entry>`), so repeated and concurrent calls are safe: existing
+    records stay as they are, edited or not, and deleted ones stay deleted unless `restore_deleted`
+    is set.
     """
     Export: _aio.UnaryStreamMultiCallable[_transfer_pb2.ExportRequest, _transfer_pb2.ExportResponse]  # type: ignore[assignment]
-    """Export streams all that a namespace holds. Cut off, it goes on from the last cursor. A reader
-    that is too slow is cut off with OVERLOADED, and goes on so too.
+    """Export streams all records of a namespace. If interrupted, resume it from the last cursor; so
+    too if it ends with OVERLOADED because the client reads too slowly.
     """
     Import: _aio.StreamStreamMultiCallable[_transfer_pb2.ImportRequest, _transfer_pb2.ImportResponse]  # type: ignore[assignment]
-    """Import takes what Export gave. Each message is acknowledged once it is stored; cut off, it goes
-    on from the last cursor. Reasons: IMPORT_FORMAT_TOO_NEW, IMPORT_CONFLICT.
+    """Import stores the records of an Export. Each message is acknowledged once it is stored; if
+    interrupted, resume from the last acknowledged cursor. Errors: IMPORT_FORMAT_TOO_NEW,
+    IMPORT_CONFLICT.
     """
     Reindex: _aio.UnaryStreamMultiCallable[_admin_service_pb2.ReindexRequest, _admin_service_pb2.ReindexResponse]  # type: ignore[assignment]
-    """Reindex embeds everything anew with another model, while the server goes on with the present
-    one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
-    on when called again. To the model that serves it drops what an unfinished one to another model
-    left. Calls wait for a moment at the switch; none meets vectors of two models. Of the
-    embedded store only; the operator configures the new model before the next start. Errors:
-    REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
+    """Reindex embeds all records with another model while the server keeps serving the current one,
+    then switches. If cancelled or interrupted, it leaves the current vectors intact and resumes
+    when called again. Called with the current model, it discards what an unfinished reindex to
+    another model left behind. Calls pause briefly during the switch; none sees vectors of two
+    models. Embedded store only. The operator must configure the new model before the next start.
+    Errors: REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
     """
     Embed: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.EmbedRequest, _admin_service_pb2.EmbedResponse]  # type: ignore[assignment]
-    """Embed returns the model's vectors of texts and how similar they are, to find out why a search
-    finds something, or does not. The same vectors are used for storing and searching. Nothing is
-    stored. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+    """Embed returns the vectors of texts and their similarities, for debugging search results.
+    Storing and searching use the same vectors. Nothing is stored. Errors: EMBEDDING_FAILED,
+    EMBEDDING_UNAVAILABLE.
     """
     Compact: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.CompactRequest, _admin_service_pb2.CompactResponse]  # type: ignore[assignment]
-    """Compact frees space and speeds up search.
+    """Compact frees disk space and speeds up search.
 
-    The embedded store cannot do that while it serves, since the whole process would stand still:
-    there it is refused with COMPACT_OFFLINE_ONLY; stop the server and run `lot-grpc compact`. A
-    Qdrant server does it by itself: there nothing is done, and the answer says so.
+    The embedded store cannot be compacted while serving, because the whole process would block:
+    the call fails with COMPACT_OFFLINE_ONLY; stop the server and run `lot-grpc compact`. A Qdrant
+    server compacts itself: the call does nothing and says so.
     """
     ClearNamespace: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ClearNamespaceRequest, _admin_service_pb2.ClearNamespaceResponse]  # type: ignore[assignment]
-    """ClearNamespace deletes what a namespace holds, for good. Writes to it are refused with
-    NAMESPACE_CLEARING until it is done, and so are late writes of calls from before; streams that
-    record into it end so. Reads go on and see less and less. Stopped half-way it goes on by
-    itself, in any server of the store.
+    """ClearNamespace permanently deletes the records of a namespace. Until it is done, writes fail
+    with NAMESPACE_CLEARING, including late writes of earlier calls; recording streams end with it.
+    Reads continue and return fewer and fewer records. If interrupted, the clear resumes by itself,
+    in any server of the store.
 
-    Request ids from before are forgotten: the same request again is a new one. Watchers are told
-    one CLEARED, or one for each resource_kind, and no DELETED. Errors: NAMESPACE_CLEARING.
+    Earlier request IDs are forgotten: repeating such a request is a new one. Watchers receive one
+    CLEARED, or one per resource kind, and no DELETED. Errors: NAMESPACE_CLEARING.
     """
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
-    """AdminService looks after the server and its namespaces.
+    """AdminService manages the server and its namespaces.
 
-    In every request `namespace` is the tenant, empty meaning `default`. Calls about the whole server
-    have it too, so that access is checked in one way; it does not narrow their answer.
+    In every request `namespace` is the tenant; empty means `default`. Calls about the whole server
+    take it too, so that access is checked in one way; it does not narrow their response.
     """
 
     @_abc_1.abstractmethod
@@ -183,7 +185,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.GetServerInfoRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.GetServerInfoResponse, _abc.Awaitable[_admin_service_pb2.GetServerInfoResponse]]:
-        """GetServerInfo says what the server is, what it can do and how much it holds."""
+        """GetServerInfo returns the server's version, capabilities, limits and record counts."""
 
     @_abc_1.abstractmethod
     def CheckReady(
@@ -191,7 +193,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.CheckReadyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.CheckReadyResponse, _abc.Awaitable[_admin_service_pb2.CheckReadyResponse]]:
-        """CheckReady tries the store and the model, and says of each whether it works."""
+        """CheckReady tests the store and the embedding model and reports the result of each check."""
 
     @_abc_1.abstractmethod
     def ListNamespaces(
@@ -199,8 +201,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.ListNamespacesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.ListNamespacesResponse, _abc.Awaitable[_admin_service_pb2.ListNamespacesResponse]]:
-        """ListNamespaces lists by name the namespaces that hold anything, or are being cleared, with what
-        each holds. A namespace begins with the first thing in it and is not made by a call.
+        """ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
+        their record counts. A namespace needs no creation: it exists from its first record on.
         """
 
     @_abc_1.abstractmethod
@@ -209,7 +211,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _namespace_policy_pb2.GetNamespacePolicyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_namespace_policy_pb2.GetNamespacePolicyResponse, _abc.Awaitable[_namespace_policy_pb2.GetNamespacePolicyResponse]]:
-        """GetNamespacePolicy reads the policy of a namespace."""
+        """GetNamespacePolicy returns the policy of a namespace."""
 
     @_abc_1.abstractmethod
     def UpdateNamespacePolicy(
@@ -217,9 +219,9 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _namespace_policy_pb2.UpdateNamespacePolicyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_namespace_policy_pb2.UpdateNamespacePolicyResponse, _abc.Awaitable[_namespace_policy_pb2.UpdateNamespacePolicyResponse]]:
-        """UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: what is
-        over a bound goes within a minute, by a sweep. See with dry_run how much that is. Errors:
-        ETAG_MISMATCH.
+        """UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: a sweep
+        deletes what exceeds a bound within a minute. Use dry_run to see how many records that would
+        be. Errors: ETAG_MISMATCH.
         """
 
     @_abc_1.abstractmethod
@@ -228,12 +230,12 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.SeedKnowledgeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.SeedKnowledgeResponse, _abc.Awaitable[_admin_service_pb2.SeedKnowledgeResponse]]:
-        """SeedKnowledge stores the knowledge that comes with the server, in packs: design patterns, best
-        practices, common errors, and the operator's own (LOT_SEED_PACKS).
+        """SeedKnowledge stores the knowledge packs that ship with the server (design patterns, best
+        practices, common errors) and the operator's own (LOT_SEED_PACKS).
 
-        Ids are fixed (`seed:<pack>:<entry>`), so it may be called again at any time, by several
-        processes: what is there already stays as it is, edited or not, and what somebody deleted stays
-        away unless `restore_deleted` is set.
+        IDs are fixed (`seed:<pack>:<entry>`), so repeated and concurrent calls are safe: existing
+        records stay as they are, edited or not, and deleted ones stay deleted unless `restore_deleted`
+        is set.
         """
 
     @_abc_1.abstractmethod
@@ -242,8 +244,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _transfer_pb2.ExportRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_transfer_pb2.ExportResponse], _abc.AsyncIterator[_transfer_pb2.ExportResponse]]:
-        """Export streams all that a namespace holds. Cut off, it goes on from the last cursor. A reader
-        that is too slow is cut off with OVERLOADED, and goes on so too.
+        """Export streams all records of a namespace. If interrupted, resume it from the last cursor; so
+        too if it ends with OVERLOADED because the client reads too slowly.
         """
 
     @_abc_1.abstractmethod
@@ -252,8 +254,9 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_transfer_pb2.ImportRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_transfer_pb2.ImportResponse], _abc.AsyncIterator[_transfer_pb2.ImportResponse]]:
-        """Import takes what Export gave. Each message is acknowledged once it is stored; cut off, it goes
-        on from the last cursor. Reasons: IMPORT_FORMAT_TOO_NEW, IMPORT_CONFLICT.
+        """Import stores the records of an Export. Each message is acknowledged once it is stored; if
+        interrupted, resume from the last acknowledged cursor. Errors: IMPORT_FORMAT_TOO_NEW,
+        IMPORT_CONFLICT.
         """
 
     @_abc_1.abstractmethod
@@ -262,12 +265,12 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.ReindexRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_admin_service_pb2.ReindexResponse], _abc.AsyncIterator[_admin_service_pb2.ReindexResponse]]:
-        """Reindex embeds everything anew with another model, while the server goes on with the present
-        one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
-        on when called again. To the model that serves it drops what an unfinished one to another model
-        left. Calls wait for a moment at the switch; none meets vectors of two models. Of the
-        embedded store only; the operator configures the new model before the next start. Errors:
-        REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
+        """Reindex embeds all records with another model while the server keeps serving the current one,
+        then switches. If cancelled or interrupted, it leaves the current vectors intact and resumes
+        when called again. Called with the current model, it discards what an unfinished reindex to
+        another model left behind. Calls pause briefly during the switch; none sees vectors of two
+        models. Embedded store only. The operator must configure the new model before the next start.
+        Errors: REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
         """
 
     @_abc_1.abstractmethod
@@ -276,9 +279,9 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.EmbedRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.EmbedResponse, _abc.Awaitable[_admin_service_pb2.EmbedResponse]]:
-        """Embed returns the model's vectors of texts and how similar they are, to find out why a search
-        finds something, or does not. The same vectors are used for storing and searching. Nothing is
-        stored. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+        """Embed returns the vectors of texts and their similarities, for debugging search results.
+        Storing and searching use the same vectors. Nothing is stored. Errors: EMBEDDING_FAILED,
+        EMBEDDING_UNAVAILABLE.
         """
 
     @_abc_1.abstractmethod
@@ -287,11 +290,11 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.CompactRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.CompactResponse, _abc.Awaitable[_admin_service_pb2.CompactResponse]]:
-        """Compact frees space and speeds up search.
+        """Compact frees disk space and speeds up search.
 
-        The embedded store cannot do that while it serves, since the whole process would stand still:
-        there it is refused with COMPACT_OFFLINE_ONLY; stop the server and run `lot-grpc compact`. A
-        Qdrant server does it by itself: there nothing is done, and the answer says so.
+        The embedded store cannot be compacted while serving, because the whole process would block:
+        the call fails with COMPACT_OFFLINE_ONLY; stop the server and run `lot-grpc compact`. A Qdrant
+        server compacts itself: the call does nothing and says so.
         """
 
     @_abc_1.abstractmethod
@@ -300,13 +303,13 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.ClearNamespaceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.ClearNamespaceResponse, _abc.Awaitable[_admin_service_pb2.ClearNamespaceResponse]]:
-        """ClearNamespace deletes what a namespace holds, for good. Writes to it are refused with
-        NAMESPACE_CLEARING until it is done, and so are late writes of calls from before; streams that
-        record into it end so. Reads go on and see less and less. Stopped half-way it goes on by
-        itself, in any server of the store.
+        """ClearNamespace permanently deletes the records of a namespace. Until it is done, writes fail
+        with NAMESPACE_CLEARING, including late writes of earlier calls; recording streams end with it.
+        Reads continue and return fewer and fewer records. If interrupted, the clear resumes by itself,
+        in any server of the store.
 
-        Request ids from before are forgotten: the same request again is a new one. Watchers are told
-        one CLEARED, or one for each resource_kind, and no DELETED. Errors: NAMESPACE_CLEARING.
+        Earlier request IDs are forgotten: repeating such a request is a new one. Watchers receive one
+        CLEARED, or one per resource kind, and no DELETED. Errors: NAMESPACE_CLEARING.
         """
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -37,62 +37,62 @@ class _ChangeType:
 class _ChangeTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ChangeType.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     CHANGE_TYPE_UNSPECIFIED: _ChangeType.ValueType  # 0
-    """Never sent."""
+    """Never returned."""
     CHANGE_TYPE_STORED: _ChangeType.ValueType  # 1
-    """`memory.stored`: it is new to the watcher, perhaps changed since. Where several servers share a
-    store, one that was changed at once by another server may come as UPDATED.
+    """`memory.stored`: new to the watcher, possibly edited since. If several servers share a store, a
+    record that another server changed immediately may be reported as UPDATED.
     """
     CHANGE_TYPE_UPDATED: _ChangeType.ValueType  # 2
-    """`memory.updated`: it was edited, or its outcomes or status moved."""
+    """`memory.updated`: edited, or its outcomes or status changed."""
     CHANGE_TYPE_DELETED: _ChangeType.ValueType  # 3
-    """`memory.deleted`: it was deleted. What merely expires is not told."""
+    """`memory.deleted`: deleted. Expiry is not reported."""
     CHANGE_TYPE_CLEARED: _ChangeType.ValueType  # 4
-    """`memory.cleared`: the namespace, or one resource_kind of it, was cleared. It is told once the clear is
-    done, to all who watch any resource_kind of it; nothing that was deleted by it is told by itself. A
-    later clear of the whole namespace takes the place of those before.
+    """`memory.cleared`: the namespace, or one resource kind of it, was cleared. Sent once the clear
+    is done, to all watchers of any of its kinds; the deletions are not reported individually. A
+    later clear of the whole namespace replaces earlier ones.
     """
     CHANGE_TYPE_PATTERN_LEARNED: _ChangeType.ValueType  # 5
-    """`memory.pattern.learned`: in place of STORED, a pattern that was extracted or distilled: it is
-    LEARNED or DISTILLED, or names the episodes or patterns that it comes from.
+    """`memory.pattern.learned`: sent instead of STORED for an extracted or distilled pattern, that
+    is, one that is LEARNED or DISTILLED or names its source episodes or patterns.
     """
     CHANGE_TYPE_PATTERN_MATCHED: _ChangeType.ValueType  # 6
-    """`memory.pattern.matched`: a pattern was found for a query by RecallPatterns. Live only: told to
-    those who watch this server just then, without a cursor.
+    """`memory.pattern.matched`: RecallPatterns found a pattern for a query. Live only: sent without a
+    cursor to current watchers of this server.
     """
     CHANGE_TYPE_CONTEXT_SUGGESTED: _ChangeType.ValueType  # 7
-    """`memory.context.suggested`: GetTaskContext answered. Live only: told to those who watch patterns
-    or episodes on this server just then, without a cursor.
+    """`memory.context.suggested`: GetTaskContext returned. Live only: sent without a cursor to
+    current watchers of patterns or episodes on this server.
     """
 
 class ChangeType(_ChangeType, metaclass=_ChangeTypeEnumTypeWrapper):
-    """ChangeType is what happened."""
+    """ChangeType is the type of a change."""
 
 CHANGE_TYPE_UNSPECIFIED: ChangeType.ValueType  # 0
-"""Never sent."""
+"""Never returned."""
 CHANGE_TYPE_STORED: ChangeType.ValueType  # 1
-"""`memory.stored`: it is new to the watcher, perhaps changed since. Where several servers share a
-store, one that was changed at once by another server may come as UPDATED.
+"""`memory.stored`: new to the watcher, possibly edited since. If several servers share a store, a
+record that another server changed immediately may be reported as UPDATED.
 """
 CHANGE_TYPE_UPDATED: ChangeType.ValueType  # 2
-"""`memory.updated`: it was edited, or its outcomes or status moved."""
+"""`memory.updated`: edited, or its outcomes or status changed."""
 CHANGE_TYPE_DELETED: ChangeType.ValueType  # 3
-"""`memory.deleted`: it was deleted. What merely expires is not told."""
+"""`memory.deleted`: deleted. Expiry is not reported."""
 CHANGE_TYPE_CLEARED: ChangeType.ValueType  # 4
-"""`memory.cleared`: the namespace, or one resource_kind of it, was cleared. It is told once the clear is
-done, to all who watch any resource_kind of it; nothing that was deleted by it is told by itself. A
-later clear of the whole namespace takes the place of those before.
+"""`memory.cleared`: the namespace, or one resource kind of it, was cleared. Sent once the clear
+is done, to all watchers of any of its kinds; the deletions are not reported individually. A
+later clear of the whole namespace replaces earlier ones.
 """
 CHANGE_TYPE_PATTERN_LEARNED: ChangeType.ValueType  # 5
-"""`memory.pattern.learned`: in place of STORED, a pattern that was extracted or distilled: it is
-LEARNED or DISTILLED, or names the episodes or patterns that it comes from.
+"""`memory.pattern.learned`: sent instead of STORED for an extracted or distilled pattern, that
+is, one that is LEARNED or DISTILLED or names its source episodes or patterns.
 """
 CHANGE_TYPE_PATTERN_MATCHED: ChangeType.ValueType  # 6
-"""`memory.pattern.matched`: a pattern was found for a query by RecallPatterns. Live only: told to
-those who watch this server just then, without a cursor.
+"""`memory.pattern.matched`: RecallPatterns found a pattern for a query. Live only: sent without a
+cursor to current watchers of this server.
 """
 CHANGE_TYPE_CONTEXT_SUGGESTED: ChangeType.ValueType  # 7
-"""`memory.context.suggested`: GetTaskContext answered. Live only: told to those who watch patterns
-or episodes on this server just then, without a cursor.
+"""`memory.context.suggested`: GetTaskContext returned. Live only: sent without a cursor to
+current watchers of patterns or episodes on this server.
 """
 Global___ChangeType: _TypeAlias = ChangeType  # noqa: Y015
 
@@ -110,33 +110,34 @@ class WatchChangesRequest(_message.Message):
     OMIT_PAYLOAD_FIELD_NUMBER: _builtins.int
     HEARTBEAT_INTERVAL_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     after_cursor: _builtins.str
-    """after_cursor: go on behind the change or heartbeat that had this cursor, also after a restart of
-    the server and with other resource_kinds or types. Empty: from now on. One older than the server keeps
-    (7 days by default) or of another store is CURSOR_TOO_OLD.
+    """Resume after the change or heartbeat with this cursor, also after a server restart or with
+    other kinds or types. Empty means from now on. Fails with CURSOR_TOO_OLD if older than the
+    server retains (7 days by default) or from another store.
     """
     from_start: _builtins.bool
-    """from_start first tells everything that is there, each in its present state, as STORED, the
-    newest of each resource_kind first. Cursors of this part go on in the midst of it.
+    """First report all existing records in their current state as STORED, newest first within each
+    resource kind. Cursors of this phase resume within it.
     """
     omit_payload: _builtins.bool
-    """omit_payload leaves the payload out of each change."""
+    """Omit the payload of each change."""
     @_builtins.property
     def resource_kinds(self) -> _containers.RepeatedScalarFieldContainer[_resource_kind_pb2.ResourceKind.ValueType]:
-        """resource_kinds to watch; empty: all. These can be watched: memories, patterns, episodes, error solutions,
-        preferences, learning events, decisions and sessions; not their logs. Each value, message or
-        clearing of a part is told as an UPDATED session.
+        """Resource kinds to watch; empty means all that can be watched: memories, patterns, episodes,
+        error solutions, preferences, learning events, decisions and sessions, but not their logs.
+        Setting a value, appending a message or clearing part of a session is reported as an UPDATED
+        session.
         """
 
     @_builtins.property
     def types(self) -> _containers.RepeatedScalarFieldContainer[Global___ChangeType.ValueType]:
-        """types to watch; empty: all."""
+        """Change types to watch; empty means all."""
 
     @_builtins.property
     def heartbeat_interval(self) -> _duration_pb2.Duration:
-        """heartbeat_interval after which an idle stream sends a message without changes; 1 s to 10 min,
-        absent is 15 s.
+        """Interval after which an idle stream sends a message without changes; 1 s to 10 min, unset means
+        15 s.
         """
 
     def __init__(
@@ -168,14 +169,14 @@ class WatchChangesResponse(_message.Message):
     CURSOR_FIELD_NUMBER: _builtins.int
     SERVER_TIME_FIELD_NUMBER: _builtins.int
     cursor: _builtins.str
-    """cursor behind all of them, to go on from. A heartbeat may move it as well."""
+    """Cursor to resume after these changes. A heartbeat may advance it too."""
     @_builtins.property
     def change_events(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChangeEvent]:
-        """change_events since the last message; none in a heartbeat."""
+        """Changes since the last message; empty in a heartbeat."""
 
     @_builtins.property
     def server_time(self) -> _timestamp_pb2.Timestamp:
-        """server_time."""
+        """Current server time."""
 
     def __init__(
         self,
@@ -194,7 +195,7 @@ Global___WatchChangesResponse: _TypeAlias = WatchChangesResponse  # noqa: Y015
 
 @_typing.final
 class ChangeEvent(_message.Message):
-    """ChangeEvent tells that something changed."""
+    """ChangeEvent reports one change."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -215,60 +216,62 @@ class ChangeEvent(_message.Message):
     CONTEXT_SUGGESTION_FIELD_NUMBER: _builtins.int
     NAMESPACE_FIELD_NUMBER: _builtins.int
     cursor: _builtins.str
-    """cursor to go on from behind this change. Empty for types that are live only."""
+    """Cursor to resume after this change. Empty for live-only types."""
     type: Global___ChangeType.ValueType
-    """type."""
+    """Type of the change."""
     resource_kind: _resource_kind_pb2.ResourceKind.ValueType
-    """resource_kind of what changed. Unspecified for CLEARED of all resource_kinds, and for CONTEXT_SUGGESTED."""
+    """Kind of the changed record. Unspecified for CLEARED of a whole namespace and for
+    CONTEXT_SUGGESTED.
+    """
     id: _builtins.str
-    """id of what changed; of a preference its key, for CONTEXT_SUGGESTED the retrieval_id. Empty for
-    CLEARED.
+    """ID of the changed record; the key of a preference; the retrieval_id for CONTEXT_SUGGESTED.
+    Empty for CLEARED.
     """
     namespace: _builtins.str
-    """namespace it is in."""
+    """Namespace of the record."""
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
-        """time of the change; of a thing told by from_start its creation."""
+        """When it changed; for a record reported by from_start, when it was created."""
 
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
-        """memory."""
+        """Memory."""
 
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
-        """pattern."""
+        """Pattern."""
 
     @_builtins.property
     def episode(self) -> _episode_pb2.Episode:
-        """episode, without its events."""
+        """Episode, without its events."""
 
     @_builtins.property
     def error_solution(self) -> _error_solution_pb2.ErrorSolution:
-        """error_solution."""
+        """Error solution."""
 
     @_builtins.property
     def preference(self) -> _preference_pb2.Preference:
-        """preference."""
+        """Preference."""
 
     @_builtins.property
     def session(self) -> _session_pb2.Session:
-        """session, without its values and messages; GetSession reads them."""
+        """Session, without its values and messages; read them with GetSession."""
 
     @_builtins.property
     def learning_event(self) -> _learning_event_pb2.LearningEvent:
-        """learning_event."""
+        """Learning event."""
 
     @_builtins.property
     def decision(self) -> _decision_pb2.Decision:
-        """decision."""
+        """Decision."""
 
     @_builtins.property
     def pattern_match(self) -> Global___PatternMatch:
-        """pattern_match; for PATTERN_MATCHED."""
+        """For PATTERN_MATCHED."""
 
     @_builtins.property
     def context_suggestion(self) -> Global___ContextSuggestion:
-        """context_suggestion; for CONTEXT_SUGGESTED."""
+        """For CONTEXT_SUGGESTED."""
 
     def __init__(
         self,
@@ -311,13 +314,13 @@ class PatternMatch(_message.Message):
     SIMILARITY_FIELD_NUMBER: _builtins.int
     RETRIEVAL_ID_FIELD_NUMBER: _builtins.int
     pattern_id: _builtins.str
-    """pattern_id."""
+    """Pattern ID."""
     query: _builtins.str
-    """query or task that was asked."""
+    """Query or task of the request."""
     similarity: _builtins.float
-    """similarity in [0, 1]."""
+    """Similarity in [0, 1]."""
     retrieval_id: _builtins.str
-    """retrieval_id of the answer."""
+    """Retrieval ID of the response."""
     def __init__(
         self,
         *,
@@ -336,7 +339,7 @@ Global___PatternMatch: _TypeAlias = PatternMatch  # noqa: Y015
 
 @_typing.final
 class ContextSuggestion(_message.Message):
-    """ContextSuggestion is a context that was given for a task."""
+    """ContextSuggestion is a context returned for a task."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -345,16 +348,16 @@ class ContextSuggestion(_message.Message):
     EPISODE_IDS_FIELD_NUMBER: _builtins.int
     RETRIEVAL_ID_FIELD_NUMBER: _builtins.int
     task: _builtins.str
-    """task."""
+    """Task of the request."""
     retrieval_id: _builtins.str
-    """retrieval_id of the answer."""
+    """Retrieval ID of the response."""
     @_builtins.property
     def pattern_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """pattern_ids that were suggested."""
+        """IDs of the suggested patterns."""
 
     @_builtins.property
     def episode_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """episode_ids that were suggested."""
+        """IDs of the suggested episodes."""
 
     def __init__(
         self,

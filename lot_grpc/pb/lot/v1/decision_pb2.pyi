@@ -24,7 +24,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class Decision(_message.Message):
-    """Decision is a choice that an agent made, why, and what came of it."""
+    """Decision is a choice an agent made, with its reasons and its outcome."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -70,62 +70,62 @@ class Decision(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     decision_id: _builtins.str
-    """decision_id identifies it in its namespace; rules as for Memory.memory_id. Output only in the
-    message; choose it by the request's field.
+    """ID within the namespace; same rules as Memory.memory_id. Output only here; set it in the
+    request's field.
     """
     agent_role: _builtins.str
-    """agent_role of the agent that decided."""
+    """Role of the deciding agent."""
     context: _builtins.str
-    """Required. context: what was to be decided. At most 64 KiB."""
+    """Required. What was to be decided. At most 64 KiB."""
     chosen_option: _builtins.str
-    """Required. chosen_option: the name of the option taken. It need not be among `options`."""
+    """Required. Name of the chosen option; need not be among `options`."""
     reasoning: _builtins.str
-    """reasoning. At most 64 KiB."""
+    """Reasons. At most 64 KiB."""
     confidence: _builtins.float
-    """confidence in [0, 1] of the agent; absent: not said."""
+    """Confidence of the agent, in [0, 1]; unset means unknown."""
     episode_id: _builtins.str
-    """episode_id it was made in."""
+    """Episode in which it was made."""
     task_id: _builtins.str
-    """task_id it was made for, the caller's own name of the task."""
+    """Task it was made for, by the caller's own name."""
     category: _builtins.str
-    """category, for example `routing`. Compared as it stands."""
+    """Category, for example `routing`. Compared exactly."""
     outcome: _outcome_pb2.Outcome.ValueType
-    """Output only. outcome; unspecified while none is recorded."""
+    """Output only. Outcome; unspecified until one is recorded."""
     reward: _builtins.float
-    """Output only. reward in [-1, 1]; absent if not said."""
+    """Output only. Reward in [-1, 1]; unset if none was given."""
     outcome_note: _builtins.str
-    """Output only. outcome_note for people."""
+    """Output only. Human-readable note on the outcome."""
     namespace: _builtins.str
-    """Output only. namespace it is in."""
+    """Output only. Namespace of the record."""
     etag: _builtins.str
-    """Output only. etag changes with every outcome or reward recorded for the decision."""
+    """Output only. Changes with every outcome or reward recorded for the decision."""
     @_builtins.property
     def options(self) -> _containers.RepeatedCompositeFieldContainer[Global___DecisionOption]:
-        """options considered. At most 100."""
+        """Options considered. At most 100."""
 
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tags to filter by. At most 100, each once."""
+        """Tags for filtering. At most 100, no duplicates."""
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """labels to filter by, as for Memory.labels."""
+        """Labels for filtering, as for Memory.labels."""
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """metadata is stored and returned, as for Memory.metadata."""
+        """Stored and returned, as for Memory.metadata."""
 
     @_builtins.property
     def decision_time(self) -> _timestamp_pb2.Timestamp:
-        """decision_time at which it was made, by the caller's clock; absent on input is now."""
+        """When it was made, by the caller's clock; unset on input means now."""
 
     @_builtins.property
     def outcome_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. outcome_time; absent while no outcome is recorded."""
+        """Output only. When the outcome was recorded; unset if there is none."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. create_time."""
+        """Output only. Creation time."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ Global___Decision: _TypeAlias = Decision  # noqa: Y015
 
 @_typing.final
 class DecisionOption(_message.Message):
-    """DecisionOption is something that could have been chosen."""
+    """DecisionOption is an option that was considered."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -177,11 +177,11 @@ class DecisionOption(_message.Message):
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     SCORE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Required. name of it."""
+    """Required. Name of the option."""
     description: _builtins.str
-    """description of it, for people."""
+    """Human-readable description."""
     score: _builtins.float
-    """score that the agent gave it; absent: none. No NaN or infinity."""
+    """Score the agent gave it; unset means none. No NaN or infinity."""
     def __init__(
         self,
         *,
@@ -201,8 +201,8 @@ Global___DecisionOption: _TypeAlias = DecisionOption  # noqa: Y015
 
 @_typing.final
 class DecisionFilter(_message.Message):
-    """DecisionFilter narrows decisions. Within a list any value will do; across fields all must hold.
-    An empty filter matches all.
+    """DecisionFilter filters decisions. A list matches any of its values; all fields must match. An
+    empty filter matches all.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -239,46 +239,46 @@ class DecisionFilter(_message.Message):
     CREATED_AFTER_FIELD_NUMBER: _builtins.int
     CREATED_BEFORE_FIELD_NUMBER: _builtins.int
     pending: _builtins.bool
-    """pending: just those without an outcome (true) or with one (false). Absent: both."""
+    """True: only without an outcome. False: only with one. Unset: both."""
     @_builtins.property
     def agent_roles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """agent_roles."""
+        """Agent roles."""
 
     @_builtins.property
     def chosen_options(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """chosen_options."""
+        """Names of chosen options."""
 
     @_builtins.property
     def outcomes(self) -> _containers.RepeatedScalarFieldContainer[_outcome_pb2.Outcome.ValueType]:
-        """outcomes."""
+        """Outcomes."""
 
     @_builtins.property
     def categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """categories."""
+        """Categories."""
 
     @_builtins.property
     def episode_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """episode_ids."""
+        """Episode IDs."""
 
     @_builtins.property
     def task_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """task_ids."""
+        """Task IDs."""
 
     @_builtins.property
     def tags_any(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tags_any: at least one of them."""
+        """At least one of these tags."""
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """labels that must all be there with just these values."""
+        """All of these labels, with exactly these values."""
 
     @_builtins.property
     def created_after(self) -> _timestamp_pb2.Timestamp:
-        """created_after: create_time later than this."""
+        """create_time is later than this."""
 
     @_builtins.property
     def created_before(self) -> _timestamp_pb2.Timestamp:
-        """created_before: create_time earlier than this."""
+        """create_time is earlier than this."""
 
     def __init__(
         self,
@@ -316,16 +316,16 @@ class RecordDecisionRequest(_message.Message):
     DECISION_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     decision_id: _builtins.str
-    """decision_id to store it under; empty: one is made."""
+    """ID to store it under; empty means a generated one."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h. If the decision was deleted since, a repeat is
-    DECISION_NOT_FOUND, whatever has its id by then.
+    """Makes a retry safe for 24 h. If the decision has been deleted since, a retry fails with
+    DECISION_NOT_FOUND, even if its ID is in use again.
     """
     @_builtins.property
     def decision(self) -> Global___Decision:
-        """Required. decision to store. Its output-only fields are ignored."""
+        """Required. Decision to store. Output-only fields are ignored."""
 
     def __init__(
         self,
@@ -352,10 +352,10 @@ class RecordDecisionResponse(_message.Message):
     DECISION_FIELD_NUMBER: _builtins.int
     CREATED_FIELD_NUMBER: _builtins.int
     created: _builtins.bool
-    """created is false when it was there already."""
+    """False if it already existed."""
     @_builtins.property
     def decision(self) -> Global___Decision:
-        """decision as stored."""
+        """The stored decision."""
 
     def __init__(
         self,
@@ -384,18 +384,18 @@ class RecordDecisionOutcomeRequest(_message.Message):
     NOTE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     decision_id: _builtins.str
-    """Required. decision_id."""
+    """Required. Decision ID."""
     outcome: _outcome_pb2.Outcome.ValueType
-    """Required. outcome; it replaces an earlier one."""
+    """Required. Outcome; replaces an earlier one."""
     reward: _builtins.float
-    """reward in [-1, 1]; absent: not said."""
+    """Reward in [-1, 1]; unset means none."""
     note: _builtins.str
-    """note for people."""
+    """Human-readable note."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h. If the decision was deleted since, a repeat is
-    DECISION_NOT_FOUND, whatever has its id by then.
+    """Makes a retry safe for 24 h. If the decision has been deleted since, a retry fails with
+    DECISION_NOT_FOUND, even if its ID is in use again.
     """
     def __init__(
         self,
@@ -426,7 +426,7 @@ class RecordDecisionOutcomeResponse(_message.Message):
     DECISION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def decision(self) -> Global___Decision:
-        """decision as it now stands."""
+        """The decision after the call."""
 
     def __init__(
         self,
@@ -450,9 +450,9 @@ class GetDecisionRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     DECISION_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     decision_id: _builtins.str
-    """Required. decision_id."""
+    """Required. Decision ID."""
     def __init__(
         self,
         *,
@@ -476,7 +476,7 @@ class GetDecisionResponse(_message.Message):
     DECISION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def decision(self) -> Global___Decision:
-        """decision."""
+        """Decision."""
 
     def __init__(
         self,
@@ -502,13 +502,13 @@ class DeleteDecisionRequest(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     decision_id: _builtins.str
-    """Required. decision_id."""
+    """Required. Decision ID."""
     etag: _builtins.str
-    """etag that the decision must still have. Empty: any."""
+    """Delete only if the decision has this etag. Empty means any."""
     allow_missing: _builtins.bool
-    """allow_missing: it is no error if the decision does not exist."""
+    """Succeed if the decision does not exist."""
     def __init__(
         self,
         *,
@@ -533,7 +533,7 @@ class DeleteDecisionResponse(_message.Message):
 
     DELETED_FIELD_NUMBER: _builtins.int
     deleted: _builtins.bool
-    """deleted is false if it did not exist and allow_missing was set."""
+    """False if it did not exist and allow_missing was set."""
     def __init__(
         self,
         *,
@@ -559,19 +559,19 @@ class ListDecisionsRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     page_size: _builtins.int
-    """page_size: 0 is 10; at most 1,000."""
+    """0 means 10; at most 1,000."""
     page_token: _builtins.str
-    """page_token as given by the last page, for the same namespace and filter."""
+    """Token from the previous page, for the same namespace and filter."""
     @_builtins.property
     def filter(self) -> Global___DecisionFilter:
-        """filter; empty lists all."""
+        """Filter; empty matches all."""
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask selects the fields of each decision to return, for example `tags`. Empty or `*`: all.
-        An unknown path is an error that lists the valid ones.
+        """Fields of each decision to return, for example `tags`. Empty or `*` means all. An unknown path
+        is an error that lists the valid ones.
         """
 
     def __init__(
@@ -600,12 +600,12 @@ class ListDecisionsResponse(_message.Message):
     DECISIONS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-    not be the last.
+    """Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+    may not be the last.
     """
     @_builtins.property
     def decisions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Decision]:
-        """decisions, newest first."""
+        """Decisions, newest first."""
 
     def __init__(
         self,

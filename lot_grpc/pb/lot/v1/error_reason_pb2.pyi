@@ -23,41 +23,42 @@ class _ErrorReason:
 class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReason.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     ERROR_REASON_UNSPECIFIED: _ErrorReason.ValueType  # 0
-    """Never sent."""
+    """Never returned."""
     ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 1
-    """A bug or an unforeseen fault on the server. Code INTERNAL. The text says nothing of the cause;
-    the operator finds it in the log under the call id.
+    """A bug or unexpected fault on the server. Code INTERNAL. The message does not give the cause;
+    the operator finds it in the log by call ID.
 
         { "reason": "INTERNAL", "domain": "lot.v1", "metadata": { "call_id": "5f0c1b9e" } }
     """
     ERROR_REASON_REQUEST_INVALID: _ErrorReason.ValueType  # 2
-    """The request breaks a rule of the contract. Code INVALID_ARGUMENT, with `google.rpc.BadRequest`
-    naming each field and rule: at most 20 violations or 4 KB, and how many there were in all.
-    Correct the request; repeating it cannot succeed.
+    """The request violates the contract. Code INVALID_ARGUMENT, with a `google.rpc.BadRequest` that
+    names fields and rules: at most 20 violations or 4 KB; `violations` is their total number. Fix
+    the request; retrying it cannot succeed.
 
         { "reason": "REQUEST_INVALID", "domain": "lot.v1", "metadata": { "violations": "2" } }
     """
     ERROR_REASON_REQUEST_MALFORMED: _ErrorReason.ValueType  # 3
-    """The bytes are not a message of the request's type: bad UTF-8, cut off, or nested too deep for
-    the parser. Code INVALID_ARGUMENT.
+    """The bytes are not a message of the request type: invalid UTF-8, truncated, or nested too deep
+    for the parser. Code INVALID_ARGUMENT.
 
         { "reason": "REQUEST_MALFORMED", "domain": "lot.v1",
           "metadata": { "type": "lot.v1.SavePatternRequest" } }
     """
     ERROR_REASON_PAGE_TOKEN_MISMATCH: _ErrorReason.ValueType  # 4
-    """The page token is damaged or was made by a call with other arguments. Code INVALID_ARGUMENT.
-    Start the list again without a token.
+    """The page token is damaged or belongs to a call with other arguments. Code INVALID_ARGUMENT.
+    Restart the list without a token.
 
         { "reason": "PAGE_TOKEN_MISMATCH", "domain": "lot.v1", "metadata": {} }
     """
     ERROR_REASON_LIMIT_EXCEEDED: _ErrorReason.ValueType  # 5
-    """A limit set by the operator, not by the contract. Code INVALID_ARGUMENT. Split the request.
+    """The request exceeds a limit set by the operator, not by the contract. Code INVALID_ARGUMENT.
+    Split the request.
 
         { "reason": "LIMIT_EXCEEDED", "domain": "lot.v1",
           "metadata": { "limit": "500", "given": "501" } }
     """
     ERROR_REASON_NOT_IMPLEMENTED: _ErrorReason.ValueType  # 6
-    """A call or an option that this version of the server does not carry out. Code UNIMPLEMENTED.
+    """A call or option that this server version does not implement. Code UNIMPLEMENTED.
 
         { "reason": "NOT_IMPLEMENTED", "domain": "lot.v1",
           "metadata": { "what": "PatternService.DistillPatterns" } }
@@ -69,8 +70,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
           "metadata": { "namespace": "default", "id": "p-1" } }
     """
     ERROR_REASON_EPISODE_NOT_FOUND: _ErrorReason.ValueType  # 8
-    """No such episode in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`. `field` is where
-    the request names it, for example `used_episode_ids[0]`; absent for its `episode_id`.
+    """No such episode in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`. `field` is
+    the request field with the ID, for example `used_episode_ids[0]`; absent for `episode_id`.
 
         { "reason": "EPISODE_NOT_FOUND", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "e-1" } }
@@ -82,112 +83,113 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
           "metadata": { "namespace": "default", "id": "m-1" } }
     """
     ERROR_REASON_RETRIEVAL_UNKNOWN: _ErrorReason.ValueType  # 10
-    """The retrieval id was never given, is older than 7 days, or was lost in a crash (its row is
-    written within a second of the answer). Code NOT_FOUND. Send `query` as well, or instead.
+    """The retrieval ID was never issued, is older than 7 days, or was lost in a crash (it is stored
+    within a second of the response). Code NOT_FOUND. Send `query` too, or instead.
 
         { "reason": "RETRIEVAL_UNKNOWN", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "r-1" } }
     """
     ERROR_REASON_PATTERN_ID_IN_USE: _ErrorReason.ValueType  # 11
-    """The pattern id is taken by other content. Code ALREADY_EXISTS, with `google.rpc.ResourceInfo`.
-    Choose another id, or use UpdatePattern.
+    """The pattern ID is in use with other content. Code ALREADY_EXISTS, with
+    `google.rpc.ResourceInfo`. Choose another ID, or use UpdatePattern.
 
         { "reason": "PATTERN_ID_IN_USE", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "p-1" } }
     """
     ERROR_REASON_EPISODE_ID_IN_USE: _ErrorReason.ValueType  # 12
-    """The episode id is taken by another episode. Code ALREADY_EXISTS.
+    """The episode ID is in use by another episode. Code ALREADY_EXISTS.
 
         { "reason": "EPISODE_ID_IN_USE", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "e-1" } }
     """
     ERROR_REASON_MEMORY_ID_IN_USE: _ErrorReason.ValueType  # 13
-    """The memory id is taken by other content. Code ALREADY_EXISTS.
+    """The memory ID is in use with other content. Code ALREADY_EXISTS.
 
         { "reason": "MEMORY_ID_IN_USE", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "m-1" } }
     """
     ERROR_REASON_REQUEST_ID_REUSED: _ErrorReason.ValueType  # 14
-    """A request id came again within 24 h with other content. Code ALREADY_EXISTS. Use a new one.
+    """The request ID was used within 24 h with other content. Code ALREADY_EXISTS. Use a new one.
 
         { "reason": "REQUEST_ID_REUSED", "domain": "lot.v1",
           "metadata": { "request_id": "r-1", "method": "SavePattern" } }
     """
     ERROR_REASON_ETAG_MISMATCH: _ErrorReason.ValueType  # 15
-    """The thing was edited since the given etag was read. Code ABORTED. Read again, repeat the edit.
+    """The record was edited after the given etag was read. Code ABORTED. Read it again and repeat the
+    edit.
 
         { "reason": "ETAG_MISMATCH", "domain": "lot.v1",
           "metadata": { "id": "p-1", "given": "1", "current": "2" } }
     """
     ERROR_REASON_CONTENTION: _ErrorReason.ValueType  # 16
-    """Too many writers at once on one thing. Code ABORTED, with `google.rpc.RetryInfo`; nothing was
-    acknowledged. Repeat with the same request id.
+    """Too many concurrent writers of one record. Code ABORTED, with `google.rpc.RetryInfo`; nothing
+    was acknowledged. Retry with the same request ID.
 
         { "reason": "CONTENTION", "domain": "lot.v1", "metadata": { "id": "p-1" } }
     """
     ERROR_REASON_EPISODE_ENDED: _ErrorReason.ValueType  # 17
-    """The episode ended: no event and no other end is taken. Code FAILED_PRECONDITION.
+    """The episode has ended and accepts neither events nor another end. Code FAILED_PRECONDITION.
 
         { "reason": "EPISODE_ENDED", "domain": "lot.v1",
           "metadata": { "episode_id": "e-1", "status": "SUCCEEDED" } }
     """
     ERROR_REASON_EPISODE_STREAM_OPEN: _ErrorReason.ValueType  # 18
-    """A stream is recording the episode: a second stream opened with REFUSE, or RecordEvent was
-    called beside it. Whichever server it is open at counts; one whose server died counts as open
-    for 30 seconds. Code FAILED_PRECONDITION. Close it, or open with TAKE_OVER.
+    """A stream is recording the episode, and another was opened with REFUSE or RecordEvent was
+    called. Streams of all servers count; that of a crashed server counts as open for 30 seconds.
+    Code FAILED_PRECONDITION. Close it, or open with TAKE_OVER.
 
         { "reason": "EPISODE_STREAM_OPEN", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
     """
     ERROR_REASON_WRITER_REPLACED: _ErrorReason.ValueType  # 19
-    """Another stream took the episode over. Code ABORTED. What was acknowledged is kept.
+    """Another stream took over the episode. Code ABORTED. Acknowledged events are retained.
 
         { "reason": "WRITER_REPLACED", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
     """
     ERROR_REASON_STREAM_NOT_OPENED: _ErrorReason.ValueType  # 20
-    """The first message of a RecordEvents stream names no episode or did not come in time, or a later
-    one names one. Code FAILED_PRECONDITION.
+    """The first message of a RecordEvents stream named no episode or came too late, or a later
+    message named one. Code FAILED_PRECONDITION.
 
         { "reason": "STREAM_NOT_OPENED", "domain": "lot.v1", "metadata": {} }
     """
     ERROR_REASON_EVENT_SEQUENCE_GAP: _ErrorReason.ValueType  # 21
-    """An event came before its predecessor. Code FAILED_PRECONDITION. Resend from `expected`.
+    """An event arrived before its predecessor. Code FAILED_PRECONDITION. Resend from `expected`.
 
         { "reason": "EVENT_SEQUENCE_GAP", "domain": "lot.v1",
           "metadata": { "episode_id": "e-1", "expected": "7", "given": "9" } }
     """
     ERROR_REASON_EVENT_CONFLICT: _ErrorReason.ValueType  # 22
-    """A stored sequence came again with other content. Code ALREADY_EXISTS. Events never change.
+    """A stored sequence was sent again with other content. Code ALREADY_EXISTS. Events never change.
 
         { "reason": "EVENT_CONFLICT", "domain": "lot.v1",
           "metadata": { "episode_id": "e-1", "sequence": "7" } }
     """
     ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 23
     """The server is at its limit of calls or streams. Code RESOURCE_EXHAUSTED, with
-    `google.rpc.RetryInfo`. Nothing was done; back off and repeat. Also the end of a stream of
-    answers that waited a minute for its reader: open it again behind what you have.
+    `google.rpc.RetryInfo`. Nothing was done; back off and retry. Also ends a response stream whose
+    client did not read for a minute: reopen it after the last message received.
 
         { "reason": "OVERLOADED", "domain": "lot.v1", "metadata": { "limit": "256" } }
     """
     ERROR_REASON_SHUTTING_DOWN: _ErrorReason.ValueType  # 24
-    """The server is stopping. Code UNAVAILABLE, with `google.rpc.RetryInfo`.
+    """The server is shutting down. Code UNAVAILABLE, with `google.rpc.RetryInfo`.
 
         { "reason": "SHUTTING_DOWN", "domain": "lot.v1", "metadata": {} }
     """
     ERROR_REASON_CALL_TIME_LIMIT: _ErrorReason.ValueType  # 25
-    """The call ran into the server's own limit of time. Code DEADLINE_EXCEEDED. A write may have been
-    carried out: repeat it with the same request id.
+    """The call exceeded the server's time limit. Code DEADLINE_EXCEEDED. A write may have been
+    applied: retry it with the same request ID.
 
         { "reason": "CALL_TIME_LIMIT", "domain": "lot.v1", "metadata": { "limit_seconds": "60" } }
     """
     ERROR_REASON_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 26
-    """The store cannot be reached or answered wrongly. Code UNAVAILABLE, with `google.rpc.RetryInfo`.
-    A write may have been carried out: repeat it with the same request id.
+    """The store is unreachable or returned an invalid response. Code UNAVAILABLE, with
+    `google.rpc.RetryInfo`. A write may have been applied: retry it with the same request ID.
 
         { "reason": "STORE_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
     """
     ERROR_REASON_STORAGE_FULL: _ErrorReason.ValueType  # 27
-    """The disk of the store is nearly full: writes are refused, reads go on. Code
-    RESOURCE_EXHAUSTED. The operator frees space; writes resume by themselves.
+    """The store's disk is nearly full: writes fail, reads continue. Code RESOURCE_EXHAUSTED. Once the
+    operator frees space, writes resume by themselves.
 
         { "reason": "STORAGE_FULL", "domain": "lot.v1",
           "metadata": { "free_bytes": "104857600", "needed_bytes": "419430400" } }
@@ -198,8 +200,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "EMBEDDING_FAILED", "domain": "lot.v1", "metadata": {} }
     """
     ERROR_REASON_EMBEDDING_MODEL_MISMATCH: _ErrorReason.ValueType  # 29
-    """The store's vectors were made by another model than the configured one. Code
-    FAILED_PRECONDITION. The server refuses to start: configure the stored model again.
+    """The store's vectors come from another model than the configured one. Code FAILED_PRECONDITION.
+    The server does not start: configure the stored model again.
 
         { "reason": "EMBEDDING_MODEL_MISMATCH", "domain": "lot.v1",
           "metadata": { "stored": "…", "configured": "…" } }
@@ -217,7 +219,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
           "metadata": { "namespace": "default", "id": "editor.theme" } }
     """
     ERROR_REASON_SESSION_NOT_FOUND: _ErrorReason.ValueType  # 32
-    """No such session, or it lapsed. Code NOT_FOUND.
+    """No such session, or it has expired. Code NOT_FOUND.
 
         { "reason": "SESSION_NOT_FOUND", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "chat-1" } }
@@ -235,131 +237,130 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
           "metadata": { "namespace": "default", "id": "l-1" } }
     """
     ERROR_REASON_NAMESPACE_CLEARING: _ErrorReason.ValueType  # 34
-    """The namespace is being cleared: writes are refused until that is done. Also for a call that was
-    at work when it was cleared, and would bring something back. Code FAILED_PRECONDITION, with
+    """The namespace is being cleared: writes fail until that is done. Also for a write in progress at
+    the clear that would bring a record back. Code FAILED_PRECONDITION, with
     `google.rpc.RetryInfo`.
 
         { "reason": "NAMESPACE_CLEARING", "domain": "lot.v1",
           "metadata": { "namespace": "default" } }
     """
     ERROR_REASON_CURSOR_TOO_OLD: _ErrorReason.ValueType  # 35
-    """The change cursor is older than cursors are kept (setting LOT_CHANGES_KEEP_DAYS), or of another
-    store. Code OUT_OF_RANGE. Watch with from_start, which tells all that is there and goes on.
+    """The change cursor is older than the server retains (setting LOT_CHANGES_KEEP_DAYS), or from
+    another store. Code OUT_OF_RANGE. Watch with from_start, which reports all records and
+    continues.
 
         { "reason": "CURSOR_TOO_OLD", "domain": "lot.v1", "metadata": {} }
     """
     ERROR_REASON_COMPACT_OFFLINE_ONLY: _ErrorReason.ValueType  # 36
-    """The embedded store cannot be compacted while it serves: the process would stand still. Code
+    """The embedded store cannot be compacted while serving: the process would block. Code
     FAILED_PRECONDITION. Stop the server and run `lot-grpc compact`.
 
         { "reason": "COMPACT_OFFLINE_ONLY", "domain": "lot.v1", "metadata": { "backend": "edge" } }
     """
     ERROR_REASON_EMBEDDING_UNAVAILABLE: _ErrorReason.ValueType  # 37
-    """The embedding model is at a remote endpoint that cannot be reached or is overloaded. Code
-    UNAVAILABLE, with `google.rpc.RetryInfo`. Repeat a write with the same request id.
+    """The remote embedding endpoint is unreachable or overloaded. Code UNAVAILABLE, with
+    `google.rpc.RetryInfo`. Retry a write with the same request ID.
 
         { "reason": "EMBEDDING_UNAVAILABLE", "domain": "lot.v1",
           "metadata": { "url": "http://127.0.0.1:11434/v1/embeddings" } }
     """
     ERROR_REASON_RERANKER_UNAVAILABLE: _ErrorReason.ValueType  # 38
-    """`rerank` was asked for and the server has no cross-encoder, or its files are damaged. Leave
-    `rerank` out, or have the operator run `lot-grpc check`. Code FAILED_PRECONDITION.
-    Example:
+    """`rerank` was set, but the server has no cross-encoder, or its files are damaged. Code
+    FAILED_PRECONDITION. Omit `rerank`, or have the operator run `lot-grpc check`.
+
         { "reason": "RERANKER_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
     """
     ERROR_REASON_OUTCOME_NOT_FOUND: _ErrorReason.ValueType  # 39
-    """No entry with this `outcome_id` in the log, or its patterns were deleted. ListOutcomes gives the
-    ids. Code NOT_FOUND.
+    """The log has no entry with this `outcome_id`, or its patterns were deleted. Code NOT_FOUND.
+    ListOutcomes returns the IDs.
 
         { "reason": "OUTCOME_NOT_FOUND", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "o-1" } }
     """
     ERROR_REASON_OUTCOME_CORRECTED: _ErrorReason.ValueType  # 47
-    """The entry was corrected before. To change that, correct the one that corrected it. Code
-    FAILED_PRECONDITION.
+    """The entry has already been corrected. Code FAILED_PRECONDITION. Correct the correction instead.
 
         { "reason": "OUTCOME_CORRECTED", "domain": "lot.v1",
           "metadata": { "outcome_id": "o-1", "corrected_by": "o-2" } }
     """
     ERROR_REASON_SELECTION_UNKNOWN: _ErrorReason.ValueType  # 40
-    """The selection id was never given, or is older than 30 days. Code NOT_FOUND. Name state and
-    action instead. Nothing was learned.
+    """The selection ID was never issued, or is older than 30 days. Code NOT_FOUND. Nothing was
+    learned; send state and action instead.
 
         { "reason": "SELECTION_UNKNOWN", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "s-1" } }
     """
     ERROR_REASON_DECISION_ID_IN_USE: _ErrorReason.ValueType  # 44
-    """The decision id is taken by another decision. Code ALREADY_EXISTS.
+    """The decision ID is in use by another decision. Code ALREADY_EXISTS.
 
         { "reason": "DECISION_ID_IN_USE", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "d-1" } }
     """
     ERROR_REASON_LEARNING_EVENT_ID_IN_USE: _ErrorReason.ValueType  # 45
-    """The learning event id is taken by another learning event. Code ALREADY_EXISTS.
+    """The learning event ID is in use by another learning event. Code ALREADY_EXISTS.
 
         { "reason": "LEARNING_EVENT_ID_IN_USE", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "l-1" } }
     """
     ERROR_REASON_ERROR_SOLUTION_ID_IN_USE: _ErrorReason.ValueType  # 43
-    """The error solution id is taken by other content. Code ALREADY_EXISTS. Choose another id.
+    """The error solution ID is in use with other content. Code ALREADY_EXISTS. Choose another ID.
 
         { "reason": "ERROR_SOLUTION_ID_IN_USE", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "s-1" } }
     """
     ERROR_REASON_STREAM_IDLE: _ErrorReason.ValueType  # 41
-    """Nothing came over the stream for longer than this server keeps one open (`[streams]
-    idle_seconds`, 15 minutes by default). Code ABORTED. What was acknowledged is kept. Open again
-    and go on from `last_sequence`; send a message without events as a heartbeat.
+    """The stream was idle for longer than the server allows (`[streams] idle_seconds`, 15 minutes by
+    default). Code ABORTED. Acknowledged events are retained. Reopen it and resume after
+    `last_sequence`; send messages without events as heartbeats.
 
         { "reason": "STREAM_IDLE", "domain": "lot.v1",
           "metadata": { "episode_id": "e-1", "idle_seconds": "900" } }
     """
     ERROR_REASON_REINDEX_RUNNING: _ErrorReason.ValueType  # 54
-    """Another call reindexes on this server. Code FAILED_PRECONDITION. Wait for its end; a call after
-    it goes on where it stopped, or says that there is nothing to do.
+    """Another call is reindexing on this server. Code FAILED_PRECONDITION. Wait until it ends; a
+    later call resumes its work or reports that there is nothing to do.
 
         { "reason": "REINDEX_RUNNING", "domain": "lot.v1", "metadata": {} }
     """
     ERROR_REASON_REINDEX_OFFLINE_ONLY: _ErrorReason.ValueType  # 55
-    """Other servers may share the store and would not know of the switch. Code FAILED_PRECONDITION.
-    Stop them all and run `lot-grpc reindex --offline`.
+    """Other servers may share the store and would miss the switch. Code FAILED_PRECONDITION. Stop
+    them all and run `lot-grpc reindex --offline`.
 
         { "reason": "REINDEX_OFFLINE_ONLY", "domain": "lot.v1", "metadata": {} }
     """
     ERROR_REASON_MODEL_SWITCHED: _ErrorReason.ValueType  # 57
-    """Reindex switched the model under an export with vectors or an import. Code ABORTED. Begin the
-    export anew; open the import again behind the last cursor, as what was acknowledged is stored.
+    """Reindex switched the model during an import or an export with vectors. Code ABORTED. Restart
+    the export; reopen the import after the last cursor, since acknowledged records are stored.
 
         { "reason": "MODEL_SWITCHED", "domain": "lot.v1",
           "metadata": { "model": "BAAI/bge-base-en-v1.5" } }
     """
     ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE: _ErrorReason.ValueType  # 56
-    """The model that Reindex names is not known to this version, or its files are missing or damaged,
-    or its endpoint is away. Code FAILED_PRECONDITION. The message says which, and what to do.
+    """The model named in Reindex is unknown to this version, its files are missing or damaged, or its
+    endpoint is unreachable. Code FAILED_PRECONDITION. The message says which, and what to do.
 
         { "reason": "EMBEDDING_MODEL_UNAVAILABLE", "domain": "lot.v1",
           "metadata": { "model": "BAAI/bge-base-en-v1.5" } }
     """
     ERROR_REASON_SESSION_FULL: _ErrorReason.ValueType  # 48
-    """The session holds as many values as it may: 1,000, or 8 MiB of them together with their keys. Code
-    FAILED_PRECONDITION. Nothing was put. Clear values that are not needed any more (ClearSession
-    with `keys` or `max_importance`), put smaller ones, or use another session.
+    """The session is full: it holds at most 1,000 values, and 8 MiB of values and keys. Code
+    FAILED_PRECONDITION. Nothing was stored. Clear values (ClearSession with `keys` or
+    `max_importance`), store smaller ones, or use another session.
 
         { "reason": "SESSION_FULL", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "chat-1", "limit": "1,000 values" } }
     """
     ERROR_REASON_IMPORT_FORMAT_TOO_NEW: _ErrorReason.ValueType  # 50
-    """The export was written by a later version of the server, in a format or a schema that this one
-    does not know. Code FAILED_PRECONDITION. Import it with a server of that version or a later one.
-    Nothing was stored.
+    """The export was written by a later server version, in an unknown format or schema. Code
+    FAILED_PRECONDITION. Nothing was stored. Import it with a server of that version or later.
 
         { "reason": "IMPORT_FORMAT_TOO_NEW", "domain": "lot.v1",
           "metadata": { "given": "format 2", "supported": "format 1",
             "server_version": "0.9.0" } }
     """
     ERROR_REASON_IMPORT_CONFLICT: _ErrorReason.ValueType  # 51
-    """A thing of the import has the id of a stored one with other content, and the import was opened
-    with IMPORT_CONFLICT_FAIL. Code ALREADY_EXISTS. What came before it is stored. Import again with
+    """An imported record has the ID of a stored one with other content, and the import was opened
+    with IMPORT_CONFLICT_FAIL. Code ALREADY_EXISTS. Records before it are stored. Import again with
     IMPORT_CONFLICT_SKIP or IMPORT_CONFLICT_OVERWRITE.
 
         { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
@@ -368,47 +369,48 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
-    `ERROR_REASON_`; the domain is always `lot.v1`. Every error of the service carries one; what gRPC
-    itself refuses does not (a message over the limit, a call after the end). The metadata keys named
-    here are promised; further ones may come.
+    `ERROR_REASON_`; the domain is always `lot.v1`. Every error of the service has one; errors raised
+    by gRPC itself do not (a message over the size limit, a call after shutdown). The metadata keys
+    shown here are guaranteed; more may be added.
     """
 
 ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
-"""Never sent."""
+"""Never returned."""
 ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 1
-"""A bug or an unforeseen fault on the server. Code INTERNAL. The text says nothing of the cause;
-the operator finds it in the log under the call id.
+"""A bug or unexpected fault on the server. Code INTERNAL. The message does not give the cause;
+the operator finds it in the log by call ID.
 
     { "reason": "INTERNAL", "domain": "lot.v1", "metadata": { "call_id": "5f0c1b9e" } }
 """
 ERROR_REASON_REQUEST_INVALID: ErrorReason.ValueType  # 2
-"""The request breaks a rule of the contract. Code INVALID_ARGUMENT, with `google.rpc.BadRequest`
-naming each field and rule: at most 20 violations or 4 KB, and how many there were in all.
-Correct the request; repeating it cannot succeed.
+"""The request violates the contract. Code INVALID_ARGUMENT, with a `google.rpc.BadRequest` that
+names fields and rules: at most 20 violations or 4 KB; `violations` is their total number. Fix
+the request; retrying it cannot succeed.
 
     { "reason": "REQUEST_INVALID", "domain": "lot.v1", "metadata": { "violations": "2" } }
 """
 ERROR_REASON_REQUEST_MALFORMED: ErrorReason.ValueType  # 3
-"""The bytes are not a message of the request's type: bad UTF-8, cut off, or nested too deep for
-the parser. Code INVALID_ARGUMENT.
+"""The bytes are not a message of the request type: invalid UTF-8, truncated, or nested too deep
+for the parser. Code INVALID_ARGUMENT.
 
     { "reason": "REQUEST_MALFORMED", "domain": "lot.v1",
       "metadata": { "type": "lot.v1.SavePatternRequest" } }
 """
 ERROR_REASON_PAGE_TOKEN_MISMATCH: ErrorReason.ValueType  # 4
-"""The page token is damaged or was made by a call with other arguments. Code INVALID_ARGUMENT.
-Start the list again without a token.
+"""The page token is damaged or belongs to a call with other arguments. Code INVALID_ARGUMENT.
+Restart the list without a token.
 
     { "reason": "PAGE_TOKEN_MISMATCH", "domain": "lot.v1", "metadata": {} }
 """
 ERROR_REASON_LIMIT_EXCEEDED: ErrorReason.ValueType  # 5
-"""A limit set by the operator, not by the contract. Code INVALID_ARGUMENT. Split the request.
+"""The request exceeds a limit set by the operator, not by the contract. Code INVALID_ARGUMENT.
+Split the request.
 
     { "reason": "LIMIT_EXCEEDED", "domain": "lot.v1",
       "metadata": { "limit": "500", "given": "501" } }
 """
 ERROR_REASON_NOT_IMPLEMENTED: ErrorReason.ValueType  # 6
-"""A call or an option that this version of the server does not carry out. Code UNIMPLEMENTED.
+"""A call or option that this server version does not implement. Code UNIMPLEMENTED.
 
     { "reason": "NOT_IMPLEMENTED", "domain": "lot.v1",
       "metadata": { "what": "PatternService.DistillPatterns" } }
@@ -420,8 +422,8 @@ ERROR_REASON_PATTERN_NOT_FOUND: ErrorReason.ValueType  # 7
       "metadata": { "namespace": "default", "id": "p-1" } }
 """
 ERROR_REASON_EPISODE_NOT_FOUND: ErrorReason.ValueType  # 8
-"""No such episode in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`. `field` is where
-the request names it, for example `used_episode_ids[0]`; absent for its `episode_id`.
+"""No such episode in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`. `field` is
+the request field with the ID, for example `used_episode_ids[0]`; absent for `episode_id`.
 
     { "reason": "EPISODE_NOT_FOUND", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "e-1" } }
@@ -433,112 +435,113 @@ ERROR_REASON_MEMORY_NOT_FOUND: ErrorReason.ValueType  # 9
       "metadata": { "namespace": "default", "id": "m-1" } }
 """
 ERROR_REASON_RETRIEVAL_UNKNOWN: ErrorReason.ValueType  # 10
-"""The retrieval id was never given, is older than 7 days, or was lost in a crash (its row is
-written within a second of the answer). Code NOT_FOUND. Send `query` as well, or instead.
+"""The retrieval ID was never issued, is older than 7 days, or was lost in a crash (it is stored
+within a second of the response). Code NOT_FOUND. Send `query` too, or instead.
 
     { "reason": "RETRIEVAL_UNKNOWN", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "r-1" } }
 """
 ERROR_REASON_PATTERN_ID_IN_USE: ErrorReason.ValueType  # 11
-"""The pattern id is taken by other content. Code ALREADY_EXISTS, with `google.rpc.ResourceInfo`.
-Choose another id, or use UpdatePattern.
+"""The pattern ID is in use with other content. Code ALREADY_EXISTS, with
+`google.rpc.ResourceInfo`. Choose another ID, or use UpdatePattern.
 
     { "reason": "PATTERN_ID_IN_USE", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "p-1" } }
 """
 ERROR_REASON_EPISODE_ID_IN_USE: ErrorReason.ValueType  # 12
-"""The episode id is taken by another episode. Code ALREADY_EXISTS.
+"""The episode ID is in use by another episode. Code ALREADY_EXISTS.
 
     { "reason": "EPISODE_ID_IN_USE", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "e-1" } }
 """
 ERROR_REASON_MEMORY_ID_IN_USE: ErrorReason.ValueType  # 13
-"""The memory id is taken by other content. Code ALREADY_EXISTS.
+"""The memory ID is in use with other content. Code ALREADY_EXISTS.
 
     { "reason": "MEMORY_ID_IN_USE", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "m-1" } }
 """
 ERROR_REASON_REQUEST_ID_REUSED: ErrorReason.ValueType  # 14
-"""A request id came again within 24 h with other content. Code ALREADY_EXISTS. Use a new one.
+"""The request ID was used within 24 h with other content. Code ALREADY_EXISTS. Use a new one.
 
     { "reason": "REQUEST_ID_REUSED", "domain": "lot.v1",
       "metadata": { "request_id": "r-1", "method": "SavePattern" } }
 """
 ERROR_REASON_ETAG_MISMATCH: ErrorReason.ValueType  # 15
-"""The thing was edited since the given etag was read. Code ABORTED. Read again, repeat the edit.
+"""The record was edited after the given etag was read. Code ABORTED. Read it again and repeat the
+edit.
 
     { "reason": "ETAG_MISMATCH", "domain": "lot.v1",
       "metadata": { "id": "p-1", "given": "1", "current": "2" } }
 """
 ERROR_REASON_CONTENTION: ErrorReason.ValueType  # 16
-"""Too many writers at once on one thing. Code ABORTED, with `google.rpc.RetryInfo`; nothing was
-acknowledged. Repeat with the same request id.
+"""Too many concurrent writers of one record. Code ABORTED, with `google.rpc.RetryInfo`; nothing
+was acknowledged. Retry with the same request ID.
 
     { "reason": "CONTENTION", "domain": "lot.v1", "metadata": { "id": "p-1" } }
 """
 ERROR_REASON_EPISODE_ENDED: ErrorReason.ValueType  # 17
-"""The episode ended: no event and no other end is taken. Code FAILED_PRECONDITION.
+"""The episode has ended and accepts neither events nor another end. Code FAILED_PRECONDITION.
 
     { "reason": "EPISODE_ENDED", "domain": "lot.v1",
       "metadata": { "episode_id": "e-1", "status": "SUCCEEDED" } }
 """
 ERROR_REASON_EPISODE_STREAM_OPEN: ErrorReason.ValueType  # 18
-"""A stream is recording the episode: a second stream opened with REFUSE, or RecordEvent was
-called beside it. Whichever server it is open at counts; one whose server died counts as open
-for 30 seconds. Code FAILED_PRECONDITION. Close it, or open with TAKE_OVER.
+"""A stream is recording the episode, and another was opened with REFUSE or RecordEvent was
+called. Streams of all servers count; that of a crashed server counts as open for 30 seconds.
+Code FAILED_PRECONDITION. Close it, or open with TAKE_OVER.
 
     { "reason": "EPISODE_STREAM_OPEN", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
 """
 ERROR_REASON_WRITER_REPLACED: ErrorReason.ValueType  # 19
-"""Another stream took the episode over. Code ABORTED. What was acknowledged is kept.
+"""Another stream took over the episode. Code ABORTED. Acknowledged events are retained.
 
     { "reason": "WRITER_REPLACED", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
 """
 ERROR_REASON_STREAM_NOT_OPENED: ErrorReason.ValueType  # 20
-"""The first message of a RecordEvents stream names no episode or did not come in time, or a later
-one names one. Code FAILED_PRECONDITION.
+"""The first message of a RecordEvents stream named no episode or came too late, or a later
+message named one. Code FAILED_PRECONDITION.
 
     { "reason": "STREAM_NOT_OPENED", "domain": "lot.v1", "metadata": {} }
 """
 ERROR_REASON_EVENT_SEQUENCE_GAP: ErrorReason.ValueType  # 21
-"""An event came before its predecessor. Code FAILED_PRECONDITION. Resend from `expected`.
+"""An event arrived before its predecessor. Code FAILED_PRECONDITION. Resend from `expected`.
 
     { "reason": "EVENT_SEQUENCE_GAP", "domain": "lot.v1",
       "metadata": { "episode_id": "e-1", "expected": "7", "given": "9" } }
 """
 ERROR_REASON_EVENT_CONFLICT: ErrorReason.ValueType  # 22
-"""A stored sequence came again with other content. Code ALREADY_EXISTS. Events never change.
+"""A stored sequence was sent again with other content. Code ALREADY_EXISTS. Events never change.
 
     { "reason": "EVENT_CONFLICT", "domain": "lot.v1",
       "metadata": { "episode_id": "e-1", "sequence": "7" } }
 """
 ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 23
 """The server is at its limit of calls or streams. Code RESOURCE_EXHAUSTED, with
-`google.rpc.RetryInfo`. Nothing was done; back off and repeat. Also the end of a stream of
-answers that waited a minute for its reader: open it again behind what you have.
+`google.rpc.RetryInfo`. Nothing was done; back off and retry. Also ends a response stream whose
+client did not read for a minute: reopen it after the last message received.
 
     { "reason": "OVERLOADED", "domain": "lot.v1", "metadata": { "limit": "256" } }
 """
 ERROR_REASON_SHUTTING_DOWN: ErrorReason.ValueType  # 24
-"""The server is stopping. Code UNAVAILABLE, with `google.rpc.RetryInfo`.
+"""The server is shutting down. Code UNAVAILABLE, with `google.rpc.RetryInfo`.
 
     { "reason": "SHUTTING_DOWN", "domain": "lot.v1", "metadata": {} }
 """
 ERROR_REASON_CALL_TIME_LIMIT: ErrorReason.ValueType  # 25
-"""The call ran into the server's own limit of time. Code DEADLINE_EXCEEDED. A write may have been
-carried out: repeat it with the same request id.
+"""The call exceeded the server's time limit. Code DEADLINE_EXCEEDED. A write may have been
+applied: retry it with the same request ID.
 
     { "reason": "CALL_TIME_LIMIT", "domain": "lot.v1", "metadata": { "limit_seconds": "60" } }
 """
 ERROR_REASON_STORE_UNAVAILABLE: ErrorReason.ValueType  # 26
-"""The store cannot be reached or answered wrongly. Code UNAVAILABLE, with `google.rpc.RetryInfo`.
-A write may have been carried out: repeat it with the same request id.
+"""The store is unreachable or returned an invalid response. Code UNAVAILABLE, with
+`google.rpc.RetryInfo`. A write may have been applied: retry it with the same request ID.
 
     { "reason": "STORE_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
 """
 ERROR_REASON_STORAGE_FULL: ErrorReason.ValueType  # 27
-"""The disk of the store is nearly full: writes are refused, reads go on. Code
-RESOURCE_EXHAUSTED. The operator frees space; writes resume by themselves.
+"""The store's disk is nearly full: writes fail, reads continue. Code RESOURCE_EXHAUSTED. Once the
+operator frees space, writes resume by themselves.
 
     { "reason": "STORAGE_FULL", "domain": "lot.v1",
       "metadata": { "free_bytes": "104857600", "needed_bytes": "419430400" } }
@@ -549,8 +552,8 @@ ERROR_REASON_EMBEDDING_FAILED: ErrorReason.ValueType  # 28
     { "reason": "EMBEDDING_FAILED", "domain": "lot.v1", "metadata": {} }
 """
 ERROR_REASON_EMBEDDING_MODEL_MISMATCH: ErrorReason.ValueType  # 29
-"""The store's vectors were made by another model than the configured one. Code
-FAILED_PRECONDITION. The server refuses to start: configure the stored model again.
+"""The store's vectors come from another model than the configured one. Code FAILED_PRECONDITION.
+The server does not start: configure the stored model again.
 
     { "reason": "EMBEDDING_MODEL_MISMATCH", "domain": "lot.v1",
       "metadata": { "stored": "…", "configured": "…" } }
@@ -568,7 +571,7 @@ ERROR_REASON_PREFERENCE_NOT_FOUND: ErrorReason.ValueType  # 31
       "metadata": { "namespace": "default", "id": "editor.theme" } }
 """
 ERROR_REASON_SESSION_NOT_FOUND: ErrorReason.ValueType  # 32
-"""No such session, or it lapsed. Code NOT_FOUND.
+"""No such session, or it has expired. Code NOT_FOUND.
 
     { "reason": "SESSION_NOT_FOUND", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "chat-1" } }
@@ -586,131 +589,130 @@ ERROR_REASON_LEARNING_EVENT_NOT_FOUND: ErrorReason.ValueType  # 58
       "metadata": { "namespace": "default", "id": "l-1" } }
 """
 ERROR_REASON_NAMESPACE_CLEARING: ErrorReason.ValueType  # 34
-"""The namespace is being cleared: writes are refused until that is done. Also for a call that was
-at work when it was cleared, and would bring something back. Code FAILED_PRECONDITION, with
+"""The namespace is being cleared: writes fail until that is done. Also for a write in progress at
+the clear that would bring a record back. Code FAILED_PRECONDITION, with
 `google.rpc.RetryInfo`.
 
     { "reason": "NAMESPACE_CLEARING", "domain": "lot.v1",
       "metadata": { "namespace": "default" } }
 """
 ERROR_REASON_CURSOR_TOO_OLD: ErrorReason.ValueType  # 35
-"""The change cursor is older than cursors are kept (setting LOT_CHANGES_KEEP_DAYS), or of another
-store. Code OUT_OF_RANGE. Watch with from_start, which tells all that is there and goes on.
+"""The change cursor is older than the server retains (setting LOT_CHANGES_KEEP_DAYS), or from
+another store. Code OUT_OF_RANGE. Watch with from_start, which reports all records and
+continues.
 
     { "reason": "CURSOR_TOO_OLD", "domain": "lot.v1", "metadata": {} }
 """
 ERROR_REASON_COMPACT_OFFLINE_ONLY: ErrorReason.ValueType  # 36
-"""The embedded store cannot be compacted while it serves: the process would stand still. Code
+"""The embedded store cannot be compacted while serving: the process would block. Code
 FAILED_PRECONDITION. Stop the server and run `lot-grpc compact`.
 
     { "reason": "COMPACT_OFFLINE_ONLY", "domain": "lot.v1", "metadata": { "backend": "edge" } }
 """
 ERROR_REASON_EMBEDDING_UNAVAILABLE: ErrorReason.ValueType  # 37
-"""The embedding model is at a remote endpoint that cannot be reached or is overloaded. Code
-UNAVAILABLE, with `google.rpc.RetryInfo`. Repeat a write with the same request id.
+"""The remote embedding endpoint is unreachable or overloaded. Code UNAVAILABLE, with
+`google.rpc.RetryInfo`. Retry a write with the same request ID.
 
     { "reason": "EMBEDDING_UNAVAILABLE", "domain": "lot.v1",
       "metadata": { "url": "http://127.0.0.1:11434/v1/embeddings" } }
 """
 ERROR_REASON_RERANKER_UNAVAILABLE: ErrorReason.ValueType  # 38
-"""`rerank` was asked for and the server has no cross-encoder, or its files are damaged. Leave
-`rerank` out, or have the operator run `lot-grpc check`. Code FAILED_PRECONDITION.
-Example:
+"""`rerank` was set, but the server has no cross-encoder, or its files are damaged. Code
+FAILED_PRECONDITION. Omit `rerank`, or have the operator run `lot-grpc check`.
+
     { "reason": "RERANKER_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
 """
 ERROR_REASON_OUTCOME_NOT_FOUND: ErrorReason.ValueType  # 39
-"""No entry with this `outcome_id` in the log, or its patterns were deleted. ListOutcomes gives the
-ids. Code NOT_FOUND.
+"""The log has no entry with this `outcome_id`, or its patterns were deleted. Code NOT_FOUND.
+ListOutcomes returns the IDs.
 
     { "reason": "OUTCOME_NOT_FOUND", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "o-1" } }
 """
 ERROR_REASON_OUTCOME_CORRECTED: ErrorReason.ValueType  # 47
-"""The entry was corrected before. To change that, correct the one that corrected it. Code
-FAILED_PRECONDITION.
+"""The entry has already been corrected. Code FAILED_PRECONDITION. Correct the correction instead.
 
     { "reason": "OUTCOME_CORRECTED", "domain": "lot.v1",
       "metadata": { "outcome_id": "o-1", "corrected_by": "o-2" } }
 """
 ERROR_REASON_SELECTION_UNKNOWN: ErrorReason.ValueType  # 40
-"""The selection id was never given, or is older than 30 days. Code NOT_FOUND. Name state and
-action instead. Nothing was learned.
+"""The selection ID was never issued, or is older than 30 days. Code NOT_FOUND. Nothing was
+learned; send state and action instead.
 
     { "reason": "SELECTION_UNKNOWN", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "s-1" } }
 """
 ERROR_REASON_DECISION_ID_IN_USE: ErrorReason.ValueType  # 44
-"""The decision id is taken by another decision. Code ALREADY_EXISTS.
+"""The decision ID is in use by another decision. Code ALREADY_EXISTS.
 
     { "reason": "DECISION_ID_IN_USE", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "d-1" } }
 """
 ERROR_REASON_LEARNING_EVENT_ID_IN_USE: ErrorReason.ValueType  # 45
-"""The learning event id is taken by another learning event. Code ALREADY_EXISTS.
+"""The learning event ID is in use by another learning event. Code ALREADY_EXISTS.
 
     { "reason": "LEARNING_EVENT_ID_IN_USE", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "l-1" } }
 """
 ERROR_REASON_ERROR_SOLUTION_ID_IN_USE: ErrorReason.ValueType  # 43
-"""The error solution id is taken by other content. Code ALREADY_EXISTS. Choose another id.
+"""The error solution ID is in use with other content. Code ALREADY_EXISTS. Choose another ID.
 
     { "reason": "ERROR_SOLUTION_ID_IN_USE", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "s-1" } }
 """
 ERROR_REASON_STREAM_IDLE: ErrorReason.ValueType  # 41
-"""Nothing came over the stream for longer than this server keeps one open (`[streams]
-idle_seconds`, 15 minutes by default). Code ABORTED. What was acknowledged is kept. Open again
-and go on from `last_sequence`; send a message without events as a heartbeat.
+"""The stream was idle for longer than the server allows (`[streams] idle_seconds`, 15 minutes by
+default). Code ABORTED. Acknowledged events are retained. Reopen it and resume after
+`last_sequence`; send messages without events as heartbeats.
 
     { "reason": "STREAM_IDLE", "domain": "lot.v1",
       "metadata": { "episode_id": "e-1", "idle_seconds": "900" } }
 """
 ERROR_REASON_REINDEX_RUNNING: ErrorReason.ValueType  # 54
-"""Another call reindexes on this server. Code FAILED_PRECONDITION. Wait for its end; a call after
-it goes on where it stopped, or says that there is nothing to do.
+"""Another call is reindexing on this server. Code FAILED_PRECONDITION. Wait until it ends; a
+later call resumes its work or reports that there is nothing to do.
 
     { "reason": "REINDEX_RUNNING", "domain": "lot.v1", "metadata": {} }
 """
 ERROR_REASON_REINDEX_OFFLINE_ONLY: ErrorReason.ValueType  # 55
-"""Other servers may share the store and would not know of the switch. Code FAILED_PRECONDITION.
-Stop them all and run `lot-grpc reindex --offline`.
+"""Other servers may share the store and would miss the switch. Code FAILED_PRECONDITION. Stop
+them all and run `lot-grpc reindex --offline`.
 
     { "reason": "REINDEX_OFFLINE_ONLY", "domain": "lot.v1", "metadata": {} }
 """
 ERROR_REASON_MODEL_SWITCHED: ErrorReason.ValueType  # 57
-"""Reindex switched the model under an export with vectors or an import. Code ABORTED. Begin the
-export anew; open the import again behind the last cursor, as what was acknowledged is stored.
+"""Reindex switched the model during an import or an export with vectors. Code ABORTED. Restart
+the export; reopen the import after the last cursor, since acknowledged records are stored.
 
     { "reason": "MODEL_SWITCHED", "domain": "lot.v1",
       "metadata": { "model": "BAAI/bge-base-en-v1.5" } }
 """
 ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE: ErrorReason.ValueType  # 56
-"""The model that Reindex names is not known to this version, or its files are missing or damaged,
-or its endpoint is away. Code FAILED_PRECONDITION. The message says which, and what to do.
+"""The model named in Reindex is unknown to this version, its files are missing or damaged, or its
+endpoint is unreachable. Code FAILED_PRECONDITION. The message says which, and what to do.
 
     { "reason": "EMBEDDING_MODEL_UNAVAILABLE", "domain": "lot.v1",
       "metadata": { "model": "BAAI/bge-base-en-v1.5" } }
 """
 ERROR_REASON_SESSION_FULL: ErrorReason.ValueType  # 48
-"""The session holds as many values as it may: 1,000, or 8 MiB of them together with their keys. Code
-FAILED_PRECONDITION. Nothing was put. Clear values that are not needed any more (ClearSession
-with `keys` or `max_importance`), put smaller ones, or use another session.
+"""The session is full: it holds at most 1,000 values, and 8 MiB of values and keys. Code
+FAILED_PRECONDITION. Nothing was stored. Clear values (ClearSession with `keys` or
+`max_importance`), store smaller ones, or use another session.
 
     { "reason": "SESSION_FULL", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "chat-1", "limit": "1,000 values" } }
 """
 ERROR_REASON_IMPORT_FORMAT_TOO_NEW: ErrorReason.ValueType  # 50
-"""The export was written by a later version of the server, in a format or a schema that this one
-does not know. Code FAILED_PRECONDITION. Import it with a server of that version or a later one.
-Nothing was stored.
+"""The export was written by a later server version, in an unknown format or schema. Code
+FAILED_PRECONDITION. Nothing was stored. Import it with a server of that version or later.
 
     { "reason": "IMPORT_FORMAT_TOO_NEW", "domain": "lot.v1",
       "metadata": { "given": "format 2", "supported": "format 1",
         "server_version": "0.9.0" } }
 """
 ERROR_REASON_IMPORT_CONFLICT: ErrorReason.ValueType  # 51
-"""A thing of the import has the id of a stored one with other content, and the import was opened
-with IMPORT_CONFLICT_FAIL. Code ALREADY_EXISTS. What came before it is stored. Import again with
+"""An imported record has the ID of a stored one with other content, and the import was opened
+with IMPORT_CONFLICT_FAIL. Code ALREADY_EXISTS. Records before it are stored. Import again with
 IMPORT_CONFLICT_SKIP or IMPORT_CONFLICT_OVERWRITE.
 
     { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",

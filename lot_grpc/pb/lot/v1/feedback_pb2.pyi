@@ -19,8 +19,8 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class PatternFeedback(_message.Message):
-    """PatternFeedback sums up the feedback that a pattern got. Output only: like an outcome, feedback
-    touches neither `etag` nor `update_time`.
+    """PatternFeedback summarizes the feedback on a pattern. Output only; like outcomes, feedback
+    changes neither `etag` nor `update_time`.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -30,14 +30,14 @@ class PatternFeedback(_message.Message):
     UNHELPFUL_COUNT_FIELD_NUMBER: _builtins.int
     LAST_FEEDBACK_TIME_FIELD_NUMBER: _builtins.int
     feedback_count: _builtins.int
-    """feedback_count of all."""
+    """Number of feedback entries."""
     helpful_count: _builtins.int
-    """helpful_count of those that said helpful."""
+    """Number that said helpful."""
     unhelpful_count: _builtins.int
-    """unhelpful_count of those that said not helpful."""
+    """Number that said not helpful."""
     @_builtins.property
     def last_feedback_time(self) -> _timestamp_pb2.Timestamp:
-        """last_feedback_time of the latest."""
+        """Time of the latest feedback."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ Global___PatternFeedback: _TypeAlias = PatternFeedback  # noqa: Y015
 
 @_typing.final
 class FeedbackEntry(_message.Message):
-    """FeedbackEntry is one feedback, as it was given and as it counted."""
+    """FeedbackEntry is one feedback on a pattern, with its effect."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -70,26 +70,26 @@ class FeedbackEntry(_message.Message):
     CONFIDENCE_AFTER_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     feedback_id: _builtins.str
-    """feedback_id of the call that gave it."""
+    """ID of the feedback."""
     number: _builtins.int
-    """number it counted as, from 1 on. Before it counted, in the moment of the call or after a crash,
-    0.
+    """Position in the order in which feedback was applied, from 1. 0 until applied, for a moment
+    during the call or after a crash.
     """
     helpful: _builtins.bool
-    """helpful, if said."""
+    """Whether the pattern was helpful, if given."""
     confidence_adjustment: _builtins.float
-    """confidence_adjustment, if given."""
+    """Adjustment of the confidence, if given."""
     text: _builtins.str
-    """text for people."""
+    """Human-readable text."""
     confidence_before: _builtins.float
-    """confidence_before it counted. Where this is not the confidence_after of the entry before, an
-    edit set the confidence in between.
+    """Confidence before. If it differs from the previous entry's confidence_after, an edit set the
+    confidence in between.
     """
     confidence_after: _builtins.float
-    """confidence_after it counted."""
+    """Confidence after."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """create_time."""
+        """Creation time."""
 
     def __init__(
         self,

@@ -29,43 +29,43 @@ class _SelectionPolicy:
 class _SelectionPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SelectionPolicy.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     SELECTION_POLICY_UNSPECIFIED: _SelectionPolicy.ValueType  # 0
-    """EPSILON_GREEDY."""
+    """Same as EPSILON_GREEDY."""
     SELECTION_POLICY_EPSILON_GREEDY: _SelectionPolicy.ValueType  # 1
-    """The best one as GREEDY; with a chance of `exploration_rate` any."""
+    """As GREEDY, but with probability `exploration_rate` any action."""
     SELECTION_POLICY_GREEDY: _SelectionPolicy.ValueType  # 2
-    """The one of greatest value, 0 for one of which nothing is known; of equal ones the first by name."""
+    """The action with the highest value (0 if unknown), then the first by name."""
     SELECTION_POLICY_UCB: _SelectionPolicy.ValueType  # 3
-    """The one with the highest upper confidence bound (UCB1): those never tried first, at random; then
-    the greatest value + 2 √(2 ln N / n), with n visits of N in all.
+    """The action with the highest upper confidence bound (UCB1): untried ones first, at random, then
+    the highest value + 2 √(2 ln N / n), with n of all N visits.
     """
     SELECTION_POLICY_THOMPSON: _SelectionPolicy.ValueType  # 4
-    """The greatest of one sample each from the normal distribution with mean `value` and variance
-    1 / (visit_count + 1).
+    """The action with the highest sample from a normal distribution with mean `value` and variance 1
+    / (visit_count + 1).
     """
 
 class SelectionPolicy(_SelectionPolicy, metaclass=_SelectionPolicyEnumTypeWrapper):
-    """SelectionPolicy says how an action is chosen."""
+    """SelectionPolicy is how an action is chosen."""
 
 SELECTION_POLICY_UNSPECIFIED: SelectionPolicy.ValueType  # 0
-"""EPSILON_GREEDY."""
+"""Same as EPSILON_GREEDY."""
 SELECTION_POLICY_EPSILON_GREEDY: SelectionPolicy.ValueType  # 1
-"""The best one as GREEDY; with a chance of `exploration_rate` any."""
+"""As GREEDY, but with probability `exploration_rate` any action."""
 SELECTION_POLICY_GREEDY: SelectionPolicy.ValueType  # 2
-"""The one of greatest value, 0 for one of which nothing is known; of equal ones the first by name."""
+"""The action with the highest value (0 if unknown), then the first by name."""
 SELECTION_POLICY_UCB: SelectionPolicy.ValueType  # 3
-"""The one with the highest upper confidence bound (UCB1): those never tried first, at random; then
-the greatest value + 2 √(2 ln N / n), with n visits of N in all.
+"""The action with the highest upper confidence bound (UCB1): untried ones first, at random, then
+the highest value + 2 √(2 ln N / n), with n of all N visits.
 """
 SELECTION_POLICY_THOMPSON: SelectionPolicy.ValueType  # 4
-"""The greatest of one sample each from the normal distribution with mean `value` and variance
-1 / (visit_count + 1).
+"""The action with the highest sample from a normal distribution with mean `value` and variance 1
+/ (visit_count + 1).
 """
 Global___SelectionPolicy: _TypeAlias = SelectionPolicy  # noqa: Y015
 
 @_typing.final
 class LearningState(_message.Message):
-    """LearningState is the situation in which an action is chosen. What was learned is kept by
-    `task_type` and `complexity`; features stay outside of that key.
+    """LearningState is the situation in which an action is chosen. Values are learned per `task_type`
+    and `complexity`; features are not part of that key.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -74,12 +74,12 @@ class LearningState(_message.Message):
     COMPLEXITY_FIELD_NUMBER: _builtins.int
     FEATURES_FIELD_NUMBER: _builtins.int
     task_type: _builtins.str
-    """Required. task_type, for example `code`, `test`, `deploy`."""
+    """Required. Task type, for example `code`, `test`, `deploy`."""
     complexity: _outcome_pb2.Complexity.ValueType
-    """complexity; unspecified is a state of its own."""
+    """Complexity; unspecified is a state of its own."""
     @_builtins.property
     def features(self) -> _struct_pb2.Struct:
-        """features for people and later use; learning ignores them. Numbers and limits are as for
+        """Human-readable features, reserved for later use; ignored by learning. Numbers and limits as for
         Memory.metadata.
         """
 
@@ -107,10 +107,10 @@ class ActionOption(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     PARAMETERS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Required. name; what was learned is kept by it."""
+    """Required. Name; the key under which values are learned."""
     @_builtins.property
     def parameters(self) -> _struct_pb2.Struct:
-        """parameters, stored and returned. Numbers and limits are as for Memory.metadata."""
+        """Stored and returned. Numbers and limits as for Memory.metadata."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ Global___ActionOption: _TypeAlias = ActionOption  # noqa: Y015
 
 @_typing.final
 class ActionValue(_message.Message):
-    """ActionValue is what was learned of an action in a state."""
+    """ActionValue is the learned value of an action in a state."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -139,18 +139,18 @@ class ActionValue(_message.Message):
     VISIT_COUNT_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     task_type: _builtins.str
-    """task_type of the state."""
+    """Task type of the state."""
     complexity: _outcome_pb2.Complexity.ValueType
-    """complexity of the state."""
+    """Complexity of the state."""
     action: _builtins.str
-    """action."""
+    """Action name."""
     value: _builtins.float
-    """value: the expected reward, later ones discounted. 0 while nothing is learned."""
+    """Expected reward, with later rewards discounted. 0 until something is learned."""
     visit_count: _builtins.int
-    """visit_count is how many rewards went into it."""
+    """Number of rewards learned."""
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """update_time of the last one."""
+        """Time of the last one."""
 
     def __init__(
         self,
@@ -184,22 +184,22 @@ class SelectActionRequest(_message.Message):
     EXPLORATION_RATE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     policy: Global___SelectionPolicy.ValueType
-    """policy."""
+    """How to choose."""
     seed: _builtins.int
-    """seed makes the choice reproducible for the same knowledge and the same names. Absent: random."""
+    """Makes the choice reproducible for the same learned values and names. Unset means random."""
     exploration_rate: _builtins.float
-    """exploration_rate in [0, 1] of EPSILON_GREEDY; absent is 0.2."""
+    """Exploration rate of EPSILON_GREEDY, in [0, 1]; unset means 0.2."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h: the same selection is given again."""
+    """Makes a retry safe for 24 h: it returns the same selection."""
     @_builtins.property
     def state(self) -> Global___LearningState:
-        """Required. state."""
+        """Required. State."""
 
     @_builtins.property
     def actions(self) -> _containers.RepeatedCompositeFieldContainer[Global___ActionOption]:
-        """Required. actions to choose from, 1 to 100, each name once."""
+        """Required. Actions to choose from, 1 to 100, with distinct names."""
 
     def __init__(
         self,
@@ -238,18 +238,18 @@ class SelectActionResponse(_message.Message):
     EXPLORED_FIELD_NUMBER: _builtins.int
     ACTION_VALUES_FIELD_NUMBER: _builtins.int
     selection_id: _builtins.str
-    """selection_id to reward it by later: in a step of RecordSteps, or as a target of SubmitFeedback.
-    It is kept for 30 days, and each reward of it counts.
+    """ID for a later reward: in a step of RecordSteps, or as target of SubmitFeedback. Retained for
+    30 days; every reward counts.
     """
     explored: _builtins.bool
-    """explored is true when it was not chosen for its value."""
+    """True if the action was not chosen for its value."""
     @_builtins.property
     def action(self) -> Global___ActionOption:
-        """action chosen."""
+        """The chosen action."""
 
     @_builtins.property
     def action_values(self) -> _containers.RepeatedCompositeFieldContainer[Global___ActionValue]:
-        """action_values known of the actions, in the order of the request."""
+        """Known values of the actions, in the order of the request."""
 
     def __init__(
         self,
@@ -269,7 +269,7 @@ Global___SelectActionResponse: _TypeAlias = SelectActionResponse  # noqa: Y015
 
 @_typing.final
 class Step(_message.Message):
-    """Step is one choice of a trajectory and what came of it."""
+    """Step is one choice of a trajectory and its result."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -279,18 +279,18 @@ class Step(_message.Message):
     NEXT_STATE_FIELD_NUMBER: _builtins.int
     SELECTION_ID_FIELD_NUMBER: _builtins.int
     action: _builtins.str
-    """Required unless selection_id is given. action that was taken."""
+    """Action taken. Required unless selection_id is set."""
     reward: _builtins.float
-    """reward in [-1, 1] that followed."""
+    """Reward that followed, in [-1, 1]."""
     selection_id: _builtins.str
-    """selection_id of SelectAction, which has state and action. Those given beside it must be its own."""
+    """ID from SelectAction, which implies state and action; if these are set too, they must match."""
     @_builtins.property
     def state(self) -> Global___LearningState:
-        """Required unless selection_id is given. state in which it was chosen."""
+        """State in which the action was chosen. Required unless selection_id is set."""
 
     @_builtins.property
     def next_state(self) -> Global___LearningState:
-        """next_state; absent: the trajectory ended there."""
+        """Next state; unset if the trajectory ended there."""
 
     def __init__(
         self,
@@ -320,14 +320,14 @@ class RecordStepsRequest(_message.Message):
     EPISODE_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     episode_id: _builtins.str
-    """episode_id they come from; carried, not looked up."""
+    """Episode they come from; stored, not looked up."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h: a trajectory is never learned twice."""
+    """Makes a retry safe for 24 h: a trajectory is never learned twice."""
     @_builtins.property
     def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___Step]:
-        """Required. steps of a finished trajectory in order, 1 to 1,000. They are learned backwards."""
+        """Required. Steps of a finished trajectory, in order, 1 to 1,000. Learned from last to first."""
 
     def __init__(
         self,
@@ -354,7 +354,7 @@ class RecordStepsResponse(_message.Message):
     ACTION_VALUES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def action_values(self) -> _containers.RepeatedCompositeFieldContainer[Global___ActionValue]:
-        """action_values that moved, as they now stand, each once, in the order of the steps."""
+        """Changed action values after the call, without duplicates, in the order of the steps."""
 
     def __init__(
         self,
@@ -379,12 +379,12 @@ class GetBestActionsRequest(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     limit: _builtins.int
-    """limit: 0 is 3; at most 100."""
+    """0 means 3; at most 100."""
     @_builtins.property
     def state(self) -> Global___LearningState:
-        """Required. state."""
+        """Required. State."""
 
     def __init__(
         self,
@@ -410,7 +410,7 @@ class GetBestActionsResponse(_message.Message):
     ACTION_VALUES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def action_values(self) -> _containers.RepeatedCompositeFieldContainer[Global___ActionValue]:
-        """action_values, best first; none for a state of which nothing is known."""
+        """Action values, best first; empty for an unknown state."""
 
     def __init__(
         self,

@@ -30,43 +30,43 @@ class _MemoryKind:
 class _MemoryKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MemoryKind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     MEMORY_KIND_UNSPECIFIED: _MemoryKind.ValueType  # 0
-    """On input: the kind of the details, else NOTE. Never given back."""
+    """On input: the kind of the details, else NOTE. Never returned."""
     MEMORY_KIND_FACT: _MemoryKind.ValueType  # 1
     """A fact about the world, a system or a person."""
     MEMORY_KIND_SOLUTION: _MemoryKind.ValueType  # 2
     """A solution to a problem."""
     MEMORY_KIND_BEST_PRACTICE: _MemoryKind.ValueType  # 3
-    """A rule of good practice."""
+    """A best practice."""
     MEMORY_KIND_DOCUMENT: _MemoryKind.ValueType  # 4
-    """A document or a part of one."""
+    """A document or part of one."""
     MEMORY_KIND_CODE_SNIPPET: _MemoryKind.ValueType  # 5
     """A piece of code."""
     MEMORY_KIND_CONVERSATION_SUMMARY: _MemoryKind.ValueType  # 6
-    """What a conversation came to. Details: ConversationSummaryDetails."""
+    """The gist of a conversation. Details: ConversationSummaryDetails."""
     MEMORY_KIND_PROJECT: _MemoryKind.ValueType  # 7
-    """A project: `title` names it, `content` describes it. Details: ProjectDetails."""
+    """A project: `title` is its name, `content` its description. Details: ProjectDetails."""
     MEMORY_KIND_NOTE: _MemoryKind.ValueType  # 8
     """Anything else."""
 
 class MemoryKind(_MemoryKind, metaclass=_MemoryKindEnumTypeWrapper):
-    """MemoryKind is what a memory is."""
+    """MemoryKind is the kind of a memory."""
 
 MEMORY_KIND_UNSPECIFIED: MemoryKind.ValueType  # 0
-"""On input: the kind of the details, else NOTE. Never given back."""
+"""On input: the kind of the details, else NOTE. Never returned."""
 MEMORY_KIND_FACT: MemoryKind.ValueType  # 1
 """A fact about the world, a system or a person."""
 MEMORY_KIND_SOLUTION: MemoryKind.ValueType  # 2
 """A solution to a problem."""
 MEMORY_KIND_BEST_PRACTICE: MemoryKind.ValueType  # 3
-"""A rule of good practice."""
+"""A best practice."""
 MEMORY_KIND_DOCUMENT: MemoryKind.ValueType  # 4
-"""A document or a part of one."""
+"""A document or part of one."""
 MEMORY_KIND_CODE_SNIPPET: MemoryKind.ValueType  # 5
 """A piece of code."""
 MEMORY_KIND_CONVERSATION_SUMMARY: MemoryKind.ValueType  # 6
-"""What a conversation came to. Details: ConversationSummaryDetails."""
+"""The gist of a conversation. Details: ConversationSummaryDetails."""
 MEMORY_KIND_PROJECT: MemoryKind.ValueType  # 7
-"""A project: `title` names it, `content` describes it. Details: ProjectDetails."""
+"""A project: `title` is its name, `content` its description. Details: ProjectDetails."""
 MEMORY_KIND_NOTE: MemoryKind.ValueType  # 8
 """Anything else."""
 Global___MemoryKind: _TypeAlias = MemoryKind  # noqa: Y015
@@ -75,12 +75,11 @@ Global___MemoryKind: _TypeAlias = MemoryKind  # noqa: Y015
 class Memory(_message.Message):
     """Memory is a piece of knowledge that outlives a task.
 
-    `title` and `content` are what it is found by. Texts hold no NUL. A content of more than some 250
-    words is read in passages of some 50 words, of more than 12,000 words in up to 512 longer ones,
-    which reach over some 100,000 words; it is found by the best one, and comes back whole with that
-    passage named. What lies behind them is stored, and found by its words but not by its meaning,
-    which a notice says. Code (kind CODE_SNIPPET, or a language that programs are written in) is read
-    as code.
+    Searches match `title` and `content`. Texts must not contain NUL. Content over about 250 words is
+    embedded in passages of about 50 words, over 12,000 words in up to 512 longer ones that cover
+    about 100,000 words. The best passage decides the match; the memory is returned whole and names
+    it. Text beyond that is stored and found by words but not by meaning, which a notice reports.
+    Code (kind CODE_SNIPPET, or a programming language) is read as code.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -125,76 +124,76 @@ class Memory(_message.Message):
     EXPIRE_TIME_FIELD_NUMBER: _builtins.int
     TTL_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
-    """memory_id identifies the memory in its namespace: a letter or digit, then up to 127 letters,
-    digits, `.`, `_`, `:` or `-`. Output only in the message; choose it by the request's field.
+    """ID within the namespace: a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or
+    `-`. Output only here; set it in the request's field.
     """
     kind: Global___MemoryKind.ValueType
-    """kind; unspecified is stored as the kind that `details` belong to, without details as NOTE."""
+    """Kind; unspecified means the kind of `details`, or NOTE without details."""
     title: _builtins.str
-    """title is a short name for people; of a PROJECT its name. At most 1 KiB."""
+    """Short human-readable title; the name of a PROJECT. At most 1 KiB."""
     content: _builtins.str
-    """Required. content: the knowledge itself. At most 1 MiB."""
+    """Required. Content. At most 1 MiB."""
     language: _builtins.str
-    """language of the content or the code in it, for example `python`. Stored in lower case, with the
-    usual aliases mapped (`py` → `python`, …); filters are mapped alike.
+    """Language of the content or of its code, for example `python`. Stored in lower case with common
+    aliases normalized (`py` → `python`, …), as are filters.
     """
     importance: _builtins.float
-    """importance in [0, 1]; absent on input is stored as 0.5. Always given back. SearchMemories lets it
-    reorder hits that are nearly as relevant as the best one, by at most 0.05 either way.
+    """Importance in [0, 1]; unset on input means 0.5. Always returned. SearchMemories lets it reorder
+    hits nearly as relevant as the best, by at most 0.05 either way.
     """
     pinned: _builtins.bool
-    """pinned things are never pruned."""
+    """Pinned records are never pruned."""
     source_uri: _builtins.str
-    """source_uri says where it comes from, for example an `https:` or `file:` address. Never opened."""
+    """Source, for example an `https:` or `file:` address. Never opened."""
     namespace: _builtins.str
-    """Output only. namespace it is in."""
+    """Output only. Namespace of the record."""
     etag: _builtins.str
-    """Output only. etag of the editable fields. The etag of a deleted memory never matches a later
-    one with the same id. Restarts and imports keep it.
+    """Output only. Etag of the editable fields. The etag of a deleted memory never matches a later
+    one with the same ID. Survives restarts and imports.
     """
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tags to filter by. At most 100, each once."""
+        """Tags for filtering. At most 100, no duplicates."""
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """labels to filter by: at most 64. A key has 1 to 256 bytes, in any script, and may contain spaces,
-        but no `=`, control characters, line breaks or bidirectional overrides, and no white space at
-        either end. A value has at most 256 bytes. Filters treat the Unicode forms of a text as equal,
-        so a map with two forms of one key is refused.
+        """Labels for filtering: at most 64. A key has 1 to 256 bytes in any script and may contain
+        spaces, but no `=`, control characters, line breaks, bidirectional overrides, or leading or
+        trailing white space. A value has at most 256 bytes. Filters treat Unicode forms of a text as
+        equal, so two forms of one key are rejected.
         """
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
-        ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:
-        integers exactly up to 2^63, other numbers to 15 digits. Nested at most 16 deep, at most 256
-        KiB; no NaN or infinity.
+        """Stored and returned, never interpreted. Numbers are doubles: integers beyond ±(2^53 - 1) are
+        rounded before they arrive, so send them as strings. Numbers are returned as received: integers
+        exactly up to 2^63, others to 15 digits. At most 16 levels deep and 256 KiB; no NaN or
+        infinity.
         """
 
     @_builtins.property
     def conversation_summary(self) -> Global___ConversationSummaryDetails:
-        """conversation_summary; for kind CONVERSATION_SUMMARY."""
+        """For kind CONVERSATION_SUMMARY."""
 
     @_builtins.property
     def project(self) -> Global___ProjectDetails:
-        """project; for kind PROJECT."""
+        """For kind PROJECT."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. create_time."""
+        """Output only. Creation time."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. update_time of the last edit; equals create_time if never edited."""
+        """Output only. Time of the last edit; create_time if never edited."""
 
     @_builtins.property
     def expire_time(self) -> _timestamp_pb2.Timestamp:
-        """expire_time is the instant. Given back in this form."""
+        """Expiry time. The form in which it is returned."""
 
     @_builtins.property
     def ttl(self) -> _duration_pb2.Duration:
-        """Input only. ttl from now; more than 0."""
+        """Input only. Time until expiry, from now; more than 0."""
 
     def __init__(
         self,
@@ -240,17 +239,17 @@ Global___Memory: _TypeAlias = Memory  # noqa: Y015
 
 @_typing.final
 class ConversationSummaryDetails(_message.Message):
-    """ConversationSummaryDetails is what a CONVERSATION_SUMMARY has besides its content."""
+    """ConversationSummaryDetails are the details of a CONVERSATION_SUMMARY."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     KEY_DECISIONS_FIELD_NUMBER: _builtins.int
     USER_FEEDBACK_FIELD_NUMBER: _builtins.int
     user_feedback: _builtins.str
-    """user_feedback in the user's words."""
+    """Feedback in the user's words."""
     @_builtins.property
     def key_decisions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """key_decisions taken. At most 100."""
+        """Decisions taken. At most 100."""
 
     def __init__(
         self,
@@ -268,7 +267,7 @@ Global___ConversationSummaryDetails: _TypeAlias = ConversationSummaryDetails  # 
 
 @_typing.final
 class ProjectDetails(_message.Message):
-    """ProjectDetails is what a PROJECT has besides its name and description."""
+    """ProjectDetails are the details of a PROJECT."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -277,18 +276,16 @@ class ProjectDetails(_message.Message):
     STATUS_FIELD_NUMBER: _builtins.int
     LAST_ACCESSED_TIME_FIELD_NUMBER: _builtins.int
     path: _builtins.str
-    """path of the project's folder or repository. Never opened."""
+    """Folder or repository of the project. Never opened."""
     status: _builtins.str
-    """status, for example `active`, `paused`, `done`; compared as it stands. Empty is stored as
-    `active`.
-    """
+    """Status, for example `active`, `paused`, `done`; compared exactly. Empty means `active`."""
     @_builtins.property
     def tech_stack(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tech_stack, for example `python`, `postgresql`; compared as it stands. At most 100, each once."""
+        """Technologies, for example `python`, `postgresql`; compared exactly. At most 100, no duplicates."""
 
     @_builtins.property
     def last_accessed_time(self) -> _timestamp_pb2.Timestamp:
-        """last_accessed_time as the caller says; the server does not move it."""
+        """Last access, as set by the caller; never updated by the server."""
 
     def __init__(
         self,
@@ -308,8 +305,8 @@ Global___ProjectDetails: _TypeAlias = ProjectDetails  # noqa: Y015
 
 @_typing.final
 class MemoryFilter(_message.Message):
-    """MemoryFilter narrows memories, inside the store, before any cut. Within a list any value will do
-    (tags_all excepted); across fields all must hold. An empty filter matches all.
+    """MemoryFilter filters memories, inside the store, before any limit. A list matches any of its
+    values (except tags_all); all fields must match. An empty filter matches all.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -348,50 +345,50 @@ class MemoryFilter(_message.Message):
     CREATED_AFTER_FIELD_NUMBER: _builtins.int
     CREATED_BEFORE_FIELD_NUMBER: _builtins.int
     min_importance: _builtins.float
-    """min_importance: importance at least this. 0 or absent: no bound."""
+    """importance is at least this. 0 or unset means no minimum."""
     max_importance: _builtins.float
-    """max_importance: importance at most this. Absent: no bound."""
+    """importance is at most this. Unset means no maximum."""
     pinned: _builtins.bool
-    """pinned: just those pinned (true) or not (false). Absent: both."""
+    """True: only pinned. False: only unpinned. Unset: both."""
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[Global___MemoryKind.ValueType]:
-        """kinds."""
+        """Kinds."""
 
     @_builtins.property
     def languages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """languages; mapped like Memory.language."""
+        """Languages, normalized like Memory.language."""
 
     @_builtins.property
     def tags_any(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tags_any: at least one of them."""
+        """At least one of these tags."""
 
     @_builtins.property
     def tags_all(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tags_all: every one of them."""
+        """All of these tags."""
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """labels that must all be there with just these values."""
+        """All of these labels, with exactly these values."""
 
     @_builtins.property
     def source_uris(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """source_uris: just those with one of these, as they stand."""
+        """Source URIs, compared exactly."""
 
     @_builtins.property
     def project_statuses(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """project_statuses: just projects with one of these."""
+        """Only projects with one of these statuses."""
 
     @_builtins.property
     def tech_stack(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tech_stack: just projects that use at least one of these."""
+        """Only projects with at least one of these technologies."""
 
     @_builtins.property
     def created_after(self) -> _timestamp_pb2.Timestamp:
-        """created_after: create_time later than this."""
+        """create_time is later than this."""
 
     @_builtins.property
     def created_before(self) -> _timestamp_pb2.Timestamp:
-        """created_before: create_time earlier than this."""
+        """create_time is earlier than this."""
 
     def __init__(
         self,
@@ -431,7 +428,7 @@ Global___MemoryFilter: _TypeAlias = MemoryFilter  # noqa: Y015
 
 @_typing.final
 class MemoryHit(_message.Message):
-    """MemoryHit is a memory that was found."""
+    """MemoryHit is a memory found by a query."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -441,23 +438,23 @@ class MemoryHit(_message.Message):
     SCORE_PARTS_FIELD_NUMBER: _builtins.int
     PASSAGE_FIELD_NUMBER: _builtins.int
     score: _builtins.float
-    """score that hits are ordered by, larger first. Compare it within one answer only."""
+    """Score by which hits are ordered, descending. Comparable only within one response."""
     similarity: _builtins.float
-    """similarity in [0, 1]: the cosine of query and memory, negative ones as 0; also of a hit that was
-    found by its words alone.
+    """Cosine similarity of query and memory, in [0, 1], with negative values raised to 0; also set
+    for a hit found by words alone.
     """
     @_builtins.property
     def memory(self) -> Global___Memory:
-        """memory."""
+        """Memory."""
 
     @_builtins.property
     def score_parts(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.ScorePart]:
-        """score_parts whose weighted sum is the score; only with explain."""
+        """Parts whose weighted sum is the score; only with explain."""
 
     @_builtins.property
     def passage(self) -> Global___Passage:
-        """passage of a long content whose meaning is nearest to the query's; absent where the content is
-        one passage.
+        """Passage of a long content that is nearest to the query in meaning; unset if the content is a
+        single passage.
         """
 
     def __init__(
@@ -487,11 +484,11 @@ class Passage(_message.Message):
     START_OFFSET_FIELD_NUMBER: _builtins.int
     END_OFFSET_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """text of it: whole paragraphs or sentences as a rule, without the white space around them."""
+    """Text, usually whole paragraphs or sentences, without surrounding white space."""
     start_offset: _builtins.int
-    """start_offset in the content, in Unicode characters from 0."""
+    """Start offset in the content, in Unicode characters from 0."""
     end_offset: _builtins.int
-    """end_offset just behind it, in Unicode characters."""
+    """End offset, exclusive, in Unicode characters."""
     def __init__(
         self,
         *,

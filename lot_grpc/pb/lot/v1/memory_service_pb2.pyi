@@ -35,24 +35,24 @@ class CreateMemoryRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     DEDUPE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     memory_id: _builtins.str
-    """memory_id to store it under. Empty: one is made. A second create under the same id answers
-    `created = false` if the content is the same, else MEMORY_ID_IN_USE.
+    """ID to store it under. Empty means a generated one. Creating under an existing ID returns
+    `created = false` if the content is the same, else it fails with MEMORY_ID_IN_USE.
     """
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-    write and answers with the current state; with other content it is REQUEST_ID_REUSED. If the
-    memory was deleted or has expired since, it is MEMORY_NOT_FOUND, whatever has its id by then.
+    """Makes a retry safe for 24 h: the same request completes or returns the same write, in its
+    current state; other content fails with REQUEST_ID_REUSED. If the memory has been deleted or
+    has expired since, a retry fails with MEMORY_NOT_FOUND, even if its ID is in use again.
     """
     dedupe: _pattern_service_pb2.Dedupe.ValueType
-    """dedupe: EXACT stores the same content once, and not with a memory_id; NONE, which is also what
-    unspecified means here, stores another one. SEMANTIC has no meaning for memories and is refused.
+    """EXACT stores the same content once; not allowed with a memory_id. NONE, the default here,
+    stores another memory. SEMANTIC does not apply to memories and is rejected.
     """
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
-        """Required. memory to store. Its output-only fields are ignored; a memory_id inside it must be
-        empty or equal to the one beside it.
+        """Required. Memory to store. Output-only fields are ignored; memory_id inside it must be empty or
+        equal to memory_id here.
         """
 
     def __init__(
@@ -82,14 +82,14 @@ class CreateMemoryResponse(_message.Message):
     CREATED_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     created: _builtins.bool
-    """created is false when it was there already."""
+    """False if it already existed."""
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
-        """memory as it now stands."""
+        """The memory after the call."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that a text is longer than the model reads."""
+        """For example that a text is longer than the model reads."""
 
     def __init__(
         self,
@@ -115,10 +115,10 @@ class BatchCreateMemoriesRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     ITEMS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___CreateMemoryItem]:
-        """Required. items, 1 to 500."""
+        """Required. Items, 1 to 500."""
 
     def __init__(
         self,
@@ -145,14 +145,14 @@ class CreateMemoryItem(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     DEDUPE_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
-    """memory_id to store it under; empty: one is made."""
+    """ID to store it under; empty means a generated one."""
     request_id: _builtins.str
-    """request_id of this item."""
+    """Request ID of this item."""
     dedupe: _pattern_service_pb2.Dedupe.ValueType
-    """dedupe of this item."""
+    """Deduplication of this item."""
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
-        """Required. memory to store."""
+        """Required. Memory to store."""
 
     def __init__(
         self,
@@ -181,16 +181,16 @@ class BatchCreateMemoriesResponse(_message.Message):
     FAILED_COUNT_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     created_count: _builtins.int
-    """created_count is the number of memories that were new."""
+    """Number of memories created."""
     failed_count: _builtins.int
-    """failed_count is the number of results that are an error."""
+    """Number of items that failed."""
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___CreateMemoryResult]:
-        """results, one an item, in the order of the request."""
+        """One result per item, in the order of the request."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields were omitted because the response would be too large."""
+        """For example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ Global___BatchCreateMemoriesResponse: _TypeAlias = BatchCreateMemoriesResponse  
 
 @_typing.final
 class CreateMemoryResult(_message.Message):
-    """CreateMemoryResult is what became of one item."""
+    """CreateMemoryResult is the result of one item."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -218,11 +218,11 @@ class CreateMemoryResult(_message.Message):
     ERROR_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def response(self) -> Global___CreateMemoryResponse:
-        """response as CreateMemory would give it."""
+        """Response, as from CreateMemory."""
 
     @_builtins.property
     def error(self) -> _status_pb2.Status:
-        """error as CreateMemory would give it, details included."""
+        """Error, as from CreateMemory, including details."""
 
     def __init__(
         self,
@@ -249,9 +249,9 @@ class GetMemoryRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     MEMORY_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     memory_id: _builtins.str
-    """Required. memory_id."""
+    """Required. Memory ID."""
     def __init__(
         self,
         *,
@@ -275,7 +275,7 @@ class GetMemoryResponse(_message.Message):
     MEMORY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
-        """memory."""
+        """Memory."""
 
     def __init__(
         self,
@@ -302,24 +302,23 @@ class UpdateMemoryRequest(_message.Message):
     UPDATE_MASK_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     memory_id: _builtins.str
-    """Required. memory_id of the memory to edit."""
+    """Required. ID of the memory to update."""
     etag: _builtins.str
-    """etag that the memory must still have. Empty: any."""
+    """Only if the memory has this etag. Empty means any."""
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
-        """Required. memory holds the new values. `content` may be empty if the mask leaves it out."""
+        """Required. The new values. `content` may be empty if the mask does not name it."""
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """update_mask names the paths to set: a field (`content`, `tags`), a field of the details
-        (`project.status`, which leaves the rest of the project alone), or `details` and `expiration`.
-        A named path takes its value from the given memory, even if empty; metadata, labels and lists
-        are replaced as a whole. `*` means all editable fields. Without a mask, every populated field
-        is set, within `project` and `conversation_summary` too, and the rest stays unchanged. An
-        output-only or unknown path is an error that lists the valid ones. The result must still have
-        the `details` of its kind.
+        """Fields to set: a field (`content`, `tags`), a field of the details (`project.status`, which
+        leaves the rest of the project unchanged), or `details` and `expiration`. A named field takes
+        the given value, even if empty; metadata, labels and lists are replaced as a whole. `*` means
+        all editable fields. Without a mask, all populated fields are set, including those within
+        `project` and `conversation_summary`. An output-only or unknown path is an error that lists the
+        valid ones. The resulting `details` must match the kind.
         """
 
     def __init__(
@@ -349,11 +348,11 @@ class UpdateMemoryResponse(_message.Message):
     NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
-        """memory as it now stands."""
+        """The memory after the call."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that a text is longer than the model reads."""
+        """For example that a text is longer than the model reads."""
 
     def __init__(
         self,
@@ -380,13 +379,13 @@ class DeleteMemoryRequest(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     memory_id: _builtins.str
-    """Required. memory_id."""
+    """Required. Memory ID."""
     etag: _builtins.str
-    """etag that the memory must still have. Empty: any."""
+    """Only if the memory has this etag. Empty means any."""
     allow_missing: _builtins.bool
-    """allow_missing: it is no error if the memory does not exist."""
+    """Succeed if the memory does not exist."""
     def __init__(
         self,
         *,
@@ -411,7 +410,7 @@ class DeleteMemoryResponse(_message.Message):
 
     DELETED_FIELD_NUMBER: _builtins.int
     deleted: _builtins.bool
-    """deleted is false if it did not exist and allow_missing was set."""
+    """False if it did not exist and allow_missing was set."""
     def __init__(
         self,
         *,
@@ -437,19 +436,19 @@ class ListMemoriesRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     page_size: _builtins.int
-    """page_size: 0 is 10; at most 1,000."""
+    """0 means 10; at most 1,000."""
     page_token: _builtins.str
-    """page_token as given by the last page, for the same namespace and filter."""
+    """Token from the previous page, for the same namespace and filter."""
     @_builtins.property
     def filter(self) -> _memory_pb2.MemoryFilter:
-        """filter; empty lists all."""
+        """Filter; empty matches all."""
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask selects the fields of each memory to return, for example `tags`. Empty or `*`: all.
-        An unknown path is an error that lists the valid ones.
+        """Fields of each memory to return, for example `tags`. Empty or `*` means all. An unknown path is
+        an error that lists the valid ones.
         """
 
     def __init__(
@@ -478,12 +477,12 @@ class ListMemoriesResponse(_message.Message):
     MEMORIES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-    not be the last.
+    """Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+    may not be the last.
     """
     @_builtins.property
     def memories(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.Memory]:
-        """memories, newest first."""
+        """Memories, newest first."""
 
     def __init__(
         self,
@@ -515,35 +514,35 @@ class SearchMemoriesRequest(_message.Message):
     EXPLAIN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     query: _builtins.str
-    """Required. query in natural language, at most 64 KiB."""
+    """Required. Query in natural language, at most 64 KiB."""
     limit: _builtins.int
-    """limit: 0 is 5; at most 100."""
+    """0 means 5; at most 100."""
     min_similarity: _builtins.float
-    """min_similarity in [0, 1] that every hit has. 0 or absent: no bound. With the default model
-    unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
+    """Minimum similarity of every hit, in [0, 1]. 0 or unset means no minimum. With the default
+    model, unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
     """
     ranking: _outcome_pb2.Ranking.ValueType
-    """ranking. BALANCED orders the most relevant hits by importance. RELIABLE and EXPLORE do not apply
-    to memories and are refused.
+    """Ranking. BALANCED orders the most relevant hits by importance. RELIABLE and EXPLORE do not
+    apply to memories and are rejected.
     """
     rerank: _builtins.bool
-    """rerank by a cross-encoder: it reads the query together with each of the best candidates (10,
-    within 2 s, unless the server is set otherwise) and moves them by what it finds. Slower by some
-    5 ms a short candidate and 0.2 s one of 512 word pieces. Those that it had no time for stay where they were, with the notice
-    RERANK_INCOMPLETE. Without that model on the server: RERANKER_UNAVAILABLE.
+    """Rerank the best candidates (10, within 2 s, by default) with a cross-encoder, which reads each
+    together with the query. Takes about 5 ms for a short candidate and 0.2 s for one of 512 word
+    pieces. Candidates it has no time for keep their place, with the notice RERANK_INCOMPLETE.
+    Fails with RERANKER_UNAVAILABLE if the server has no such model.
     """
     explain: _builtins.bool
-    """explain fills score_parts of each hit and the response's explanation."""
+    """Return score_parts with each hit, and the explanation."""
     @_builtins.property
     def filter(self) -> _memory_pb2.MemoryFilter:
-        """filter that every hit satisfies."""
+        """Filter that every hit must match."""
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask selects the fields of each hit's memory to return, for example `tags`. Empty or `*`:
-        all. An unknown path is an error that lists the valid ones.
+        """Fields of each hit's memory to return, for example `tags`. Empty or `*` means all. An unknown
+        path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -580,18 +579,18 @@ class SearchMemoriesResponse(_message.Message):
     NOTICES_FIELD_NUMBER: _builtins.int
     EXPLANATION_FIELD_NUMBER: _builtins.int
     retrieval_id: _builtins.str
-    """retrieval_id names this search, for example to SubmitFeedback; kept for 7 days."""
+    """ID of this search, for example for SubmitFeedback; retained for 7 days."""
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.MemoryHit]:
-        """hits, best first."""
+        """Hits, best first."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that the query is longer than the model reads."""
+        """For example that the query is longer than the model reads."""
 
     @_builtins.property
     def explanation(self) -> _pattern_service_pb2.RecallExplanation:
-        """explanation; only with explain."""
+        """Explanation; only with explain."""
 
     def __init__(
         self,
@@ -619,12 +618,12 @@ class DeleteMemoriesRequest(_message.Message):
     FILTER_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     dry_run: _builtins.bool
-    """dry_run deletes nothing."""
+    """Delete nothing."""
     @_builtins.property
     def filter(self) -> _memory_pb2.MemoryFilter:
-        """Required. filter of what to delete; one that lets all through is refused."""
+        """Required. Filter of what to delete; an empty filter is rejected."""
 
     def __init__(
         self,
@@ -650,10 +649,10 @@ class DeleteMemoriesResponse(_message.Message):
     DELETED_COUNT_FIELD_NUMBER: _builtins.int
     MEMORY_IDS_FIELD_NUMBER: _builtins.int
     deleted_count: _builtins.int
-    """deleted_count is how many were, or would be, deleted."""
+    """Number of records that were, or would be, deleted."""
     @_builtins.property
     def memory_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """memory_ids of the first 100 of them."""
+        """IDs of the first 100 of them."""
 
     def __init__(
         self,

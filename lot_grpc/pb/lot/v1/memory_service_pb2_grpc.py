@@ -31,10 +31,10 @@ if _version_not_supported:
 
 
 class MemoryServiceStub(object):
-    """MemoryService keeps knowledge that outlives a task, and the memory of a session.
+    """MemoryService stores knowledge that outlives a task, and the memory of sessions.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     def __init__(self, channel):
@@ -176,19 +176,19 @@ class MemoryServiceStub(object):
 
 
 class MemoryServiceServicer(object):
-    """MemoryService keeps knowledge that outlives a task, and the memory of a session.
+    """MemoryService stores knowledge that outlives a task, and the memory of sessions.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     def CreateMemory(self, request, context):
         """CreateMemory stores a memory.
 
-        With `dedupe` EXACT the same content is stored once: kind, title, content (white space folded,
-        but for code) and language make it the same. The stored one is given back with `created` false,
-        and a notice names what was given otherwise. Errors: MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry
-        of a create whose memory was deleted since), REQUEST_ID_REUSED.
+        With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
+        space, except in code) and language identify it. The stored memory is then returned with
+        `created` false, and a notice names fields given differently. Errors: MEMORY_ID_IN_USE,
+        MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -196,96 +196,94 @@ class MemoryServiceServicer(object):
 
     def BatchCreateMemories(self, request, context):
         """BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-        fail by themselves: look at each result. Only an item that breaks a rule of this contract has
-        the whole request refused, and is named. Errors: LIMIT_EXCEEDED.
+        fail individually: check every result. Only an item that violates the contract rejects the
+        whole request; the violation names it. Errors: LIMIT_EXCEEDED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetMemory(self, request, context):
-        """GetMemory reads one. Errors: MEMORY_NOT_FOUND.
+        """GetMemory returns a memory. Errors: MEMORY_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateMemory(self, request, context):
-        """UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
+        """UpdateMemory updates a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteMemory(self, request, context):
-        """DeleteMemory deletes one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
+        """DeleteMemory deletes a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListMemories(self, request, context):
-        """ListMemories lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH.
+        """ListMemories lists memories by creation time, newest first. Errors: PAGE_TOKEN_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SearchMemories(self, request, context):
-        """SearchMemories finds the memories most relevant to a query by meaning and words, among those that the
-        filter lets through.
+        """SearchMemories returns the memories matching the filter that are most relevant to a query by
+        meaning and words.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteMemories(self, request, context):
-        """DeleteMemories deletes all that a filter lets through; an empty filter is refused. Pinned
-        memories stay, unless the filter says `pinned = true`. What is created meanwhile may stay.
+        """DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
+        memories remain, unless the filter has `pinned = true`. Memories created meanwhile may remain.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SaveErrorSolution(self, request, context):
-        """SaveErrorSolution stores what fixed an error, or that nothing did yet.
+        """SaveErrorSolution stores what fixed an error, or that nothing has yet.
 
-        Without `error_solution_id` the same solution of the same error is stored once: the text of the
-        error but for times, places and ids, and language, resolution, steps and `worked` make it the
-        same. The stored one is given back with `created` false, and what was given otherwise is named
-        in a notice. An edited solution counts as what it says now. An outcome is counted by
-        RecordErrorSolutionOutcome only, never by a save.
-        Errors: ERROR_SOLUTION_ID_IN_USE,
-        ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
-        REQUEST_ID_REUSED.
+        Without `error_solution_id`, the same solution of the same error is stored once; the error's
+        text (except times, places and IDs), language, resolution, steps and `worked` identify it, as
+        last edited. The stored solution is then returned with `created` false, and a notice names
+        fields given differently. A save never counts as an outcome: call RecordErrorSolutionOutcome.
+        Errors: ERROR_SOLUTION_ID_IN_USE, ERROR_SOLUTION_NOT_FOUND (a retry after the solution was
+        deleted), REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetErrorSolution(self, request, context):
-        """GetErrorSolution returns one. Errors: ERROR_SOLUTION_NOT_FOUND.
+        """GetErrorSolution returns an error solution. Errors: ERROR_SOLUTION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateErrorSolution(self, request, context):
-        """UpdateErrorSolution edits what callers edit; the signature follows. Outcomes are untouched; as
-        long as there are none, an edit of `worked` sets the success_rate that a save would start from,
-        unless that was given. Errors: ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
+        """UpdateErrorSolution updates the editable fields; the signature follows. Outcomes do not change;
+        while there are none, an edit of `worked` resets success_rate to the initial value a save would
+        give it, unless the save set one. Errors: ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FindErrorSolutions(self, request, context):
-        """FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
-        then those of a similar one. What was tried and did not help comes back apart, in `unsolved`.
+        """FindErrorSolutions returns solutions of an error: first those of the same signature, then those
+        of similar errors. What did not help is returned separately, in `unsolved`.
 
-        Two errors of one signature need not have one fix: `No module named 'yaml'` and `No module
-        named 'PIL'` differ in a name. Each hit of the same signature names what differs, and scores
-        less the more that is.
+        Errors of one signature may need different fixes: `No module named 'yaml'` and `No module named
+        'PIL'` differ in a name. Each hit of the same signature lists its differences, and scores lower
+        the more there are.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -301,7 +299,7 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListErrorSolutions(self, request, context):
-        """ListErrorSolutions lists by time of creation, newest first. Errors:
+        """ListErrorSolutions lists error solutions by creation time, newest first. Errors:
         PAGE_TOKEN_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -309,16 +307,16 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DeleteErrorSolution(self, request, context):
-        """DeleteErrorSolution deletes one, and its outcomes. Errors: ERROR_SOLUTION_NOT_FOUND,
-        ETAG_MISMATCH.
+        """DeleteErrorSolution deletes an error solution and its outcomes. Errors:
+        ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PutPreference(self, request, context):
-        """PutPreference sets a preference; the value it had goes into its history, of which the latest 100
-        are kept. The value and category that it has already change nothing: no revision, no
+        """PutPreference sets a preference; the previous value is added to its history, which retains the
+        latest 100. Putting the current value and category changes nothing, neither revision nor
         `update_time`. Errors: ETAG_MISMATCH, PREFERENCE_NOT_FOUND, REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -326,84 +324,84 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetPreference(self, request, context):
-        """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND.
+        """GetPreference returns a preference. Errors: PREFERENCE_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListPreferences(self, request, context):
-        """ListPreferences lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH.
+        """ListPreferences lists preferences by creation time, newest first. Errors: PAGE_TOKEN_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeletePreference(self, request, context):
-        """DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND, ETAG_MISMATCH.
+        """DeletePreference deletes a preference and its history. Errors: PREFERENCE_NOT_FOUND,
+        ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PutSessionValue(self, request, context):
-        """PutSessionValue sets a value of a session, which comes to be if it is not there. Sent again it
-        sets the same once more. Errors: SESSION_FULL.
+        """PutSessionValue sets a value of a session, creating the session if needed. Idempotent. Errors:
+        SESSION_FULL.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetSessionValue(self, request, context):
-        """GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND.
+        """GetSessionValue returns a value of a session. Errors: SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AppendSessionMessage(self, request, context):
-        """AppendSessionMessage adds a message to the window of a session, which comes to be if it is not
-        there; beyond `max_messages` the oldest fall out and are deleted. Messages of several callers
-        are in the order of their sequences. Errors: REQUEST_ID_REUSED; SESSION_NOT_FOUND for a repeat
-        whose session was cleared or lapsed since.
+        """AppendSessionMessage appends a message to the window of a session, creating the session if
+        needed; beyond `max_messages` the oldest messages are deleted. Messages of concurrent callers
+        are ordered by sequence. Errors: REQUEST_ID_REUSED; SESSION_NOT_FOUND for a retry after the
+        session was cleared or expired.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetSession(self, request, context):
-        """GetSession reads the values and the window of a session, messages in order. Reading renews
-        nothing. Errors: SESSION_NOT_FOUND.
+        """GetSession returns the values and messages of a session, messages in order. Reading does not
+        renew its ttl. Errors: SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ClearSession(self, request, context):
-        """ClearSession forgets a session or parts of it. The id of one that was forgotten is free; a part
-        is a write like any other, which renews the session. Errors: SESSION_NOT_FOUND.
+        """ClearSession deletes a session or parts of it. The ID of a deleted session can be used again;
+        clearing a part is a write, which renews the ttl. Errors: SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetTaskContext(self, request, context):
-        """GetTaskContext gathers what is known that helps with a task, ready for a prompt: the call to make
-        first. A namespace that knows nothing answers so, it is no error. Errors: EPISODE_NOT_FOUND, for
-        a task_id of no episode.
+        """GetTaskContext collects what is known that helps with a task, ready for a prompt: the first
+        call to make. An empty namespace returns an empty context, not an error. Errors:
+        EPISODE_NOT_FOUND, if no episode has the task_id.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def WatchChanges(self, request, context):
-        """WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up. The
-        first message comes at once, with a cursor and no changes. Order holds per thing; each change
-        comes at least once; states in between may be left out, as each thing is told as it stands. So
-        take STORED and UPDATED alike: as the thing's present state. What merely expires is not told,
-        nor are events of episodes. When the server stops the stream ends with SHUTTING_DOWN: go on with
-        the last cursor. Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that does not read for a
-        minute.
+        """WatchChanges streams changes until the caller cancels. The first message comes at once, with a
+        cursor and no changes. Changes are ordered per record and sent at least once; intermediate
+        states may be skipped, as each record is sent in its current state. So treat STORED and UPDATED
+        alike. Expiry and episode events are not reported. When the server stops, the stream ends with
+        SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_TOO_OLD; OVERLOADED if the client
+        does not read for a minute.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -551,10 +549,10 @@ def add_MemoryServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class MemoryService(object):
-    """MemoryService keeps knowledge that outlives a task, and the memory of a session.
+    """MemoryService stores knowledge that outlives a task, and the memory of sessions.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     @staticmethod

@@ -32,10 +32,10 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class MemoryServiceStub:
-    """MemoryService keeps knowledge that outlives a task, and the memory of a session.
+    """MemoryService stores knowledge that outlives a task, and the memory of sessions.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     @_typing.overload
@@ -45,58 +45,56 @@ class MemoryServiceStub:
     CreateMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.CreateMemoryRequest, _memory_service_pb2.CreateMemoryResponse]
     """CreateMemory stores a memory.
 
-    With `dedupe` EXACT the same content is stored once: kind, title, content (white space folded,
-    but for code) and language make it the same. The stored one is given back with `created` false,
-    and a notice names what was given otherwise. Errors: MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry
-    of a create whose memory was deleted since), REQUEST_ID_REUSED.
+    With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
+    space, except in code) and language identify it. The stored memory is then returned with
+    `created` false, and a notice names fields given differently. Errors: MEMORY_ID_IN_USE,
+    MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
     """
     BatchCreateMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.BatchCreateMemoriesRequest, _memory_service_pb2.BatchCreateMemoriesResponse]
     """BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-    fail by themselves: look at each result. Only an item that breaks a rule of this contract has
-    the whole request refused, and is named. Errors: LIMIT_EXCEEDED.
+    fail individually: check every result. Only an item that violates the contract rejects the
+    whole request; the violation names it. Errors: LIMIT_EXCEEDED.
     """
     GetMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.GetMemoryRequest, _memory_service_pb2.GetMemoryResponse]
-    """GetMemory reads one. Errors: MEMORY_NOT_FOUND."""
+    """GetMemory returns a memory. Errors: MEMORY_NOT_FOUND."""
     UpdateMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.UpdateMemoryRequest, _memory_service_pb2.UpdateMemoryResponse]
-    """UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
+    """UpdateMemory updates a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
     DeleteMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoryRequest, _memory_service_pb2.DeleteMemoryResponse]
-    """DeleteMemory deletes one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
+    """DeleteMemory deletes a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
     ListMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.ListMemoriesRequest, _memory_service_pb2.ListMemoriesResponse]
-    """ListMemories lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH."""
+    """ListMemories lists memories by creation time, newest first. Errors: PAGE_TOKEN_MISMATCH."""
     SearchMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMemoriesRequest, _memory_service_pb2.SearchMemoriesResponse]
-    """SearchMemories finds the memories most relevant to a query by meaning and words, among those that the
-    filter lets through.
+    """SearchMemories returns the memories matching the filter that are most relevant to a query by
+    meaning and words.
     """
     DeleteMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoriesRequest, _memory_service_pb2.DeleteMemoriesResponse]
-    """DeleteMemories deletes all that a filter lets through; an empty filter is refused. Pinned
-    memories stay, unless the filter says `pinned = true`. What is created meanwhile may stay.
+    """DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
+    memories remain, unless the filter has `pinned = true`. Memories created meanwhile may remain.
     """
     SaveErrorSolution: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.SaveErrorSolutionRequest, _error_solution_pb2.SaveErrorSolutionResponse]
-    """SaveErrorSolution stores what fixed an error, or that nothing did yet.
+    """SaveErrorSolution stores what fixed an error, or that nothing has yet.
 
-    Without `error_solution_id` the same solution of the same error is stored once: the text of the
-    error but for times, places and ids, and language, resolution, steps and `worked` make it the
-    same. The stored one is given back with `created` false, and what was given otherwise is named
-    in a notice. An edited solution counts as what it says now. An outcome is counted by
-    RecordErrorSolutionOutcome only, never by a save.
-    Errors: ERROR_SOLUTION_ID_IN_USE,
-    ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
-    REQUEST_ID_REUSED.
+    Without `error_solution_id`, the same solution of the same error is stored once; the error's
+    text (except times, places and IDs), language, resolution, steps and `worked` identify it, as
+    last edited. The stored solution is then returned with `created` false, and a notice names
+    fields given differently. A save never counts as an outcome: call RecordErrorSolutionOutcome.
+    Errors: ERROR_SOLUTION_ID_IN_USE, ERROR_SOLUTION_NOT_FOUND (a retry after the solution was
+    deleted), REQUEST_ID_REUSED.
     """
     GetErrorSolution: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.GetErrorSolutionRequest, _error_solution_pb2.GetErrorSolutionResponse]
-    """GetErrorSolution returns one. Errors: ERROR_SOLUTION_NOT_FOUND."""
+    """GetErrorSolution returns an error solution. Errors: ERROR_SOLUTION_NOT_FOUND."""
     UpdateErrorSolution: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.UpdateErrorSolutionRequest, _error_solution_pb2.UpdateErrorSolutionResponse]
-    """UpdateErrorSolution edits what callers edit; the signature follows. Outcomes are untouched; as
-    long as there are none, an edit of `worked` sets the success_rate that a save would start from,
-    unless that was given. Errors: ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
+    """UpdateErrorSolution updates the editable fields; the signature follows. Outcomes do not change;
+    while there are none, an edit of `worked` resets success_rate to the initial value a save would
+    give it, unless the save set one. Errors: ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
     """
     FindErrorSolutions: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.FindErrorSolutionsRequest, _error_solution_pb2.FindErrorSolutionsResponse]
-    """FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
-    then those of a similar one. What was tried and did not help comes back apart, in `unsolved`.
+    """FindErrorSolutions returns solutions of an error: first those of the same signature, then those
+    of similar errors. What did not help is returned separately, in `unsolved`.
 
-    Two errors of one signature need not have one fix: `No module named 'yaml'` and `No module
-    named 'PIL'` differ in a name. Each hit of the same signature names what differs, and scores
-    less the more that is.
+    Errors of one signature may need different fixes: `No module named 'yaml'` and `No module named
+    'PIL'` differ in a name. Each hit of the same signature lists its differences, and scores lower
+    the more there are.
     """
     RecordErrorSolutionOutcome: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.RecordErrorSolutionOutcomeRequest, _error_solution_pb2.RecordErrorSolutionOutcomeResponse]
     """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
@@ -104,123 +102,122 @@ class MemoryServiceStub:
     error_message), REQUEST_ID_REUSED, CONTENTION.
     """
     ListErrorSolutions: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.ListErrorSolutionsRequest, _error_solution_pb2.ListErrorSolutionsResponse]
-    """ListErrorSolutions lists by time of creation, newest first. Errors:
+    """ListErrorSolutions lists error solutions by creation time, newest first. Errors:
     PAGE_TOKEN_MISMATCH.
     """
     DeleteErrorSolution: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.DeleteErrorSolutionRequest, _error_solution_pb2.DeleteErrorSolutionResponse]
-    """DeleteErrorSolution deletes one, and its outcomes. Errors: ERROR_SOLUTION_NOT_FOUND,
-    ETAG_MISMATCH.
+    """DeleteErrorSolution deletes an error solution and its outcomes. Errors:
+    ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
     """
     PutPreference: _grpc.UnaryUnaryMultiCallable[_preference_pb2.PutPreferenceRequest, _preference_pb2.PutPreferenceResponse]
-    """PutPreference sets a preference; the value it had goes into its history, of which the latest 100
-    are kept. The value and category that it has already change nothing: no revision, no
+    """PutPreference sets a preference; the previous value is added to its history, which retains the
+    latest 100. Putting the current value and category changes nothing, neither revision nor
     `update_time`. Errors: ETAG_MISMATCH, PREFERENCE_NOT_FOUND, REQUEST_ID_REUSED.
     """
     GetPreference: _grpc.UnaryUnaryMultiCallable[_preference_pb2.GetPreferenceRequest, _preference_pb2.GetPreferenceResponse]
-    """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND."""
+    """GetPreference returns a preference. Errors: PREFERENCE_NOT_FOUND."""
     ListPreferences: _grpc.UnaryUnaryMultiCallable[_preference_pb2.ListPreferencesRequest, _preference_pb2.ListPreferencesResponse]
-    """ListPreferences lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH."""
+    """ListPreferences lists preferences by creation time, newest first. Errors: PAGE_TOKEN_MISMATCH."""
     DeletePreference: _grpc.UnaryUnaryMultiCallable[_preference_pb2.DeletePreferenceRequest, _preference_pb2.DeletePreferenceResponse]
-    """DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND, ETAG_MISMATCH."""
+    """DeletePreference deletes a preference and its history. Errors: PREFERENCE_NOT_FOUND,
+    ETAG_MISMATCH.
+    """
     PutSessionValue: _grpc.UnaryUnaryMultiCallable[_session_pb2.PutSessionValueRequest, _session_pb2.PutSessionValueResponse]
-    """PutSessionValue sets a value of a session, which comes to be if it is not there. Sent again it
-    sets the same once more. Errors: SESSION_FULL.
+    """PutSessionValue sets a value of a session, creating the session if needed. Idempotent. Errors:
+    SESSION_FULL.
     """
     GetSessionValue: _grpc.UnaryUnaryMultiCallable[_session_pb2.GetSessionValueRequest, _session_pb2.GetSessionValueResponse]
-    """GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND."""
+    """GetSessionValue returns a value of a session. Errors: SESSION_NOT_FOUND."""
     AppendSessionMessage: _grpc.UnaryUnaryMultiCallable[_session_pb2.AppendSessionMessageRequest, _session_pb2.AppendSessionMessageResponse]
-    """AppendSessionMessage adds a message to the window of a session, which comes to be if it is not
-    there; beyond `max_messages` the oldest fall out and are deleted. Messages of several callers
-    are in the order of their sequences. Errors: REQUEST_ID_REUSED; SESSION_NOT_FOUND for a repeat
-    whose session was cleared or lapsed since.
+    """AppendSessionMessage appends a message to the window of a session, creating the session if
+    needed; beyond `max_messages` the oldest messages are deleted. Messages of concurrent callers
+    are ordered by sequence. Errors: REQUEST_ID_REUSED; SESSION_NOT_FOUND for a retry after the
+    session was cleared or expired.
     """
     GetSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]
-    """GetSession reads the values and the window of a session, messages in order. Reading renews
-    nothing. Errors: SESSION_NOT_FOUND.
+    """GetSession returns the values and messages of a session, messages in order. Reading does not
+    renew its ttl. Errors: SESSION_NOT_FOUND.
     """
     ClearSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.ClearSessionRequest, _session_pb2.ClearSessionResponse]
-    """ClearSession forgets a session or parts of it. The id of one that was forgotten is free; a part
-    is a write like any other, which renews the session. Errors: SESSION_NOT_FOUND.
+    """ClearSession deletes a session or parts of it. The ID of a deleted session can be used again;
+    clearing a part is a write, which renews the ttl. Errors: SESSION_NOT_FOUND.
     """
     GetTaskContext: _grpc.UnaryUnaryMultiCallable[_task_context_pb2.GetTaskContextRequest, _task_context_pb2.GetTaskContextResponse]
-    """GetTaskContext gathers what is known that helps with a task, ready for a prompt: the call to make
-    first. A namespace that knows nothing answers so, it is no error. Errors: EPISODE_NOT_FOUND, for
-    a task_id of no episode.
+    """GetTaskContext collects what is known that helps with a task, ready for a prompt: the first
+    call to make. An empty namespace returns an empty context, not an error. Errors:
+    EPISODE_NOT_FOUND, if no episode has the task_id.
     """
     WatchChanges: _grpc.UnaryStreamMultiCallable[_change_pb2.WatchChangesRequest, _change_pb2.WatchChangesResponse]
-    """WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up. The
-    first message comes at once, with a cursor and no changes. Order holds per thing; each change
-    comes at least once; states in between may be left out, as each thing is told as it stands. So
-    take STORED and UPDATED alike: as the thing's present state. What merely expires is not told,
-    nor are events of episodes. When the server stops the stream ends with SHUTTING_DOWN: go on with
-    the last cursor. Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that does not read for a
-    minute.
+    """WatchChanges streams changes until the caller cancels. The first message comes at once, with a
+    cursor and no changes. Changes are ordered per record and sent at least once; intermediate
+    states may be skipped, as each record is sent in its current state. So treat STORED and UPDATED
+    alike. Expiry and episode events are not reported. When the server stops, the stream ends with
+    SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_TOO_OLD; OVERLOADED if the client
+    does not read for a minute.
     """
 
 @_typing.type_check_only
 class MemoryServiceAsyncStub(MemoryServiceStub):
-    """MemoryService keeps knowledge that outlives a task, and the memory of a session.
+    """MemoryService stores knowledge that outlives a task, and the memory of sessions.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.CreateMemoryRequest, _memory_service_pb2.CreateMemoryResponse]  # type: ignore[assignment]
     """CreateMemory stores a memory.
 
-    With `dedupe` EXACT the same content is stored once: kind, title, content (white space folded,
-    but for code) and language make it the same. The stored one is given back with `created` false,
-    and a notice names what was given otherwise. Errors: MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry
-    of a create whose memory was deleted since), REQUEST_ID_REUSED.
+    With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
+    space, except in code) and language identify it. The stored memory is then returned with
+    `created` false, and a notice names fields given differently. Errors: MEMORY_ID_IN_USE,
+    MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
     """
     BatchCreateMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.BatchCreateMemoriesRequest, _memory_service_pb2.BatchCreateMemoriesResponse]  # type: ignore[assignment]
     """BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-    fail by themselves: look at each result. Only an item that breaks a rule of this contract has
-    the whole request refused, and is named. Errors: LIMIT_EXCEEDED.
+    fail individually: check every result. Only an item that violates the contract rejects the
+    whole request; the violation names it. Errors: LIMIT_EXCEEDED.
     """
     GetMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.GetMemoryRequest, _memory_service_pb2.GetMemoryResponse]  # type: ignore[assignment]
-    """GetMemory reads one. Errors: MEMORY_NOT_FOUND."""
+    """GetMemory returns a memory. Errors: MEMORY_NOT_FOUND."""
     UpdateMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.UpdateMemoryRequest, _memory_service_pb2.UpdateMemoryResponse]  # type: ignore[assignment]
-    """UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
+    """UpdateMemory updates a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
     DeleteMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoryRequest, _memory_service_pb2.DeleteMemoryResponse]  # type: ignore[assignment]
-    """DeleteMemory deletes one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
+    """DeleteMemory deletes a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
     ListMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.ListMemoriesRequest, _memory_service_pb2.ListMemoriesResponse]  # type: ignore[assignment]
-    """ListMemories lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH."""
+    """ListMemories lists memories by creation time, newest first. Errors: PAGE_TOKEN_MISMATCH."""
     SearchMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMemoriesRequest, _memory_service_pb2.SearchMemoriesResponse]  # type: ignore[assignment]
-    """SearchMemories finds the memories most relevant to a query by meaning and words, among those that the
-    filter lets through.
+    """SearchMemories returns the memories matching the filter that are most relevant to a query by
+    meaning and words.
     """
     DeleteMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoriesRequest, _memory_service_pb2.DeleteMemoriesResponse]  # type: ignore[assignment]
-    """DeleteMemories deletes all that a filter lets through; an empty filter is refused. Pinned
-    memories stay, unless the filter says `pinned = true`. What is created meanwhile may stay.
+    """DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
+    memories remain, unless the filter has `pinned = true`. Memories created meanwhile may remain.
     """
     SaveErrorSolution: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.SaveErrorSolutionRequest, _error_solution_pb2.SaveErrorSolutionResponse]  # type: ignore[assignment]
-    """SaveErrorSolution stores what fixed an error, or that nothing did yet.
+    """SaveErrorSolution stores what fixed an error, or that nothing has yet.
 
-    Without `error_solution_id` the same solution of the same error is stored once: the text of the
-    error but for times, places and ids, and language, resolution, steps and `worked` make it the
-    same. The stored one is given back with `created` false, and what was given otherwise is named
-    in a notice. An edited solution counts as what it says now. An outcome is counted by
-    RecordErrorSolutionOutcome only, never by a save.
-    Errors: ERROR_SOLUTION_ID_IN_USE,
-    ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
-    REQUEST_ID_REUSED.
+    Without `error_solution_id`, the same solution of the same error is stored once; the error's
+    text (except times, places and IDs), language, resolution, steps and `worked` identify it, as
+    last edited. The stored solution is then returned with `created` false, and a notice names
+    fields given differently. A save never counts as an outcome: call RecordErrorSolutionOutcome.
+    Errors: ERROR_SOLUTION_ID_IN_USE, ERROR_SOLUTION_NOT_FOUND (a retry after the solution was
+    deleted), REQUEST_ID_REUSED.
     """
     GetErrorSolution: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.GetErrorSolutionRequest, _error_solution_pb2.GetErrorSolutionResponse]  # type: ignore[assignment]
-    """GetErrorSolution returns one. Errors: ERROR_SOLUTION_NOT_FOUND."""
+    """GetErrorSolution returns an error solution. Errors: ERROR_SOLUTION_NOT_FOUND."""
     UpdateErrorSolution: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.UpdateErrorSolutionRequest, _error_solution_pb2.UpdateErrorSolutionResponse]  # type: ignore[assignment]
-    """UpdateErrorSolution edits what callers edit; the signature follows. Outcomes are untouched; as
-    long as there are none, an edit of `worked` sets the success_rate that a save would start from,
-    unless that was given. Errors: ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
+    """UpdateErrorSolution updates the editable fields; the signature follows. Outcomes do not change;
+    while there are none, an edit of `worked` resets success_rate to the initial value a save would
+    give it, unless the save set one. Errors: ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
     """
     FindErrorSolutions: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.FindErrorSolutionsRequest, _error_solution_pb2.FindErrorSolutionsResponse]  # type: ignore[assignment]
-    """FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
-    then those of a similar one. What was tried and did not help comes back apart, in `unsolved`.
+    """FindErrorSolutions returns solutions of an error: first those of the same signature, then those
+    of similar errors. What did not help is returned separately, in `unsolved`.
 
-    Two errors of one signature need not have one fix: `No module named 'yaml'` and `No module
-    named 'PIL'` differ in a name. Each hit of the same signature names what differs, and scores
-    less the more that is.
+    Errors of one signature may need different fixes: `No module named 'yaml'` and `No module named
+    'PIL'` differ in a name. Each hit of the same signature lists its differences, and scores lower
+    the more there are.
     """
     RecordErrorSolutionOutcome: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.RecordErrorSolutionOutcomeRequest, _error_solution_pb2.RecordErrorSolutionOutcomeResponse]  # type: ignore[assignment]
     """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
@@ -228,64 +225,65 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     error_message), REQUEST_ID_REUSED, CONTENTION.
     """
     ListErrorSolutions: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.ListErrorSolutionsRequest, _error_solution_pb2.ListErrorSolutionsResponse]  # type: ignore[assignment]
-    """ListErrorSolutions lists by time of creation, newest first. Errors:
+    """ListErrorSolutions lists error solutions by creation time, newest first. Errors:
     PAGE_TOKEN_MISMATCH.
     """
     DeleteErrorSolution: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.DeleteErrorSolutionRequest, _error_solution_pb2.DeleteErrorSolutionResponse]  # type: ignore[assignment]
-    """DeleteErrorSolution deletes one, and its outcomes. Errors: ERROR_SOLUTION_NOT_FOUND,
-    ETAG_MISMATCH.
+    """DeleteErrorSolution deletes an error solution and its outcomes. Errors:
+    ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
     """
     PutPreference: _aio.UnaryUnaryMultiCallable[_preference_pb2.PutPreferenceRequest, _preference_pb2.PutPreferenceResponse]  # type: ignore[assignment]
-    """PutPreference sets a preference; the value it had goes into its history, of which the latest 100
-    are kept. The value and category that it has already change nothing: no revision, no
+    """PutPreference sets a preference; the previous value is added to its history, which retains the
+    latest 100. Putting the current value and category changes nothing, neither revision nor
     `update_time`. Errors: ETAG_MISMATCH, PREFERENCE_NOT_FOUND, REQUEST_ID_REUSED.
     """
     GetPreference: _aio.UnaryUnaryMultiCallable[_preference_pb2.GetPreferenceRequest, _preference_pb2.GetPreferenceResponse]  # type: ignore[assignment]
-    """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND."""
+    """GetPreference returns a preference. Errors: PREFERENCE_NOT_FOUND."""
     ListPreferences: _aio.UnaryUnaryMultiCallable[_preference_pb2.ListPreferencesRequest, _preference_pb2.ListPreferencesResponse]  # type: ignore[assignment]
-    """ListPreferences lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH."""
+    """ListPreferences lists preferences by creation time, newest first. Errors: PAGE_TOKEN_MISMATCH."""
     DeletePreference: _aio.UnaryUnaryMultiCallable[_preference_pb2.DeletePreferenceRequest, _preference_pb2.DeletePreferenceResponse]  # type: ignore[assignment]
-    """DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND, ETAG_MISMATCH."""
+    """DeletePreference deletes a preference and its history. Errors: PREFERENCE_NOT_FOUND,
+    ETAG_MISMATCH.
+    """
     PutSessionValue: _aio.UnaryUnaryMultiCallable[_session_pb2.PutSessionValueRequest, _session_pb2.PutSessionValueResponse]  # type: ignore[assignment]
-    """PutSessionValue sets a value of a session, which comes to be if it is not there. Sent again it
-    sets the same once more. Errors: SESSION_FULL.
+    """PutSessionValue sets a value of a session, creating the session if needed. Idempotent. Errors:
+    SESSION_FULL.
     """
     GetSessionValue: _aio.UnaryUnaryMultiCallable[_session_pb2.GetSessionValueRequest, _session_pb2.GetSessionValueResponse]  # type: ignore[assignment]
-    """GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND."""
+    """GetSessionValue returns a value of a session. Errors: SESSION_NOT_FOUND."""
     AppendSessionMessage: _aio.UnaryUnaryMultiCallable[_session_pb2.AppendSessionMessageRequest, _session_pb2.AppendSessionMessageResponse]  # type: ignore[assignment]
-    """AppendSessionMessage adds a message to the window of a session, which comes to be if it is not
-    there; beyond `max_messages` the oldest fall out and are deleted. Messages of several callers
-    are in the order of their sequences. Errors: REQUEST_ID_REUSED; SESSION_NOT_FOUND for a repeat
-    whose session was cleared or lapsed since.
+    """AppendSessionMessage appends a message to the window of a session, creating the session if
+    needed; beyond `max_messages` the oldest messages are deleted. Messages of concurrent callers
+    are ordered by sequence. Errors: REQUEST_ID_REUSED; SESSION_NOT_FOUND for a retry after the
+    session was cleared or expired.
     """
     GetSession: _aio.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]  # type: ignore[assignment]
-    """GetSession reads the values and the window of a session, messages in order. Reading renews
-    nothing. Errors: SESSION_NOT_FOUND.
+    """GetSession returns the values and messages of a session, messages in order. Reading does not
+    renew its ttl. Errors: SESSION_NOT_FOUND.
     """
     ClearSession: _aio.UnaryUnaryMultiCallable[_session_pb2.ClearSessionRequest, _session_pb2.ClearSessionResponse]  # type: ignore[assignment]
-    """ClearSession forgets a session or parts of it. The id of one that was forgotten is free; a part
-    is a write like any other, which renews the session. Errors: SESSION_NOT_FOUND.
+    """ClearSession deletes a session or parts of it. The ID of a deleted session can be used again;
+    clearing a part is a write, which renews the ttl. Errors: SESSION_NOT_FOUND.
     """
     GetTaskContext: _aio.UnaryUnaryMultiCallable[_task_context_pb2.GetTaskContextRequest, _task_context_pb2.GetTaskContextResponse]  # type: ignore[assignment]
-    """GetTaskContext gathers what is known that helps with a task, ready for a prompt: the call to make
-    first. A namespace that knows nothing answers so, it is no error. Errors: EPISODE_NOT_FOUND, for
-    a task_id of no episode.
+    """GetTaskContext collects what is known that helps with a task, ready for a prompt: the first
+    call to make. An empty namespace returns an empty context, not an error. Errors:
+    EPISODE_NOT_FOUND, if no episode has the task_id.
     """
     WatchChanges: _aio.UnaryStreamMultiCallable[_change_pb2.WatchChangesRequest, _change_pb2.WatchChangesResponse]  # type: ignore[assignment]
-    """WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up. The
-    first message comes at once, with a cursor and no changes. Order holds per thing; each change
-    comes at least once; states in between may be left out, as each thing is told as it stands. So
-    take STORED and UPDATED alike: as the thing's present state. What merely expires is not told,
-    nor are events of episodes. When the server stops the stream ends with SHUTTING_DOWN: go on with
-    the last cursor. Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that does not read for a
-    minute.
+    """WatchChanges streams changes until the caller cancels. The first message comes at once, with a
+    cursor and no changes. Changes are ordered per record and sent at least once; intermediate
+    states may be skipped, as each record is sent in its current state. So treat STORED and UPDATED
+    alike. Expiry and episode events are not reported. When the server stops, the stream ends with
+    SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_TOO_OLD; OVERLOADED if the client
+    does not read for a minute.
     """
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
-    """MemoryService keeps knowledge that outlives a task, and the memory of a session.
+    """MemoryService stores knowledge that outlives a task, and the memory of sessions.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     @_abc_1.abstractmethod
@@ -296,10 +294,10 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_memory_service_pb2.CreateMemoryResponse, _abc.Awaitable[_memory_service_pb2.CreateMemoryResponse]]:
         """CreateMemory stores a memory.
 
-        With `dedupe` EXACT the same content is stored once: kind, title, content (white space folded,
-        but for code) and language make it the same. The stored one is given back with `created` false,
-        and a notice names what was given otherwise. Errors: MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry
-        of a create whose memory was deleted since), REQUEST_ID_REUSED.
+        With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
+        space, except in code) and language identify it. The stored memory is then returned with
+        `created` false, and a notice names fields given differently. Errors: MEMORY_ID_IN_USE,
+        MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod
@@ -309,8 +307,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.BatchCreateMemoriesResponse, _abc.Awaitable[_memory_service_pb2.BatchCreateMemoriesResponse]]:
         """BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-        fail by themselves: look at each result. Only an item that breaks a rule of this contract has
-        the whole request refused, and is named. Errors: LIMIT_EXCEEDED.
+        fail individually: check every result. Only an item that violates the contract rejects the
+        whole request; the violation names it. Errors: LIMIT_EXCEEDED.
         """
 
     @_abc_1.abstractmethod
@@ -319,7 +317,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.GetMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.GetMemoryResponse, _abc.Awaitable[_memory_service_pb2.GetMemoryResponse]]:
-        """GetMemory reads one. Errors: MEMORY_NOT_FOUND."""
+        """GetMemory returns a memory. Errors: MEMORY_NOT_FOUND."""
 
     @_abc_1.abstractmethod
     def UpdateMemory(
@@ -327,7 +325,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.UpdateMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.UpdateMemoryResponse, _abc.Awaitable[_memory_service_pb2.UpdateMemoryResponse]]:
-        """UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
+        """UpdateMemory updates a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
 
     @_abc_1.abstractmethod
     def DeleteMemory(
@@ -335,7 +333,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.DeleteMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.DeleteMemoryResponse, _abc.Awaitable[_memory_service_pb2.DeleteMemoryResponse]]:
-        """DeleteMemory deletes one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
+        """DeleteMemory deletes a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
 
     @_abc_1.abstractmethod
     def ListMemories(
@@ -343,7 +341,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.ListMemoriesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.ListMemoriesResponse, _abc.Awaitable[_memory_service_pb2.ListMemoriesResponse]]:
-        """ListMemories lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH."""
+        """ListMemories lists memories by creation time, newest first. Errors: PAGE_TOKEN_MISMATCH."""
 
     @_abc_1.abstractmethod
     def SearchMemories(
@@ -351,8 +349,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.SearchMemoriesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.SearchMemoriesResponse, _abc.Awaitable[_memory_service_pb2.SearchMemoriesResponse]]:
-        """SearchMemories finds the memories most relevant to a query by meaning and words, among those that the
-        filter lets through.
+        """SearchMemories returns the memories matching the filter that are most relevant to a query by
+        meaning and words.
         """
 
     @_abc_1.abstractmethod
@@ -361,8 +359,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.DeleteMemoriesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.DeleteMemoriesResponse, _abc.Awaitable[_memory_service_pb2.DeleteMemoriesResponse]]:
-        """DeleteMemories deletes all that a filter lets through; an empty filter is refused. Pinned
-        memories stay, unless the filter says `pinned = true`. What is created meanwhile may stay.
+        """DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
+        memories remain, unless the filter has `pinned = true`. Memories created meanwhile may remain.
         """
 
     @_abc_1.abstractmethod
@@ -371,16 +369,14 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _error_solution_pb2.SaveErrorSolutionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_error_solution_pb2.SaveErrorSolutionResponse, _abc.Awaitable[_error_solution_pb2.SaveErrorSolutionResponse]]:
-        """SaveErrorSolution stores what fixed an error, or that nothing did yet.
+        """SaveErrorSolution stores what fixed an error, or that nothing has yet.
 
-        Without `error_solution_id` the same solution of the same error is stored once: the text of the
-        error but for times, places and ids, and language, resolution, steps and `worked` make it the
-        same. The stored one is given back with `created` false, and what was given otherwise is named
-        in a notice. An edited solution counts as what it says now. An outcome is counted by
-        RecordErrorSolutionOutcome only, never by a save.
-        Errors: ERROR_SOLUTION_ID_IN_USE,
-        ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
-        REQUEST_ID_REUSED.
+        Without `error_solution_id`, the same solution of the same error is stored once; the error's
+        text (except times, places and IDs), language, resolution, steps and `worked` identify it, as
+        last edited. The stored solution is then returned with `created` false, and a notice names
+        fields given differently. A save never counts as an outcome: call RecordErrorSolutionOutcome.
+        Errors: ERROR_SOLUTION_ID_IN_USE, ERROR_SOLUTION_NOT_FOUND (a retry after the solution was
+        deleted), REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod
@@ -389,7 +385,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _error_solution_pb2.GetErrorSolutionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_error_solution_pb2.GetErrorSolutionResponse, _abc.Awaitable[_error_solution_pb2.GetErrorSolutionResponse]]:
-        """GetErrorSolution returns one. Errors: ERROR_SOLUTION_NOT_FOUND."""
+        """GetErrorSolution returns an error solution. Errors: ERROR_SOLUTION_NOT_FOUND."""
 
     @_abc_1.abstractmethod
     def UpdateErrorSolution(
@@ -397,9 +393,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _error_solution_pb2.UpdateErrorSolutionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_error_solution_pb2.UpdateErrorSolutionResponse, _abc.Awaitable[_error_solution_pb2.UpdateErrorSolutionResponse]]:
-        """UpdateErrorSolution edits what callers edit; the signature follows. Outcomes are untouched; as
-        long as there are none, an edit of `worked` sets the success_rate that a save would start from,
-        unless that was given. Errors: ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
+        """UpdateErrorSolution updates the editable fields; the signature follows. Outcomes do not change;
+        while there are none, an edit of `worked` resets success_rate to the initial value a save would
+        give it, unless the save set one. Errors: ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
         """
 
     @_abc_1.abstractmethod
@@ -408,12 +404,12 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _error_solution_pb2.FindErrorSolutionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_error_solution_pb2.FindErrorSolutionsResponse, _abc.Awaitable[_error_solution_pb2.FindErrorSolutionsResponse]]:
-        """FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
-        then those of a similar one. What was tried and did not help comes back apart, in `unsolved`.
+        """FindErrorSolutions returns solutions of an error: first those of the same signature, then those
+        of similar errors. What did not help is returned separately, in `unsolved`.
 
-        Two errors of one signature need not have one fix: `No module named 'yaml'` and `No module
-        named 'PIL'` differ in a name. Each hit of the same signature names what differs, and scores
-        less the more that is.
+        Errors of one signature may need different fixes: `No module named 'yaml'` and `No module named
+        'PIL'` differ in a name. Each hit of the same signature lists its differences, and scores lower
+        the more there are.
         """
 
     @_abc_1.abstractmethod
@@ -433,7 +429,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _error_solution_pb2.ListErrorSolutionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_error_solution_pb2.ListErrorSolutionsResponse, _abc.Awaitable[_error_solution_pb2.ListErrorSolutionsResponse]]:
-        """ListErrorSolutions lists by time of creation, newest first. Errors:
+        """ListErrorSolutions lists error solutions by creation time, newest first. Errors:
         PAGE_TOKEN_MISMATCH.
         """
 
@@ -443,8 +439,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _error_solution_pb2.DeleteErrorSolutionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_error_solution_pb2.DeleteErrorSolutionResponse, _abc.Awaitable[_error_solution_pb2.DeleteErrorSolutionResponse]]:
-        """DeleteErrorSolution deletes one, and its outcomes. Errors: ERROR_SOLUTION_NOT_FOUND,
-        ETAG_MISMATCH.
+        """DeleteErrorSolution deletes an error solution and its outcomes. Errors:
+        ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
         """
 
     @_abc_1.abstractmethod
@@ -453,8 +449,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _preference_pb2.PutPreferenceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_preference_pb2.PutPreferenceResponse, _abc.Awaitable[_preference_pb2.PutPreferenceResponse]]:
-        """PutPreference sets a preference; the value it had goes into its history, of which the latest 100
-        are kept. The value and category that it has already change nothing: no revision, no
+        """PutPreference sets a preference; the previous value is added to its history, which retains the
+        latest 100. Putting the current value and category changes nothing, neither revision nor
         `update_time`. Errors: ETAG_MISMATCH, PREFERENCE_NOT_FOUND, REQUEST_ID_REUSED.
         """
 
@@ -464,7 +460,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _preference_pb2.GetPreferenceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_preference_pb2.GetPreferenceResponse, _abc.Awaitable[_preference_pb2.GetPreferenceResponse]]:
-        """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND."""
+        """GetPreference returns a preference. Errors: PREFERENCE_NOT_FOUND."""
 
     @_abc_1.abstractmethod
     def ListPreferences(
@@ -472,7 +468,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _preference_pb2.ListPreferencesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_preference_pb2.ListPreferencesResponse, _abc.Awaitable[_preference_pb2.ListPreferencesResponse]]:
-        """ListPreferences lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH."""
+        """ListPreferences lists preferences by creation time, newest first. Errors: PAGE_TOKEN_MISMATCH."""
 
     @_abc_1.abstractmethod
     def DeletePreference(
@@ -480,7 +476,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _preference_pb2.DeletePreferenceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_preference_pb2.DeletePreferenceResponse, _abc.Awaitable[_preference_pb2.DeletePreferenceResponse]]:
-        """DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND, ETAG_MISMATCH."""
+        """DeletePreference deletes a preference and its history. Errors: PREFERENCE_NOT_FOUND,
+        ETAG_MISMATCH.
+        """
 
     @_abc_1.abstractmethod
     def PutSessionValue(
@@ -488,8 +486,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _session_pb2.PutSessionValueRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.PutSessionValueResponse, _abc.Awaitable[_session_pb2.PutSessionValueResponse]]:
-        """PutSessionValue sets a value of a session, which comes to be if it is not there. Sent again it
-        sets the same once more. Errors: SESSION_FULL.
+        """PutSessionValue sets a value of a session, creating the session if needed. Idempotent. Errors:
+        SESSION_FULL.
         """
 
     @_abc_1.abstractmethod
@@ -498,7 +496,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _session_pb2.GetSessionValueRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.GetSessionValueResponse, _abc.Awaitable[_session_pb2.GetSessionValueResponse]]:
-        """GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND."""
+        """GetSessionValue returns a value of a session. Errors: SESSION_NOT_FOUND."""
 
     @_abc_1.abstractmethod
     def AppendSessionMessage(
@@ -506,10 +504,10 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _session_pb2.AppendSessionMessageRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.AppendSessionMessageResponse, _abc.Awaitable[_session_pb2.AppendSessionMessageResponse]]:
-        """AppendSessionMessage adds a message to the window of a session, which comes to be if it is not
-        there; beyond `max_messages` the oldest fall out and are deleted. Messages of several callers
-        are in the order of their sequences. Errors: REQUEST_ID_REUSED; SESSION_NOT_FOUND for a repeat
-        whose session was cleared or lapsed since.
+        """AppendSessionMessage appends a message to the window of a session, creating the session if
+        needed; beyond `max_messages` the oldest messages are deleted. Messages of concurrent callers
+        are ordered by sequence. Errors: REQUEST_ID_REUSED; SESSION_NOT_FOUND for a retry after the
+        session was cleared or expired.
         """
 
     @_abc_1.abstractmethod
@@ -518,8 +516,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _session_pb2.GetSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.GetSessionResponse, _abc.Awaitable[_session_pb2.GetSessionResponse]]:
-        """GetSession reads the values and the window of a session, messages in order. Reading renews
-        nothing. Errors: SESSION_NOT_FOUND.
+        """GetSession returns the values and messages of a session, messages in order. Reading does not
+        renew its ttl. Errors: SESSION_NOT_FOUND.
         """
 
     @_abc_1.abstractmethod
@@ -528,8 +526,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _session_pb2.ClearSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.ClearSessionResponse, _abc.Awaitable[_session_pb2.ClearSessionResponse]]:
-        """ClearSession forgets a session or parts of it. The id of one that was forgotten is free; a part
-        is a write like any other, which renews the session. Errors: SESSION_NOT_FOUND.
+        """ClearSession deletes a session or parts of it. The ID of a deleted session can be used again;
+        clearing a part is a write, which renews the ttl. Errors: SESSION_NOT_FOUND.
         """
 
     @_abc_1.abstractmethod
@@ -538,9 +536,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _task_context_pb2.GetTaskContextRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_task_context_pb2.GetTaskContextResponse, _abc.Awaitable[_task_context_pb2.GetTaskContextResponse]]:
-        """GetTaskContext gathers what is known that helps with a task, ready for a prompt: the call to make
-        first. A namespace that knows nothing answers so, it is no error. Errors: EPISODE_NOT_FOUND, for
-        a task_id of no episode.
+        """GetTaskContext collects what is known that helps with a task, ready for a prompt: the first
+        call to make. An empty namespace returns an empty context, not an error. Errors:
+        EPISODE_NOT_FOUND, if no episode has the task_id.
         """
 
     @_abc_1.abstractmethod
@@ -549,13 +547,12 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _change_pb2.WatchChangesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_change_pb2.WatchChangesResponse], _abc.AsyncIterator[_change_pb2.WatchChangesResponse]]:
-        """WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up. The
-        first message comes at once, with a cursor and no changes. Order holds per thing; each change
-        comes at least once; states in between may be left out, as each thing is told as it stands. So
-        take STORED and UPDATED alike: as the thing's present state. What merely expires is not told,
-        nor are events of episodes. When the server stops the stream ends with SHUTTING_DOWN: go on with
-        the last cursor. Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that does not read for a
-        minute.
+        """WatchChanges streams changes until the caller cancels. The first message comes at once, with a
+        cursor and no changes. Changes are ordered per record and sent at least once; intermediate
+        states may be skipped, as each record is sent in its current state. So treat STORED and UPDATED
+        alike. Expiry and episode events are not reported. When the server stops, the stream ends with
+        SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_TOO_OLD; OVERLOADED if the client
+        does not read for a minute.
         """
 
 def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

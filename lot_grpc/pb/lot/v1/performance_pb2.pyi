@@ -31,27 +31,27 @@ class _TrendDirection:
 class _TrendDirectionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TrendDirection.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TREND_DIRECTION_UNSPECIFIED: _TrendDirection.ValueType  # 0
-    """Never given back."""
+    """Never returned."""
     TREND_DIRECTION_INSUFFICIENT_DATA: _TrendDirection.ValueType  # 1
     """Fewer than 10 episodes."""
     TREND_DIRECTION_IMPROVING: _TrendDirection.ValueType  # 2
-    """The success rate of the newer half is higher by more than 0.1."""
+    """The newer half's success rate is higher by more than 0.1."""
     TREND_DIRECTION_DECLINING: _TrendDirection.ValueType  # 3
-    """The success rate of the newer half is lower by more than 0.1."""
+    """The newer half's success rate is lower by more than 0.1."""
     TREND_DIRECTION_STABLE: _TrendDirection.ValueType  # 4
     """Neither."""
 
 class TrendDirection(_TrendDirection, metaclass=_TrendDirectionEnumTypeWrapper):
-    """TrendDirection is where a success rate goes."""
+    """TrendDirection is the direction of a success rate."""
 
 TREND_DIRECTION_UNSPECIFIED: TrendDirection.ValueType  # 0
-"""Never given back."""
+"""Never returned."""
 TREND_DIRECTION_INSUFFICIENT_DATA: TrendDirection.ValueType  # 1
 """Fewer than 10 episodes."""
 TREND_DIRECTION_IMPROVING: TrendDirection.ValueType  # 2
-"""The success rate of the newer half is higher by more than 0.1."""
+"""The newer half's success rate is higher by more than 0.1."""
 TREND_DIRECTION_DECLINING: TrendDirection.ValueType  # 3
-"""The success rate of the newer half is lower by more than 0.1."""
+"""The newer half's success rate is lower by more than 0.1."""
 TREND_DIRECTION_STABLE: TrendDirection.ValueType  # 4
 """Neither."""
 Global___TrendDirection: _TypeAlias = TrendDirection  # noqa: Y015
@@ -63,29 +63,29 @@ class _AdviceKind:
 class _AdviceKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AdviceKind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     ADVICE_KIND_UNSPECIFIED: _AdviceKind.ValueType  # 0
-    """Never given back."""
+    """Never returned."""
     ADVICE_KIND_STABLE: _AdviceKind.ValueType  # 1
     """Nothing to improve."""
     ADVICE_KIND_LOW_SUCCESS: _AdviceKind.ValueType  # 2
-    """The success rate is under 0.7."""
+    """The success rate is below 0.7."""
     ADVICE_KIND_DECLINING: _AdviceKind.ValueType  # 3
-    """The success rate declines."""
+    """The success rate is declining."""
     ADVICE_KIND_SLOW: _AdviceKind.ValueType  # 4
-    """The average is over 300 s."""
+    """The mean duration is over 300 s."""
 
 class AdviceKind(_AdviceKind, metaclass=_AdviceKindEnumTypeWrapper):
-    """AdviceKind is what an advice is about."""
+    """AdviceKind is the subject of advice."""
 
 ADVICE_KIND_UNSPECIFIED: AdviceKind.ValueType  # 0
-"""Never given back."""
+"""Never returned."""
 ADVICE_KIND_STABLE: AdviceKind.ValueType  # 1
 """Nothing to improve."""
 ADVICE_KIND_LOW_SUCCESS: AdviceKind.ValueType  # 2
-"""The success rate is under 0.7."""
+"""The success rate is below 0.7."""
 ADVICE_KIND_DECLINING: AdviceKind.ValueType  # 3
-"""The success rate declines."""
+"""The success rate is declining."""
 ADVICE_KIND_SLOW: AdviceKind.ValueType  # 4
-"""The average is over 300 s."""
+"""The mean duration is over 300 s."""
 Global___AdviceKind: _TypeAlias = AdviceKind  # noqa: Y015
 
 class _InsightKind:
@@ -95,21 +95,21 @@ class _InsightKind:
 class _InsightKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_InsightKind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     INSIGHT_KIND_UNSPECIFIED: _InsightKind.ValueType  # 0
-    """Never given back."""
+    """Never returned."""
     INSIGHT_KIND_APPROACH: _InsightKind.ValueType  # 1
-    """The approach of most successes."""
+    """The approach with the most successes."""
     INSIGHT_KIND_SUCCESS_FACTOR: _InsightKind.ValueType  # 2
     """One of the most frequent success factors."""
     INSIGHT_KIND_TOOL: _InsightKind.ValueType  # 3
     """One of the most frequent tools."""
 
 class InsightKind(_InsightKind, metaclass=_InsightKindEnumTypeWrapper):
-    """InsightKind is what an insight is about."""
+    """InsightKind is the subject of an insight."""
 
 INSIGHT_KIND_UNSPECIFIED: InsightKind.ValueType  # 0
-"""Never given back."""
+"""Never returned."""
 INSIGHT_KIND_APPROACH: InsightKind.ValueType  # 1
-"""The approach of most successes."""
+"""The approach with the most successes."""
 INSIGHT_KIND_SUCCESS_FACTOR: InsightKind.ValueType  # 2
 """One of the most frequent success factors."""
 INSIGHT_KIND_TOOL: InsightKind.ValueType  # 3
@@ -128,20 +128,18 @@ class GetTrendsRequest(_message.Message):
     INTERVAL_FIELD_NUMBER: _builtins.int
     MAX_POINTS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     sample_size: _builtins.int
-    """sample_size: the latest so many episodes of each category make its rate and time; 0 is 20; at
-    most 1,000.
-    """
+    """Number of latest episodes per category for its rate and duration: 0 means 20; at most 1,000."""
     max_points: _builtins.int
-    """max_points of each trend, the latest: 0 is 30; at most 1,000."""
+    """Maximum number of points per trend, the latest: 0 means 30; at most 1,000."""
     @_builtins.property
     def filter(self) -> _episode_pb2.EpisodeFilter:
-        """filter of the ended episodes that count; empty counts all."""
+        """Filter of the ended episodes to count; empty counts all."""
 
     @_builtins.property
     def interval(self) -> _duration_pb2.Duration:
-        """interval: given, each trend has points of this length, from 1 min on."""
+        """Length of trend points, at least 1 min; unset means no points."""
 
     def __init__(
         self,
@@ -170,14 +168,14 @@ class GetTrendsResponse(_message.Message):
     NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def trends(self) -> _containers.RepeatedCompositeFieldContainer[Global___CategoryTrend]:
-        """trends, one a category, the one with most episodes first, at most 100. Episodes without a
-        category are one with an empty name. RUNNING and ABANDONED episodes have not ended: they do not
-        count.
+        """One trend per category, the one with most episodes first, at most 100. Episodes without a
+        category are counted under an empty name. RUNNING and ABANDONED episodes do not count, since
+        they have not ended.
         """
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields were omitted because the response would be too large."""
+        """For example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -195,7 +193,7 @@ Global___GetTrendsResponse: _TypeAlias = GetTrendsResponse  # noqa: Y015
 
 @_typing.final
 class CategoryTrend(_message.Message):
-    """CategoryTrend is how tasks of a category go."""
+    """CategoryTrend is the trend of the tasks of a category."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -215,43 +213,43 @@ class CategoryTrend(_message.Message):
     CHANGE_P_VALUE_FIELD_NUMBER: _builtins.int
     CHANGE_SIGNIFICANT_FIELD_NUMBER: _builtins.int
     category: _builtins.str
-    """category."""
+    """Category."""
     direction: Global___TrendDirection.ValueType
-    """direction of the success rate."""
+    """Direction of the success rate."""
     success_rate: _builtins.float
-    """success_rate in [0, 1] of the sample: the latest ended by end_time."""
+    """Success rate of the sample, in [0, 1]: the latest episodes by end_time."""
     total_count: _builtins.int
-    """total_count of ended episodes."""
+    """Number of ended episodes."""
     sample_count: _builtins.int
-    """sample_count of episodes in the sample."""
+    """Number of episodes in the sample."""
     earlier_success_rate: _builtins.float
-    """earlier_success_rate of the older half that direction was told from; 0 without data."""
+    """Success rate of the older of the two halves compared for direction; 0 without data."""
     later_success_rate: _builtins.float
-    """later_success_rate of the newer half, which has the odd one."""
+    """Success rate of the newer half, which has the odd episode."""
     success_rate_lower: _builtins.float
-    """success_rate_lower bound of the 95 % interval of the sample's rate (Wilson's score interval)."""
+    """Lower bound of the 95 % Wilson score interval of success_rate."""
     success_rate_upper: _builtins.float
-    """success_rate_upper bound of it."""
+    """Upper bound of it."""
     compared_count: _builtins.int
-    """compared_count of episodes in both halves: all of the category, at most the latest 1,000."""
+    """Number of episodes in both halves: all of the category, at most the latest 1,000."""
     change_p_value: _builtins.float
-    """change_p_value: how likely halves that differ as much, or more, are if nothing changed (Fisher's
-    exact test, two-sided). Absent with INSUFFICIENT_DATA.
+    """Probability that halves differ at least this much if nothing changed (Fisher's exact test,
+    two-sided). Unset with INSUFFICIENT_DATA.
     """
     change_significant: _builtins.bool
-    """change_significant: change_p_value is under 0.05. Where it is not, the direction may be chance."""
+    """True if change_p_value is below 0.05. Otherwise the direction may be chance."""
     @_builtins.property
     def average_duration(self) -> _duration_pb2.Duration:
-        """average_duration over the sample's episodes that took time; absent if none did."""
+        """Mean duration of the sample's episodes that took time; unset if none did."""
 
     @_builtins.property
     def best_approaches(self) -> _containers.RepeatedCompositeFieldContainer[_recommendation_pb2.NamedCount]:
-        """best_approaches: those of the sample's successes, the most frequent 3."""
+        """The 3 most frequent approaches of the sample's successes."""
 
     @_builtins.property
     def points(self) -> _containers.RepeatedCompositeFieldContainer[Global___TrendPoint]:
-        """points by interval, oldest first; only with an interval. Intervals without episodes are left
-        out.
+        """Points by interval, oldest first; only with an interval. Intervals without episodes are
+        omitted.
         """
 
     def __init__(
@@ -294,16 +292,16 @@ class TrendPoint(_message.Message):
     SUCCESS_COUNT_FIELD_NUMBER: _builtins.int
     AVERAGE_DURATION_FIELD_NUMBER: _builtins.int
     count: _builtins.int
-    """count of episodes that ended in it."""
+    """Number of episodes that ended in it."""
     success_count: _builtins.int
-    """success_count of them."""
+    """Number of successes among them."""
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp:
-        """start_time of the interval, a multiple of its length since 1970-01-01 UTC."""
+        """Start of the interval, a multiple of its length since 1970-01-01 UTC."""
 
     @_builtins.property
     def average_duration(self) -> _duration_pb2.Duration:
-        """average_duration; absent if none took time."""
+        """Mean duration; unset if none took time."""
 
     def __init__(
         self,
@@ -331,12 +329,12 @@ class GetPerformanceReportRequest(_message.Message):
     FILTER_FIELD_NUMBER: _builtins.int
     SAMPLE_SIZE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     sample_size: _builtins.int
-    """sample_size of trends, as in GetTrends."""
+    """Sample size of trends, as in GetTrends."""
     @_builtins.property
     def filter(self) -> _episode_pb2.EpisodeFilter:
-        """filter of the ended episodes that count; empty counts all."""
+        """Filter of the ended episodes to count; empty counts all."""
 
     def __init__(
         self,
@@ -363,11 +361,11 @@ class GetPerformanceReportResponse(_message.Message):
     NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def report(self) -> Global___PerformanceReport:
-        """report."""
+        """The report."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields were omitted because the response would be too large."""
+        """For example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -385,7 +383,7 @@ Global___GetPerformanceReportResponse: _TypeAlias = GetPerformanceReportResponse
 
 @_typing.final
 class PerformanceReport(_message.Message):
-    """PerformanceReport is how tasks go, and what to do about it."""
+    """PerformanceReport shows how tasks go, and what to improve."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -420,38 +418,38 @@ class PerformanceReport(_message.Message):
     INSIGHTS_FIELD_NUMBER: _builtins.int
     MARKDOWN_FIELD_NUMBER: _builtins.int
     total_count: _builtins.int
-    """total_count of ended episodes."""
+    """Number of ended episodes."""
     success_count: _builtins.int
-    """success_count of them."""
+    """Number of successes among them."""
     success_rate: _builtins.float
-    """success_rate in [0, 1]; absent without episodes."""
+    """Success rate, in [0, 1]; unset without episodes."""
     markdown: _builtins.str
-    """markdown is the whole report as a page for people."""
+    """The whole report as human-readable Markdown."""
     @_builtins.property
     def generate_time(self) -> _timestamp_pb2.Timestamp:
-        """generate_time."""
+        """When it was generated."""
 
     @_builtins.property
     def average_duration(self) -> _duration_pb2.Duration:
-        """average_duration over the episodes that took time; absent if none did."""
+        """Mean duration of the episodes that took time; unset if none did."""
 
     @_builtins.property
     def by_category(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """by_category counts episodes; the 100 most frequent. Those without a category are under an empty
+        """Number of episodes by category; the 100 most frequent. Those without one are under an empty
         name.
         """
 
     @_builtins.property
     def trends(self) -> _containers.RepeatedCompositeFieldContainer[Global___CategoryTrend]:
-        """trends, one a category, as in GetTrends, without points."""
+        """One trend per category, as in GetTrends, without points."""
 
     @_builtins.property
     def advice(self) -> _containers.RepeatedCompositeFieldContainer[Global___Advice]:
-        """advice on what to improve; one of kind STABLE if there is nothing."""
+        """What to improve; a single STABLE entry if nothing."""
 
     @_builtins.property
     def insights(self) -> _containers.RepeatedCompositeFieldContainer[Global___Insight]:
-        """insights on what worked; empty under 10 episodes."""
+        """What worked; empty below 10 episodes."""
 
     def __init__(
         self,
@@ -487,11 +485,11 @@ class Advice(_message.Message):
     CATEGORY_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     kind: Global___AdviceKind.ValueType
-    """kind."""
+    """Kind."""
     category: _builtins.str
-    """category it is about; empty: all."""
+    """Category concerned; empty means all."""
     message: _builtins.str
-    """message is a sentence for people."""
+    """Human-readable message."""
     def __init__(
         self,
         *,
@@ -518,13 +516,13 @@ class Insight(_message.Message):
     COUNT_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     kind: Global___InsightKind.ValueType
-    """kind."""
+    """Kind."""
     name: _builtins.str
-    """name of the approach, factor or tool."""
+    """Name of the approach, factor or tool."""
     count: _builtins.int
-    """count of successful episodes with it."""
+    """Number of successful episodes with it."""
     message: _builtins.str
-    """message is a sentence for people."""
+    """Human-readable message."""
     def __init__(
         self,
         *,

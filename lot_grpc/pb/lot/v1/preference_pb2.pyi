@@ -24,7 +24,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class Preference(_message.Message):
-    """Preference is a setting that a user or a team likes, under a key."""
+    """Preference is a setting of a user or team, under a key."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -37,36 +37,36 @@ class Preference(_message.Message):
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     key: _builtins.str
-    """key identifies it in its namespace: 1 to 256 bytes of any script, spaces and `/` included,
-    without control characters, line breaks, bidirectional overrides, and white space at
-    its ends. Two Unicode forms of a key are one key.
+    """Key within the namespace: 1 to 256 bytes in any script, including spaces and `/`, but no
+    control characters, line breaks, bidirectional overrides, or leading or trailing white space.
+    Unicode forms of a key are the same key.
     """
     category: _builtins.str
-    """category, for example `editor`; what feedback taught is in `learned`."""
+    """Category, for example `editor`; preferences learned from feedback are in `learned`."""
     namespace: _builtins.str
-    """Output only. namespace it is in."""
+    """Output only. Namespace of the record."""
     etag: _builtins.str
-    """Output only. etag of the value and category. That of a deleted preference does not fit one that
-    is put under its key later.
+    """Output only. Etag of value and category. The etag of a deleted preference never matches a later
+    one with the same key.
     """
     revision: _builtins.int
-    """Output only. revision counts the values it has had; the first is 1. To put the value and
-    category that it has is no new revision.
+    """Output only. Number of values it has had, from 1. Putting the current value and category adds
+    none.
     """
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
-        """value of any JSON type; null is a value. Numbers are doubles, returned exactly: send integers
-        beyond ±(2^53 - 1) as strings. NaN and infinity are refused; nested at most 16 deep, at most
-        256 KiB serialized.
+        """Value of any JSON type; null is a value. Numbers are doubles, returned exactly: send integers
+        beyond ±(2^53 - 1) as strings. At most 16 levels deep and 256 KiB serialized; no NaN or
+        infinity.
         """
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. create_time of the first value."""
+        """Output only. Time of the first value."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. update_time of the present value."""
+        """Output only. Time of the current value."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ Global___Preference: _TypeAlias = Preference  # noqa: Y015
 
 @_typing.final
 class PreferenceRevision(_message.Message):
-    """PreferenceRevision is a value that a preference had."""
+    """PreferenceRevision is a former value of a preference."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -99,16 +99,16 @@ class PreferenceRevision(_message.Message):
     CATEGORY_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
-    """revision."""
+    """Revision."""
     category: _builtins.str
-    """category."""
+    """Category."""
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
-        """value, as for Preference.value."""
+        """Value, as for Preference.value."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """update_time at which it was set."""
+        """When it was set."""
 
     def __init__(
         self,
@@ -139,22 +139,22 @@ class PutPreferenceRequest(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     key: _builtins.str
-    """Required. key."""
+    """Required. Key."""
     category: _builtins.str
-    """category; empty keeps the one it has, of a new one it is `general`."""
+    """Category; empty keeps the current one, or means `general` for a new preference."""
     etag: _builtins.str
-    """etag that the preference must still have; of one that is not there it is PREFERENCE_NOT_FOUND.
-    Empty: whatever it has, or none.
+    """Only if the preference has this etag; fails with PREFERENCE_NOT_FOUND if it does not exist.
+    Empty means any, or none.
     """
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h: it puts nothing again over what was put since, and
-    does not bring back what was deleted since (PREFERENCE_NOT_FOUND).
+    """Makes a retry safe for 24 h: it neither overwrites later values nor restores a preference
+    deleted since (PREFERENCE_NOT_FOUND).
     """
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
-        """Required. value, as for Preference.value; null is a value. At most 256 KiB serialized."""
+        """Required. Value, as for Preference.value; null is a value. At most 256 KiB serialized."""
 
     def __init__(
         self,
@@ -183,10 +183,10 @@ class PutPreferenceResponse(_message.Message):
     PREFERENCE_FIELD_NUMBER: _builtins.int
     CREATED_FIELD_NUMBER: _builtins.int
     created: _builtins.bool
-    """created is false when the key was there already."""
+    """False if the key already existed."""
     @_builtins.property
     def preference(self) -> Global___Preference:
-        """preference as it now stands."""
+        """The preference after the call."""
 
     def __init__(
         self,
@@ -213,15 +213,15 @@ class GetPreferenceRequest(_message.Message):
     HISTORY_LIMIT_FIELD_NUMBER: _builtins.int
     BEFORE_REVISION_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     key: _builtins.str
-    """Required. key."""
+    """Required. Key."""
     history_limit: _builtins.int
-    """history_limit is how many former values to give as well, the latest; at most 100, as many as
-    are kept. 0 gives none.
+    """Number of former values to return, latest first; at most 100, all that are retained. 0 means
+    none.
     """
     before_revision: _builtins.int
-    """before_revision: only return former values with a lower revision. 0: start at the latest."""
+    """Only former values with a lower revision. 0 means from the latest."""
     def __init__(
         self,
         *,
@@ -249,17 +249,17 @@ class GetPreferenceResponse(_message.Message):
     NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def preference(self) -> Global___Preference:
-        """preference."""
+        """Preference."""
 
     @_builtins.property
     def history(self) -> _containers.RepeatedCompositeFieldContainer[Global___PreferenceRevision]:
-        """history of former values, newest first. If the response would be over 3 MiB, older ones are
-        omitted and a notice says so: continue with before_revision.
+        """Former values, newest first. If the response would exceed 3 MiB, older ones are omitted and a
+        notice reports it: continue with before_revision.
         """
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that older values were omitted because the response would be too large."""
+        """For example that older values were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -288,19 +288,19 @@ class ListPreferencesRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     page_size: _builtins.int
-    """page_size: 0 is 10; at most 1,000."""
+    """0 means 10; at most 1,000."""
     page_token: _builtins.str
-    """page_token as given by the last page, for the same namespace and categories."""
+    """Token from the previous page, for the same namespace and categories."""
     @_builtins.property
     def categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """categories: any of them. Empty lists all."""
+        """Any of these categories. Empty means all."""
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask selects the fields of each preference to return, for example `tags`. Empty or `*`:
-        all. An unknown path is an error that lists the valid ones.
+        """Fields of each preference to return, for example `tags`. Empty or `*` means all. An unknown
+        path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -329,12 +329,12 @@ class ListPreferencesResponse(_message.Message):
     PREFERENCES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-    not be the last.
+    """Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+    may not be the last.
     """
     @_builtins.property
     def preferences(self) -> _containers.RepeatedCompositeFieldContainer[Global___Preference]:
-        """preferences, newest first by creation; a new value does not move one."""
+        """Preferences, newest first by creation, regardless of later values."""
 
     def __init__(
         self,
@@ -361,13 +361,13 @@ class DeletePreferenceRequest(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     key: _builtins.str
-    """Required. key."""
+    """Required. Key."""
     etag: _builtins.str
-    """etag that the preference must still have. Empty: any."""
+    """Only if the preference has this etag. Empty means any."""
     allow_missing: _builtins.bool
-    """allow_missing: it is no error if it does not exist."""
+    """Succeed if it does not exist."""
     def __init__(
         self,
         *,
@@ -392,7 +392,7 @@ class DeletePreferenceResponse(_message.Message):
 
     DELETED_FIELD_NUMBER: _builtins.int
     deleted: _builtins.bool
-    """deleted is false if it did not exist and allow_missing was set."""
+    """False if it did not exist and allow_missing was set."""
     def __init__(
         self,
         *,

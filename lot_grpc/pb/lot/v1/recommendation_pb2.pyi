@@ -36,29 +36,28 @@ class GetRecommendationsRequest(_message.Message):
     LIMIT_FIELD_NUMBER: _builtins.int
     MIN_SCORE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     task: _builtins.str
-    """task in natural language, at most 64 KiB."""
+    """Task in natural language, at most 64 KiB."""
     category: _builtins.str
-    """category of the task. Compared as it stands; empty is like none."""
+    """Category of the task. Compared exactly; empty means none."""
     task_type: _builtins.str
-    """task_type of the task. Compared as it stands; empty is like none."""
+    """Type of the task. Compared exactly; empty means none."""
     complexity: _outcome_pb2.Complexity.ValueType
-    """complexity of the task; unspecified: derived as for Episode.complexity."""
+    """Complexity of the task; if unspecified, derived as for Episode.complexity."""
     effort: _builtins.float
-    """effort estimated; for the derived complexity. 0 is taken as 1."""
+    """Estimated effort, for deriving complexity. 0 counts as 1."""
     limit: _builtins.int
-    """limit of similar episodes to give back: 0 is 3; at most 100. Up to 10 are taken into account."""
+    """Number of similar episodes to return: 0 means 3; at most 100. Up to 10 are considered."""
     min_score: _builtins.float
-    """min_score in [0, 1] that a similar episode has at least, of the structural score (category
-    .4, type .3, complexity .2, text .1 by default; text is the cosine of both, complexity the given
-    or derived one). Absent: the namespace's policy, 0.3 by default. Where the task or an episode names
-    neither category nor task_type, the score is the cosine alone; absent is then .65, or the
-    namespace's policy where that is higher.
+    """Minimum structural score of similar episodes, in [0, 1]: by default 0.4 category + 0.3 type +
+    0.2 complexity (given or derived) + 0.1 cosine of the texts. Unset means that of the
+    namespace's policy, 0.3 by default. If the task or an episode has neither category nor
+    task_type, the score is the cosine alone, and unset means 0.65 or the policy's if higher.
     """
     @_builtins.property
     def dependencies(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """dependencies of the task; for the derived complexity. At most 1,000."""
+        """Dependencies of the task, for deriving complexity. At most 1,000."""
 
     def __init__(
         self,
@@ -94,17 +93,17 @@ class GetRecommendationsResponse(_message.Message):
     NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def recommendations(self) -> Global___Recommendations:
-        """recommendations."""
+        """Recommendations."""
 
     @_builtins.property
     def similar_episodes(self) -> _containers.RepeatedCompositeFieldContainer[_episode_service_pb2.EpisodeHit]:
-        """similar_episodes they come from, best first, of equal ones the newest. Their score is the one
-        of min_score, in [0, 1], and score_parts say how it came about.
+        """Similar episodes they are based on, best first, then newest. score is the one compared with
+        min_score; score_parts explain it.
         """
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that the task is longer than the model reads."""
+        """For example that the task is longer than the model reads."""
 
     def __init__(
         self,
@@ -123,7 +122,7 @@ Global___GetRecommendationsResponse: _TypeAlias = GetRecommendationsResponse  # 
 
 @_typing.final
 class Recommendations(_message.Message):
-    """Recommendations are drawn from the successful episodes that are similar to a task."""
+    """Recommendations are based on successful episodes similar to a task."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -138,36 +137,34 @@ class Recommendations(_message.Message):
     COMPARED_COUNT_FIELD_NUMBER: _builtins.int
     SUCCEEDED_COUNT_FIELD_NUMBER: _builtins.int
     approach: _builtins.str
-    """approach that most of them took, of equal ones that of the most similar episode; `standard` where
-    there is none.
-    """
+    """Most frequent approach, then that of the most similar episode; `standard` if there is none."""
     confidence: _builtins.float
-    """confidence in [0, 1]: boost · n / 10 for n similar episodes, up to 10; 0 where there is none."""
+    """Confidence in [0, 1]: boost · n / 10 for n similar episodes, up to 10; 0 if there are none."""
     similar_count: _builtins.int
-    """similar_count is how many similar episodes were taken into account."""
+    """Number of similar episodes considered."""
     complexity: _outcome_pb2.Complexity.ValueType
-    """complexity of the task, as given or derived."""
+    """Complexity of the task, given or derived."""
     compared_count: _builtins.int
-    """compared_count is how many of the most similar episodes were compared by how they ended,
-    failed ones too, at most 10.
+    """Number of most similar episodes, including failed ones, whose results were compared; at most
+    10.
     """
     succeeded_count: _builtins.int
-    """succeeded_count is how many of those went well."""
+    """Number of these that succeeded."""
     @_builtins.property
     def approaches(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedCount]:
-        """approaches taken, the most frequent 3."""
+        """The 3 most frequent approaches."""
 
     @_builtins.property
     def success_factors(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedCount]:
-        """success_factors, the most frequent 5."""
+        """The 5 most frequent success factors."""
 
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedCount]:
-        """tools, the most frequent 3."""
+        """The 3 most frequent tools."""
 
     @_builtins.property
     def sentences(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """sentences that say it in words, for a prompt."""
+        """The recommendations as sentences, for a prompt."""
 
     def __init__(
         self,
@@ -193,16 +190,16 @@ Global___Recommendations: _TypeAlias = Recommendations  # noqa: Y015
 
 @_typing.final
 class NamedCount(_message.Message):
-    """NamedCount is how often something came."""
+    """NamedCount is the frequency of a name."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     NAME_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """name of it."""
+    """Name."""
     count: _builtins.int
-    """count."""
+    """Count."""
     def __init__(
         self,
         *,

@@ -23,7 +23,7 @@ class _ResourceKind:
 class _ResourceKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ResourceKind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     RESOURCE_KIND_UNSPECIFIED: _ResourceKind.ValueType  # 0
-    """Not said; never given back."""
+    """Unspecified. Never returned."""
     RESOURCE_KIND_MEMORY: _ResourceKind.ValueType  # 1
     """A Memory."""
     RESOURCE_KIND_PATTERN: _ResourceKind.ValueType  # 2
@@ -33,7 +33,7 @@ class _ResourceKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Resource
     RESOURCE_KIND_EPISODE: _ResourceKind.ValueType  # 4
     """An Episode."""
     RESOURCE_KIND_EPISODE_EVENT: _ResourceKind.ValueType  # 5
-    """An EpisodeEvent. Events are not watched: an episode's transitions are."""
+    """An EpisodeEvent. Cannot be watched; changes of its episode can."""
     RESOURCE_KIND_ERROR_SOLUTION: _ResourceKind.ValueType  # 6
     """An ErrorSolution."""
     RESOURCE_KIND_PREFERENCE: _ResourceKind.ValueType  # 7
@@ -45,15 +45,15 @@ class _ResourceKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Resource
     RESOURCE_KIND_DECISION: _ResourceKind.ValueType  # 10
     """A Decision."""
     RESOURCE_KIND_ACTION_VALUE: _ResourceKind.ValueType  # 11
-    """An ActionValue, the learned worth of an action."""
+    """An ActionValue: the learned value of an action."""
     RESOURCE_KIND_POLICY: _ResourceKind.ValueType  # 12
     """A NamespacePolicy."""
 
 class ResourceKind(_ResourceKind, metaclass=_ResourceKindEnumTypeWrapper):
-    """ResourceKind is a kind of thing that a namespace holds."""
+    """ResourceKind is a kind of record in a namespace."""
 
 RESOURCE_KIND_UNSPECIFIED: ResourceKind.ValueType  # 0
-"""Not said; never given back."""
+"""Unspecified. Never returned."""
 RESOURCE_KIND_MEMORY: ResourceKind.ValueType  # 1
 """A Memory."""
 RESOURCE_KIND_PATTERN: ResourceKind.ValueType  # 2
@@ -63,7 +63,7 @@ RESOURCE_KIND_OUTCOME: ResourceKind.ValueType  # 3
 RESOURCE_KIND_EPISODE: ResourceKind.ValueType  # 4
 """An Episode."""
 RESOURCE_KIND_EPISODE_EVENT: ResourceKind.ValueType  # 5
-"""An EpisodeEvent. Events are not watched: an episode's transitions are."""
+"""An EpisodeEvent. Cannot be watched; changes of its episode can."""
 RESOURCE_KIND_ERROR_SOLUTION: ResourceKind.ValueType  # 6
 """An ErrorSolution."""
 RESOURCE_KIND_PREFERENCE: ResourceKind.ValueType  # 7
@@ -75,7 +75,7 @@ RESOURCE_KIND_LEARNING_EVENT: ResourceKind.ValueType  # 9
 RESOURCE_KIND_DECISION: ResourceKind.ValueType  # 10
 """A Decision."""
 RESOURCE_KIND_ACTION_VALUE: ResourceKind.ValueType  # 11
-"""An ActionValue, the learned worth of an action."""
+"""An ActionValue: the learned value of an action."""
 RESOURCE_KIND_POLICY: ResourceKind.ValueType  # 12
 """A NamespacePolicy."""
 Global___ResourceKind: _TypeAlias = ResourceKind  # noqa: Y015

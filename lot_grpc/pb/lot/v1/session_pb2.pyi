@@ -25,8 +25,8 @@ DESCRIPTOR: _descriptor.FileDescriptor
 @_typing.final
 class Session(_message.Message):
     """Session is the short-term memory of one conversation or run: values by key, and a window of the
-    latest messages. It lapses `ttl` after the last write; then it is absent everywhere, and another
-    one may begin under its id, empty and with sequence 1.
+    latest messages. It expires `ttl` after the last write and is then no longer returned; another
+    session may then use its ID, empty and starting at sequence 1.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -85,40 +85,40 @@ class Session(_message.Message):
     LAST_SEQUENCE_FIELD_NUMBER: _builtins.int
     VALUE_DETAILS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
-    """session_id identifies it in its namespace; rules as for Memory.memory_id."""
+    """ID within the namespace; same rules as Memory.memory_id."""
     max_messages: _builtins.int
-    """max_messages that the window holds."""
+    """Maximum number of messages in the window."""
     namespace: _builtins.str
-    """namespace it is in."""
+    """Namespace of the record."""
     last_sequence: _builtins.int
-    """last_sequence of the messages ever appended; 0 before the first."""
+    """Sequence of the last message ever appended; 0 if none."""
     @_builtins.property
     def values(self) -> _containers.MessageMap[_builtins.str, _struct_pb2.Value]:
-        """values by key; at most 1,000, and 8 MiB in total, serialized, with their keys and categories."""
+        """Values by key; at most 1,000, and 8 MiB serialized in total, including keys and categories."""
 
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___SessionMessage]:
-        """messages in the window, oldest first."""
+        """Messages in the window, oldest first."""
 
     @_builtins.property
     def ttl(self) -> _duration_pb2.Duration:
-        """ttl that every write renews."""
+        """Time to live, renewed by every write."""
 
     @_builtins.property
     def expire_time(self) -> _timestamp_pb2.Timestamp:
-        """expire_time at which it lapses unless written before. What lapsed is deleted within minutes."""
+        """When it expires unless written before. Expired sessions are deleted within minutes."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """create_time."""
+        """Creation time."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """update_time of the last write."""
+        """Time of the last write."""
 
     @_builtins.property
     def value_details(self) -> _containers.MessageMap[_builtins.str, Global___SessionValueDetails]:
-        """value_details of each value, by key."""
+        """Details of each value, by key."""
 
     def __init__(
         self,
@@ -153,12 +153,12 @@ class SessionValueDetails(_message.Message):
     IMPORTANCE_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     category: _builtins.str
-    """category given with the value; `general` if none was."""
+    """Category given with the value; `general` if none."""
     importance: _builtins.float
-    """importance in [0, 1] given with the value; 0.5 if none was."""
+    """Importance given with the value, in [0, 1]; 0.5 if none."""
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """update_time at which it was put; absent for values stored by an earlier version."""
+        """When the value was put; unset for values stored by an earlier version."""
 
     def __init__(
         self,
@@ -188,22 +188,22 @@ class SessionMessage(_message.Message):
     MESSAGE_TIME_FIELD_NUMBER: _builtins.int
     SEQUENCE_FIELD_NUMBER: _builtins.int
     role: _builtins.str
-    """Required. role of who said it, for example `user`, `assistant`, `tool`."""
+    """Required. Role of the speaker, for example `user`, `assistant`, `tool`."""
     content: _builtins.str
-    """content. At most 256 KiB."""
+    """Content. At most 256 KiB."""
     name: _builtins.str
-    """name of the speaker or the tool."""
+    """Name of the speaker or the tool."""
     sequence: _builtins.int
-    """Output only. sequence in the session, from 1 without gaps; not used again when messages fall
-    out or are cleared, but by the next session of the id.
+    """Output only. Sequence in the session, from 1 without gaps. Not reused when messages are dropped
+    or cleared, only by the next session with the ID.
     """
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """metadata is stored and returned, as for Memory.metadata; at most 256 KiB serialized."""
+        """Stored and returned, as for Memory.metadata; at most 256 KiB serialized."""
 
     @_builtins.property
     def message_time(self) -> _timestamp_pb2.Timestamp:
-        """message_time as the caller says; absent: when it was appended."""
+        """Time set by the caller; unset means when it was appended."""
 
     def __init__(
         self,
@@ -237,28 +237,28 @@ class PutSessionValueRequest(_message.Message):
     CATEGORY_FIELD_NUMBER: _builtins.int
     IMPORTANCE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     session_id: _builtins.str
-    """Required. session_id."""
+    """Required. Session ID."""
     key: _builtins.str
-    """Required. key."""
+    """Required. Key."""
     category: _builtins.str
-    """category, for example `tool_output`; empty is `general`. Compared exactly."""
+    """Category, for example `tool_output`; empty means `general`. Compared exactly."""
     importance: _builtins.float
-    """importance in [0, 1]: the least important values are the first to be left out of a response, and
-    ClearSession.max_importance clears them. Absent is 0.5; 0 is a valid value.
+    """Importance in [0, 1]: the least important values are omitted first from a large response, and
+    ClearSession.max_importance clears them. Unset means 0.5; 0 is a valid value.
     """
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
-        """Required. value of any JSON type, null included; at most 256 KiB serialized. Its numbers are
-        doubles, returned exactly, as for Preference.value. A session holds at most 1,000 values, and 8
-        MiB in total with keys and categories; beyond that the call fails with SESSION_FULL. A put
-        replaces the earlier value, its category and its importance.
+        """Required. Value of any JSON type, including null; at most 256 KiB serialized. Numbers are
+        doubles, returned exactly, as for Preference.value. Replaces the previous value, its category
+        and importance. Fails with SESSION_FULL if the session would exceed 1,000 values, or 8 MiB
+        including keys and categories.
         """
 
     @_builtins.property
     def ttl(self) -> _duration_pb2.Duration:
-        """ttl of the session from now on; absent keeps what it has, of a new one it is 24 h."""
+        """New ttl of the session; unset keeps the current one, or means 24 h for a new session."""
 
     def __init__(
         self,
@@ -290,7 +290,7 @@ class PutSessionValueResponse(_message.Message):
     EXPIRE_TIME_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def expire_time(self) -> _timestamp_pb2.Timestamp:
-        """expire_time of the session."""
+        """When the session expires."""
 
     def __init__(
         self,
@@ -315,11 +315,11 @@ class GetSessionValueRequest(_message.Message):
     SESSION_ID_FIELD_NUMBER: _builtins.int
     KEY_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     session_id: _builtins.str
-    """Required. session_id."""
+    """Required. Session ID."""
     key: _builtins.str
-    """Required. key."""
+    """Required. Key."""
     def __init__(
         self,
         *,
@@ -345,14 +345,14 @@ class GetSessionValueResponse(_message.Message):
     FOUND_FIELD_NUMBER: _builtins.int
     DETAILS_FIELD_NUMBER: _builtins.int
     found: _builtins.bool
-    """found tells a key that is not there."""
+    """False if the session has no such key."""
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
-        """value; absent where the session has no such key."""
+        """Value; unset if the session has no such key."""
 
     @_builtins.property
     def details(self) -> Global___SessionValueDetails:
-        """details of the value; absent if the session has no such key."""
+        """Details of the value; unset if the session has no such key."""
 
     def __init__(
         self,
@@ -382,24 +382,22 @@ class AppendSessionMessageRequest(_message.Message):
     TTL_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     session_id: _builtins.str
-    """Required. session_id."""
+    """Required. Session ID."""
     max_messages: _builtins.int
-    """max_messages of the window from now on, at most 1,000; 0 keeps what it has, of a new session
-    it is 50.
-    """
+    """New window size, at most 1,000; 0 keeps the current one, or means 50 for a new session."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h: a message is not appended twice. A repeat whose session
-    was cleared or lapsed since the first try is SESSION_NOT_FOUND.
+    """Makes a retry safe for 24 h: a message is not appended twice. A retry after the session was
+    cleared or expired fails with SESSION_NOT_FOUND.
     """
     @_builtins.property
     def message(self) -> Global___SessionMessage:
-        """Required. message."""
+        """Required. Message."""
 
     @_builtins.property
     def ttl(self) -> _duration_pb2.Duration:
-        """ttl of the session from now on; absent keeps what it has, of a new one it is 24 h."""
+        """New ttl of the session; unset keeps the current one, or means 24 h for a new session."""
 
     def __init__(
         self,
@@ -429,14 +427,14 @@ class AppendSessionMessageResponse(_message.Message):
     MESSAGE_COUNT_FIELD_NUMBER: _builtins.int
     EXPIRE_TIME_FIELD_NUMBER: _builtins.int
     message_count: _builtins.int
-    """message_count in the window now."""
+    """Number of messages now in the window."""
     @_builtins.property
     def message(self) -> Global___SessionMessage:
-        """message with its sequence. A repeat is told it too, though it may have fallen out since."""
+        """Message with its sequence. A retry returns it too, even if it has been dropped since."""
 
     @_builtins.property
     def expire_time(self) -> _timestamp_pb2.Timestamp:
-        """expire_time of the session."""
+        """When the session expires."""
 
     def __init__(
         self,
@@ -464,18 +462,16 @@ class GetSessionRequest(_message.Message):
     MESSAGE_LIMIT_FIELD_NUMBER: _builtins.int
     BEFORE_SEQUENCE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     session_id: _builtins.str
-    """Required. session_id."""
+    """Required. Session ID."""
     message_limit: _builtins.int
-    """message_limit: return only this many of the latest messages, at most 1,000; 0: the whole
-    window. If the response would be over 3 MiB, older ones are omitted and a notice says so:
-    continue with before_sequence.
+    """Only this many of the latest messages, at most 1,000; 0 means the whole window. If the response
+    would exceed 3 MiB, older ones are omitted and a notice reports it: continue with
+    before_sequence.
     """
     before_sequence: _builtins.int
-    """before_sequence: only return messages with a lower sequence, and no values. 0: start at the
-    latest.
-    """
+    """Only messages with a lower sequence, and no values. 0 means from the latest."""
     def __init__(
         self,
         *,
@@ -503,17 +499,17 @@ class GetSessionResponse(_message.Message):
     NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def session(self) -> Global___Session:
-        """session."""
+        """The session."""
 
     @_builtins.property
     def omitted_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """omitted_keys of values that did not fit: values may take up half of a response, and the most
-        important ones come first. Read each with GetSessionValue.
+        """Keys of values that did not fit: values take at most half of a response, the most important
+        first. Read each with GetSessionValue.
         """
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that messages were omitted because the response would be too large."""
+        """For example that messages were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -543,23 +539,21 @@ class ClearSessionRequest(_message.Message):
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
     MAX_IMPORTANCE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     session_id: _builtins.str
-    """Required. session_id."""
+    """Required. Session ID."""
     messages_only: _builtins.bool
-    """messages_only forgets the messages, plus the values that keys and max_importance select, if
-    given. The sequences of messages are not used again.
+    """Delete the messages, plus the values selected by keys and max_importance, if set. Sequences of
+    messages are not reused.
     """
     allow_missing: _builtins.bool
-    """allow_missing: it is no error if it does not exist."""
+    """Succeed if it does not exist."""
     max_importance: _builtins.float
-    """max_importance also forgets the values of at most this importance. Absent: none; 0: those of
-    importance 0.
-    """
+    """Also delete values of at most this importance. Unset means none; 0 means those of importance 0."""
     @_builtins.property
     def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """keys of values to forget; missing ones are ignored. If it is empty and neither messages_only nor
-        max_importance is set, the whole session is forgotten.
+        """Keys of values to delete; missing ones are ignored. If empty, and neither messages_only nor
+        max_importance is set, the whole session is deleted.
         """
 
     def __init__(
@@ -590,7 +584,7 @@ class ClearSessionResponse(_message.Message):
 
     CLEARED_FIELD_NUMBER: _builtins.int
     cleared: _builtins.bool
-    """cleared is false when it was not there and allow_missing was set."""
+    """False if the session did not exist and allow_missing was set."""
     def __init__(
         self,
         *,

@@ -43,48 +43,48 @@ class GetTaskContextRequest(_message.Message):
     PREFERENCE_CATEGORIES_FIELD_NUMBER: _builtins.int
     COMPLEXITY_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     task: _builtins.str
-    """task in natural language, at most 64 KiB."""
+    """Task in natural language, at most 64 KiB."""
     task_id: _builtins.str
-    """task_id of earlier episodes (Episode.task_id): the newest one's task, category, task_type and
-    complexity are taken; fields given here come first.
+    """Task ID of earlier episodes (Episode.task_id): task, category, task_type and complexity of the
+    newest one are used, unless set here.
     """
     category: _builtins.str
-    """category of the task. Compared as it stands."""
+    """Category of the task. Compared exactly."""
     task_type: _builtins.str
-    """task_type of the task. Compared as it stands; the regular expressions of LEARNED patterns are
-    tried on it as well as on the task.
+    """Type of the task. Compared exactly; also matched, like the task, against the regular
+    expressions of LEARNED patterns.
     """
     language: _builtins.str
-    """language; mapped like Pattern.language. Given, patterns, error solutions and memories of other
-    languages are left out; those without a language stay. Empty: see min_similarity.
+    """Language, normalized like Pattern.language. If set, patterns, error solutions and memories of
+    other languages are omitted; those without one remain. If empty, see min_similarity.
     """
     limit: _builtins.int
-    """limit of each kind of thing, preferences apart: 0 is 3; at most 100."""
+    """Maximum number of records per kind, except preferences: 0 means 3; at most 100."""
     max_tokens: _builtins.int
-    """max_tokens that prompt_text has at most, as the server estimates them: by characters, since it
-    does not know the reader's tokenizer, and rather too many. A word of ASCII letters counts one for
-    each three letters begun, one with digits two for each three, other visible ASCII characters and
-    line breaks one each; a Korean syllable three, all else two for each three bytes of UTF-8 begun
-    (so two for a Chinese character). 0: no bound.
+    """Maximum tokens of prompt_text. The server estimates them by characters, rather too high, since
+    it does not know the reader's tokenizer: a word of ASCII letters counts one per three letters
+    begun, one with digits two per three, other visible ASCII characters and line breaks one each;
+    a Korean syllable three, anything else two per three bytes of UTF-8 begun (so two for a Chinese
+    character). 0 means no limit.
     """
     min_similarity: _builtins.float
-    """min_similarity in [0, 1] of every hit, except error solutions of the same signature. Episodes of
-    `recommendations` have the bound of GetRecommendations. 0: no bound; the nearest are returned,
-    however far they are. Absent: what is unlikely to help is left out: anything whose
-    PatternHit.match_probability is below .05, or below a quarter of the highest one (memories and
-    solutions by the same measure; only with the embedding model that it was calibrated on); similar
-    errors, if a solution of this very error worked; and, if `language` is empty but the task's error
-    or words name one, other languages. The notice UNLIKELY_OMITTED says how many. Error solutions
-    of the same signature and the patterns of `matched_pattern_ids` stay.
+    """Minimum similarity of every hit, in [0, 1], except error solutions of the same signature.
+    `recommendations` use the minimum of GetRecommendations. 0 means none: the nearest are
+    returned, however distant. If unset, what is unlikely to help is omitted: records with a
+    PatternHit.match_probability below 0.05 or below a quarter of the highest one (memories and
+    solutions by the same measure; only with an embedding model it is calibrated for); similar
+    errors, if a solution of this very error worked; and other languages, if `language` is empty
+    but the task's error or words name one. The notice UNLIKELY_OMITTED says how many. Error
+    solutions of the same signature and the patterns of `matched_pattern_ids` remain.
     """
     complexity: _outcome_pb2.Complexity.ValueType
-    """complexity of the task; unspecified: the server derives it."""
+    """Complexity of the task; derived if unspecified."""
     @_builtins.property
     def preference_categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """preference_categories to give; empty: all, with no more than a few of those that feedback taught,
-        that of this very task among them.
+        """Categories of preferences to return; empty means all, with only a few of those learned from
+        feedback, including that on this very task.
         """
 
     def __init__(
@@ -132,70 +132,69 @@ class GetTaskContextResponse(_message.Message):
     RETRIEVAL_ID_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     prompt_text: _builtins.str
-    """prompt_text puts it all in words, as Markdown within max_tokens. Each thing comes with its id and
-    the day (UTC) it is of. Of every section the best has room first; what has none is shortened, then
-    left out whole. Stored texts read as they were stored and cannot break its structure: a single
-    line follows a label; code and texts of several lines are fenced. Long runs of noise, such as
-    base64, are shortened, and the number of characters left out is shown. The same store and request
-    give the same text. It has no retrieval_id, so give that of this answer along with what the
-    reader says it used. Empty where max_tokens has no room for anything.
+    """All of the above as Markdown, within max_tokens. Each item has its ID and its date (UTC). The
+    best items of every section get space first; items without enough space are shortened, then
+    omitted. Stored text is quoted verbatim and cannot break the structure: a single line follows a
+    label; code and multi-line text are fenced. Long runs of noise, such as base64, are shortened,
+    giving the number of characters omitted. The same store and request yield the same text. It
+    does not contain the retrieval_id: add that of this response when reporting what the reader
+    used. Empty if max_tokens is too low for anything.
     """
     prompt_token_count: _builtins.int
-    """prompt_token_count is the estimate for prompt_text."""
+    """Estimated tokens of prompt_text."""
     truncated: _builtins.bool
-    """truncated is true where something was left out of prompt_text or shortened: for want of tokens,
-    or since it is long; of a field it has at most 2,000 characters (of code 4,000). The fields above
-    have all of it.
+    """True if prompt_text omits or shortens something, for lack of tokens or because of its length:
+    it has at most 2,000 characters of a field (4,000 of code). The other fields are complete.
     """
     retrieval_id: _builtins.str
-    """retrieval_id to give back to RecordOutcome and RecordErrorSolutionOutcome, kept for 7 days."""
+    """Retrieval ID for RecordOutcome and RecordErrorSolutionOutcome, retained for 7 days."""
     @_builtins.property
     def episodes(self) -> _containers.RepeatedCompositeFieldContainer[_episode_service_pb2.EpisodeHit]:
-        """episodes that are similar and ended, in success or failure, best first. Of runs of one task that
-        went alike one comes before others.
+        """Similar episodes that ended, in success or failure, best first. Of runs of one task with the
+        same result, one precedes all others.
         """
 
     @_builtins.property
     def patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_service_pb2.PatternHit]:
-        """patterns that fit: similar and proven ones that are unlike each other, the first place for the
-        best (ranked as RecallPatterns does). Of several places one at least is for a LEARNED pattern
-        whose task_type_pattern matches task or task type, if there is one.
+        """Suitable patterns: similar, proven, and unlike each other, starting with the best (ranked as by
+        RecallPatterns). If there are several places, at least one goes to a LEARNED pattern whose
+        task_type_pattern matches the task or its type, if any.
         """
 
     @_builtins.property
     def matched_pattern_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """matched_pattern_ids are those of `patterns` whose task_type_pattern matches."""
+        """IDs of those `patterns` whose task_type_pattern matches."""
 
     @_builtins.property
     def memories(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.MemoryHit]:
-        """memories that fit, best first."""
+        """Suitable memories, best first."""
 
     @_builtins.property
     def error_solutions(self) -> _containers.RepeatedCompositeFieldContainer[_error_solution_pb2.ErrorSolutionHit]:
-        """error_solutions for the error that the task names; none where it names none. Those of the same
-        signature come first; behind all that worked, what did not help (`worked` is false).
+        """Solutions of the error named in the task; empty if it names none. Those of the same signature
+        come first; what did not help (`worked` is false) comes last.
         """
 
     @_builtins.property
     def warnings(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskWarning]:
-        """warnings from the up to 10 most similar failed episodes whose similarity is .3 at least and no
-        more than .2 below that of the most similar episode; the most frequent error comes first.
+        """Warnings from failed episodes: up to 10 of the most similar, with a similarity of at least 0.3
+        and at most 0.2 below the highest. The most frequent error comes first.
         """
 
     @_builtins.property
     def preferences(self) -> _containers.RepeatedCompositeFieldContainer[_preference_pb2.Preference]:
-        """preferences, at most 50. If the request names categories, the newest of these by creation;
-        otherwise first up to 10 that feedback taught about this task, latest first, then those that were
-        set, then the 5 newest that feedback taught about other tasks.
+        """Preferences, at most 50. If the request names categories, the newest of these by creation;
+        otherwise up to 10 learned from feedback on this task, latest first, then those set by a
+        caller, then the 5 newest learned from feedback on other tasks.
         """
 
     @_builtins.property
     def recommendations(self) -> _recommendation_pb2.Recommendations:
-        """recommendations as GetRecommendations gives them."""
+        """Recommendations, as by GetRecommendations."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that the task is longer than the model reads."""
+        """For example that the task is longer than the model reads."""
 
     def __init__(
         self,
@@ -224,7 +223,7 @@ Global___GetTaskContextResponse: _TypeAlias = GetTaskContextResponse  # noqa: Y0
 
 @_typing.final
 class TaskWarning(_message.Message):
-    """TaskWarning is what went wrong with a like task."""
+    """TaskWarning is what went wrong with a similar task."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -233,14 +232,14 @@ class TaskWarning(_message.Message):
     ERROR_TYPE_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
     message: _builtins.str
-    """message is a sentence for a prompt, on one line."""
+    """One-line sentence for a prompt."""
     error_type: _builtins.str
-    """error_type, if known."""
+    """Error type, if known."""
     count: _builtins.int
-    """count of those failures."""
+    """Number of these failures."""
     @_builtins.property
     def episode_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """episode_ids of the failures it comes from, the most similar first."""
+        """Failed episodes it is based on, most similar first."""
 
     def __init__(
         self,

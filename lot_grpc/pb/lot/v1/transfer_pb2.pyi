@@ -41,31 +41,30 @@ class _ImportConflict:
 class _ImportConflictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ImportConflict.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     IMPORT_CONFLICT_UNSPECIFIED: _ImportConflict.ValueType  # 0
-    """FAIL."""
+    """Same as FAIL."""
     IMPORT_CONFLICT_FAIL: _ImportConflict.ValueType  # 1
-    """End the import with reason IMPORT_CONFLICT; what was stored stays."""
+    """End the import with reason IMPORT_CONFLICT; what was stored remains."""
     IMPORT_CONFLICT_SKIP: _ImportConflict.ValueType  # 2
-    """Keep the stored one. What hangs on the other is skipped too."""
+    """Retain the stored record. Data dependent on the imported one is skipped too."""
     IMPORT_CONFLICT_OVERWRITE: _ImportConflict.ValueType  # 3
-    """Replace the stored one, and what hangs on it (outcomes, feedback, events, former values): that
-    of the other follows in the export. An episode that is being recorded is refused.
+    """Replace the stored record and its dependent data (outcomes, feedback, events, former values);
+    that of the imported one follows in the export. An episode that is being recorded is rejected.
     """
 
 class ImportConflict(_ImportConflict, metaclass=_ImportConflictEnumTypeWrapper):
-    """ImportConflict says what an import does with a thing whose id is taken by other content. A thing
-    with the same text and other counters has other content: one that was used since it was exported,
-    for example.
+    """ImportConflict controls the import of a record whose ID is in use with other content. The same
+    text with other counters is other content: for example a record used after it was exported.
     """
 
 IMPORT_CONFLICT_UNSPECIFIED: ImportConflict.ValueType  # 0
-"""FAIL."""
+"""Same as FAIL."""
 IMPORT_CONFLICT_FAIL: ImportConflict.ValueType  # 1
-"""End the import with reason IMPORT_CONFLICT; what was stored stays."""
+"""End the import with reason IMPORT_CONFLICT; what was stored remains."""
 IMPORT_CONFLICT_SKIP: ImportConflict.ValueType  # 2
-"""Keep the stored one. What hangs on the other is skipped too."""
+"""Retain the stored record. Data dependent on the imported one is skipped too."""
 IMPORT_CONFLICT_OVERWRITE: ImportConflict.ValueType  # 3
-"""Replace the stored one, and what hangs on it (outcomes, feedback, events, former values): that
-of the other follows in the export. An episode that is being recorded is refused.
+"""Replace the stored record and its dependent data (outcomes, feedback, events, former values);
+that of the imported one follows in the export. An episode that is being recorded is rejected.
 """
 Global___ImportConflict: _TypeAlias = ImportConflict  # noqa: Y015
 
@@ -73,10 +72,10 @@ Global___ImportConflict: _TypeAlias = ImportConflict  # noqa: Y015
 class ExportRequest(_message.Message):
     """Request of Export.
 
-    Nothing is held still while an export runs. What is written meanwhile is in it if it lies behind
-    the place that the export has come to, and is not if it lies before it; counters are as they were
-    when their thing was read, so that the log may hold a few entries more, or fewer. An export of a
-    store that nobody writes to is exact, and two of the same content are the same.
+    An export takes no snapshot. Records written meanwhile are included if their position is still
+    ahead of the export, else not; counters are as of when their record was read, so the log may have
+    a few entries more or fewer. An export of a store without concurrent writes is exact, and two of
+    the same content are identical.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -88,24 +87,22 @@ class ExportRequest(_message.Message):
     INCLUDE_VECTORS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     all_namespaces: _builtins.bool
-    """all_namespaces exports all of them; `namespace` is then the one the caller acts for."""
+    """Export all namespaces; `namespace` is then only the one the caller acts for."""
     after_cursor: _builtins.str
-    """after_cursor: go on behind the message that had this cursor, of an export with the same
-    arguments; it outlives restarts of the server. Empty: from the start.
+    """Resume after the message with this cursor, of an export with the same arguments; valid across
+    server restarts. Empty means from the start.
     """
     include_vectors: _builtins.bool
-    """include_vectors exports the vectors too, so that an import into a store of the same model need
-    not embed again.
-    """
+    """Include vectors, so that importing into a store of the same model need not embed again."""
     dry_run: _builtins.bool
-    """dry_run sends the header and the summary only, with the counts as they are now."""
+    """Send only the header and the summary, with current counts."""
     @_builtins.property
     def resource_kinds(self) -> _containers.RepeatedScalarFieldContainer[_resource_kind_pb2.ResourceKind.ValueType]:
-        """resource_kinds to export; empty: all. What hangs on a thing without being a resource_kind (feedback and what
-        ranking learned of a pattern, former values of a preference, values and messages of a session)
-        comes with it; outcomes and episode events are resource_kinds of their own.
+        """Resource kinds to export; empty means all. Dependent data that is no kind of its own (feedback
+        and learned ranking of a pattern, former values of a preference, values and messages of a
+        session) is included; outcomes and episode events are kinds of their own.
         """
 
     def __init__(
@@ -128,7 +125,7 @@ Global___ExportRequest: _TypeAlias = ExportRequest  # noqa: Y015
 
 @_typing.final
 class ExportResponse(_message.Message):
-    """Response of Export: one message of the stream, of about 256 KiB unless one record is larger."""
+    """Response of Export: one message of the stream, about 256 KiB unless a single record is larger."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -137,18 +134,20 @@ class ExportResponse(_message.Message):
     CURSOR_FIELD_NUMBER: _builtins.int
     SUMMARY_FIELD_NUMBER: _builtins.int
     cursor: _builtins.str
-    """cursor behind them, to go on from."""
+    """Cursor to resume after these records."""
     @_builtins.property
     def header(self) -> Global___ExportHeader:
-        """header; in the first message only."""
+        """Header; in the first message only."""
 
     @_builtins.property
     def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExportRecord]:
-        """records, in an order in which they can be imported: what hangs on a thing comes behind it."""
+        """Records, in an order in which they can be imported: dependent records follow the one they
+        belong to.
+        """
 
     @_builtins.property
     def summary(self) -> Global___ExportSummary:
-        """summary; in the last message only. An export without it was cut off."""
+        """Summary; in the last message only. An export without one was interrupted."""
 
     def __init__(
         self,
@@ -168,7 +167,7 @@ Global___ExportResponse: _TypeAlias = ExportResponse  # noqa: Y015
 
 @_typing.final
 class ExportHeader(_message.Message):
-    """ExportHeader says what an export is."""
+    """ExportHeader describes an export."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -181,24 +180,24 @@ class ExportHeader(_message.Message):
     SCHEMA_VERSION_FIELD_NUMBER: _builtins.int
     TOKENIZER_FIELD_NUMBER: _builtins.int
     format_version: _builtins.int
-    """format_version of the records; a server imports its own and all earlier ones. The first is 1."""
+    """Format version of the records, from 1. A server imports its own and all earlier versions."""
     server_version: _builtins.str
-    """server_version that wrote it."""
+    """Server version that wrote it."""
     embedding_model: _builtins.str
-    """embedding_model that vectors were made by."""
+    """Embedding model of the vectors."""
     dimensions: _builtins.int
-    """dimensions of its vectors."""
+    """Dimensions of its vectors."""
     embedding_model_sha256: _builtins.str
-    """embedding_model_sha256 of the model's file."""
+    """SHA-256 of the model file."""
     schema_version: _builtins.int
-    """schema_version of the store; records of a later one are refused, as those of a later
-    format_version are.
+    """Schema version of the store; records of a later one are rejected, as are those of a later
+    format_version.
     """
     tokenizer: _builtins.str
-    """tokenizer of the words that sparse vectors are made of."""
+    """Tokenizer of the sparse vectors."""
     @_builtins.property
     def export_time(self) -> _timestamp_pb2.Timestamp:
-        """export_time at which it began."""
+        """When the export started."""
 
     def __init__(
         self,
@@ -250,13 +249,13 @@ class ExportSummary(_message.Message):
     ELAPSED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """counts of things by ResourceKind without its prefix, for example `PATTERN`; of this stream, from its
-        cursor on. In a dry run, of all that is stored now.
+        """Number of records by resource kind, without the enum prefix, for example `PATTERN`: those of
+        this stream, from its cursor on; in a dry run, all currently stored.
         """
 
     @_builtins.property
     def elapsed(self) -> _duration_pb2.Duration:
-        """elapsed is how long it took."""
+        """Time taken."""
 
     def __init__(
         self,
@@ -274,12 +273,12 @@ Global___ExportSummary: _TypeAlias = ExportSummary  # noqa: Y015
 
 @_typing.final
 class ExportRecord(_message.Message):
-    """ExportRecord is one thing with all that is known of it, or what hangs on one.
+    """ExportRecord is a record with everything known about it, or data dependent on one.
 
-    A record is imported from `internal`; the thing is there to be read, and must say the same: a
-    record in which one of the two was changed is refused. What neither holds, since it belongs to a
-    store and not to what it knows: requests and their answers, tombstones, retrievals, selections and
-    the steps behind action values, the leases of open streams, the feed of changes.
+    An import reads `internal`; the readable form must match it: if either was changed, the record is
+    rejected. Neither contains what belongs to a store rather than its content: requests and their
+    responses, tombstones, retrievals, selections and the steps behind action values, leases of open
+    streams, the change feed.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -321,66 +320,66 @@ class ExportRecord(_message.Message):
     VECTORS_FIELD_NUMBER: _builtins.int
     INTERNAL_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace it is in."""
+    """Namespace of the record."""
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
-        """memory."""
+        """Memory."""
 
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
-        """pattern; its counters are imported as they stand."""
+        """Pattern; its counters are imported as they are."""
 
     @_builtins.property
     def outcome(self) -> _pattern_service_pb2.OutcomeEntry:
-        """outcome of the log behind counters. `corrected_by` is empty: the entry that corrects it
-        names it.
+        """Outcome of the log behind counters. `corrected_by` is empty: the correcting entry names it in
+        `corrects`.
         """
 
     @_builtins.property
     def episode(self) -> _episode_pb2.Episode:
-        """episode, without its events; while it runs also without their count."""
+        """Episode, without its events; while it runs, also without their count."""
 
     @_builtins.property
     def episode_event(self) -> Global___ExportedEpisodeEvent:
-        """episode_event."""
+        """Episode event."""
 
     @_builtins.property
     def error_solution(self) -> _error_solution_pb2.ErrorSolution:
-        """error_solution; its counters are imported as they stand."""
+        """Error solution; its counters are imported as they are."""
 
     @_builtins.property
     def preference(self) -> Global___ExportedPreference:
-        """preference."""
+        """Preference."""
 
     @_builtins.property
     def session(self) -> _session_pb2.Session:
-        """session, without its values and messages: each follows in a record of its own, as a session
-        with just that.
+        """Session, without its values and messages: each follows as a record of its own, a session with
+        only that.
         """
 
     @_builtins.property
     def learning_event(self) -> _learning_event_pb2.LearningEvent:
-        """learning_event."""
+        """Learning event."""
 
     @_builtins.property
     def decision(self) -> _decision_pb2.Decision:
-        """decision."""
+        """Decision."""
 
     @_builtins.property
     def action_value(self) -> _learning_pb2.ActionValue:
-        """action_value."""
+        """Action value."""
 
     @_builtins.property
     def policy(self) -> _namespace_policy_pb2.NamespacePolicy:
-        """policy."""
+        """How to choose."""
 
     @_builtins.property
     def vectors(self) -> _containers.MessageMap[_builtins.str, Global___ExportedVector]:
-        """vectors by name; only with include_vectors."""
+        """Vectors by name; only with include_vectors."""
 
     @_builtins.property
     def internal(self) -> _struct_pb2.Struct:
-        """internal is how the server keeps it. Hand it back as it is; a record without it is refused."""
+        """Internal form of the server. Return it unchanged; a record without it is rejected."""
 
     def __init__(
         self,
@@ -413,17 +412,17 @@ Global___ExportRecord: _TypeAlias = ExportRecord  # noqa: Y015
 
 @_typing.final
 class ExportedEpisodeEvent(_message.Message):
-    """ExportedEpisodeEvent is an event with the episode it is of."""
+    """ExportedEpisodeEvent is an event with the ID of its episode."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     EPISODE_ID_FIELD_NUMBER: _builtins.int
     EVENT_FIELD_NUMBER: _builtins.int
     episode_id: _builtins.str
-    """episode_id."""
+    """Episode."""
     @_builtins.property
     def event(self) -> _episode_pb2.EpisodeEvent:
-        """event."""
+        """Event."""
 
     def __init__(
         self,
@@ -449,12 +448,12 @@ class ExportedPreference(_message.Message):
     HISTORY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def preference(self) -> _preference_pb2.Preference:
-        """preference; of a former value just its key."""
+        """Preference; only its key for a former value."""
 
     @_builtins.property
     def history(self) -> _containers.RepeatedCompositeFieldContainer[_preference_pb2.PreferenceRevision]:
-        """history: a former value. The record of a preference itself has none: each former value follows
-        in a record of its own.
+        """A former value. Empty in the record of a preference itself: each former value follows as a
+        record of its own.
         """
 
     def __init__(
@@ -473,7 +472,7 @@ Global___ExportedPreference: _TypeAlias = ExportedPreference  # noqa: Y015
 
 @_typing.final
 class ExportedVector(_message.Message):
-    """ExportedVector is a vector: dense, or sparse where it has indices, or several dense ones."""
+    """ExportedVector is a dense vector, a sparse one if it has indices, or several dense ones."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -481,14 +480,14 @@ class ExportedVector(_message.Message):
     INDICES_FIELD_NUMBER: _builtins.int
     VECTOR_COUNT_FIELD_NUMBER: _builtins.int
     vector_count: _builtins.int
-    """vector_count of several dense vectors under one name, all as long; 0 is a single one."""
+    """Number of dense vectors under one name, all of the same length; 0 means a single one."""
     @_builtins.property
     def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """values; of several vectors one behind the other."""
+        """Values; several vectors are concatenated."""
 
     @_builtins.property
     def indices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """indices of the values of a sparse vector, as many as there are values."""
+        """Indices of the values of a sparse vector, one per value."""
 
     def __init__(
         self,
@@ -507,13 +506,14 @@ Global___ExportedVector: _TypeAlias = ExportedVector  # noqa: Y015
 
 @_typing.final
 class ImportRequest(_message.Message):
-    """Message of Import: the first opens the stream, the next carry records; it may carry some too.
+    """Message of Import: the first opens the stream, later ones carry records; the first may carry some
+    too.
 
-    Importing a record twice is harmless: what is there, just so, stays. So an import that was cut off
-    is completed by sending all of it again, or from the last cursor acknowledged. Ids, times,
-    counters and the order of lists stay as they were. Texts are embedded by this store's model unless
-    vectors of the same model, file and tokenizer came along. What has expired is skipped, and what
-    hangs on a thing that is not there, or is another of the same id.
+    Importing a record twice is harmless: an identical one remains. To complete an interrupted
+    import, send all of it again, or from the last acknowledged cursor. IDs, times, counters and list
+    orders are preserved. Texts are embedded with this store's model, unless vectors of the same
+    model, file and tokenizer are included. Expired records are skipped, as is data whose record is
+    missing or differs under the same ID.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -526,28 +526,26 @@ class ImportRequest(_message.Message):
     RECORDS_FIELD_NUMBER: _builtins.int
     CURSOR_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace to import into; in the first message only. Empty is `default`."""
+    """Namespace to import into, in the first message only. Empty means `default`."""
     keep_namespaces: _builtins.bool
-    """keep_namespaces imports each record into the namespace it was exported from; in the first
-    message only.
-    """
+    """Import each record into the namespace it was exported from; in the first message only."""
     conflict: Global___ImportConflict.ValueType
-    """conflict; in the first message only."""
+    """What to do on conflict; in the first message only."""
     dry_run: _builtins.bool
-    """dry_run checks and counts as if each record were the only one, and stores nothing; in the first
-    message only.
+    """Check and count as if each record were the only one, and store nothing; in the first message
+    only.
     """
     cursor: _builtins.str
-    """cursor that the export gave with these records. Importing a record twice is harmless, so an
-    import goes on from the last cursor acknowledged.
-    """
+    """Cursor exported with these records, from which to resume."""
     @_builtins.property
     def header(self) -> Global___ExportHeader:
-        """header as it was exported; required in the first message."""
+        """Header, as exported; required in the first message."""
 
     @_builtins.property
     def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExportRecord]:
-        """records, at most 1,000 a message; as the export gave them, so that a message is no long work."""
+        """Records, at most 1,000 per message; use the messages of the export, which limit the work per
+        message.
+        """
 
     def __init__(
         self,
@@ -570,7 +568,7 @@ Global___ImportRequest: _TypeAlias = ImportRequest  # noqa: Y015
 
 @_typing.final
 class ImportResponse(_message.Message):
-    """Acknowledgement of Import, one a message."""
+    """Acknowledgement of Import, one per message."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -600,18 +598,18 @@ class ImportResponse(_message.Message):
     SKIPPED_COUNT_FIELD_NUMBER: _builtins.int
     COUNTS_FIELD_NUMBER: _builtins.int
     cursor: _builtins.str
-    """cursor of the last message whose records are stored."""
+    """Cursor of the last message whose records are stored."""
     imported_count: _builtins.int
-    """imported_count of records so far that were stored anew or replaced."""
+    """Number of records so far that were added or replaced."""
     unchanged_count: _builtins.int
-    """unchanged_count of records so far that were there already, just so."""
+    """Number of records so far that existed unchanged."""
     skipped_count: _builtins.int
-    """skipped_count of records so far that were left out: for a conflict, or expired, or without what
-    they hang on.
+    """Number of records so far that were skipped: because of a conflict, expired, or without the
+    record they depend on.
     """
     @_builtins.property
     def counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """counts of imported things so far, by ResourceKind without its prefix."""
+        """Number of records imported so far, by resource kind without the enum prefix."""
 
     def __init__(
         self,

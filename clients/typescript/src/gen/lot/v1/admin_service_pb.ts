@@ -27,7 +27,7 @@ export const file_lot_v1_admin_service: GenFile = /*@__PURE__*/
  */
 export type GetServerInfoRequest = Message<"lot.v1.GetServerInfoRequest"> & {
   /**
-   * namespace the caller acts for; the answer is about the whole server in any case.
+   * Namespace the caller acts for; does not narrow the response, which covers the whole server.
    *
    * @generated from field: string namespace = 1;
    */
@@ -48,91 +48,93 @@ export const GetServerInfoRequestSchema: GenMessage<GetServerInfoRequest> = /*@_
  */
 export type GetServerInfoResponse = Message<"lot.v1.GetServerInfoResponse"> & {
   /**
-   * version of the server, for example `0.1.0`.
+   * Server version, for example `0.1.0`.
    *
    * @generated from field: string version = 1;
    */
   version: string;
 
   /**
-   * contract_version it serves, for example `lot.v1`.
+   * Contract version, for example `lot.v1`.
    *
    * @generated from field: string contract_version = 2;
    */
   contractVersion: string;
 
   /**
-   * capabilities it has, for example `PatternService.RecallPatterns`; ask for them rather than for versions.
+   * Supported features, for example `PatternService.RecallPatterns`; check these rather than
+   * versions.
    *
    * @generated from field: repeated string capabilities = 3;
    */
   capabilities: string[];
 
   /**
-   * backend of the store: `edge` (embedded) or `qdrant` (server or cluster).
+   * Store backend: `edge` (embedded) or `qdrant` (server or cluster).
    *
    * @generated from field: string backend = 4;
    */
   backend: string;
 
   /**
-   * model that embeds, for example `BAAI/bge-small-en-v1.5`.
+   * Embedding model, for example `BAAI/bge-small-en-v1.5`.
    *
    * @generated from field: string model = 5;
    */
   model: string;
 
   /**
-   * dimensions of its vectors.
+   * Dimensions of its vectors.
    *
    * @generated from field: int32 dimensions = 6;
    */
   dimensions: number;
 
   /**
-   * model_sha256 of the model's file.
+   * SHA-256 of the model file.
    *
    * @generated from field: string model_sha256 = 7;
    */
   modelSha256: string;
 
   /**
-   * counts of the whole store by ResourceKind without its prefix, for example `PATTERN`.
+   * Record counts of the whole store by resource kind, without the enum prefix, for example
+   * `PATTERN`.
    *
    * @generated from field: map<string, int64> counts = 8;
    */
   counts: { [key: string]: bigint };
 
   /**
-   * store.
+   * Disk space of the store.
    *
    * @generated from field: lot.v1.StoreStatus store = 9;
    */
   store?: StoreStatus | undefined;
 
   /**
-   * limits.
+   * Limits of this server.
    *
    * @generated from field: lot.v1.ServerLimits limits = 10;
    */
   limits?: ServerLimits | undefined;
 
   /**
-   * start_time of the process.
+   * When the process started.
    *
    * @generated from field: google.protobuf.Timestamp start_time = 11;
    */
   startTime?: Timestamp | undefined;
 
   /**
-   * server_time now.
+   * Current server time.
    *
    * @generated from field: google.protobuf.Timestamp server_time = 12;
    */
   serverTime?: Timestamp | undefined;
 
   /**
-   * schema_version of the store.
+   * Schema version of the store.
    *
    * @generated from field: int32 schema_version = 13;
    */
@@ -147,41 +149,41 @@ export const GetServerInfoResponseSchema: GenMessage<GetServerInfoResponse> = /*
   messageDesc(file_lot_v1_admin_service, 1);
 
 /**
- * StoreStatus is how much room the store takes and has.
+ * StoreStatus describes the disk space of the store.
  *
  * @generated from message lot.v1.StoreStatus
  */
 export type StoreStatus = Message<"lot.v1.StoreStatus"> & {
   /**
-   * disk_bytes that it takes; 0 when unknown.
+   * Bytes the store uses; 0 if unknown.
    *
    * @generated from field: int64 disk_bytes = 1;
    */
   diskBytes: bigint;
 
   /**
-   * free_bytes left beside it; 0 when unknown.
+   * Bytes free on its disk; 0 if unknown.
    *
    * @generated from field: int64 free_bytes = 2;
    */
   freeBytes: bigint;
 
   /**
-   * needed_bytes: below this many free bytes writes are refused with STORAGE_FULL; 0: no bound.
+   * Writes fail with STORAGE_FULL while free_bytes is below this; 0 means no minimum.
    *
    * @generated from field: int64 needed_bytes = 3;
    */
   neededBytes: bigint;
 
   /**
-   * writable is false while writes are refused.
+   * False while writes are rejected.
    *
    * @generated from field: bool writable = 4;
    */
   writable: boolean;
 
   /**
-   * detail is a sentence for people.
+   * Human-readable description.
    *
    * @generated from field: string detail = 5;
    */
@@ -196,70 +198,70 @@ export const StoreStatusSchema: GenMessage<StoreStatus> = /*@__PURE__*/
   messageDesc(file_lot_v1_admin_service, 2);
 
 /**
- * ServerLimits are limits that the operator set, or that hold for the contract as a whole. 0: none.
+ * ServerLimits are limits set by the operator or by the contract as a whole. 0 means no limit.
  *
  * @generated from message lot.v1.ServerLimits
  */
 export type ServerLimits = Message<"lot.v1.ServerLimits"> & {
   /**
-   * max_message_bytes of a request or a message of a stream. Responses are limited to 3 MiB.
+   * Maximum bytes of a request or a stream message. Responses are limited to 3 MiB.
    *
    * @generated from field: int64 max_message_bytes = 1;
    */
   maxMessageBytes: bigint;
 
   /**
-   * max_page_size of lists.
+   * Maximum page_size of lists.
    *
    * @generated from field: int32 max_page_size = 2;
    */
   maxPageSize: number;
 
   /**
-   * max_limit of recalls and searches.
+   * Maximum limit of recalls and searches.
    *
    * @generated from field: int32 max_limit = 3;
    */
   maxLimit: number;
 
   /**
-   * max_batch_items of a batch.
+   * Maximum items of a batch.
    *
    * @generated from field: int32 max_batch_items = 4;
    */
   maxBatchItems: number;
 
   /**
-   * max_concurrent_calls at once; above, calls are refused with OVERLOADED.
+   * Maximum concurrent calls; calls beyond fail with OVERLOADED.
    *
    * @generated from field: int32 max_concurrent_calls = 5;
    */
   maxConcurrentCalls: number;
 
   /**
-   * max_streams at once.
+   * Maximum concurrent streams.
    *
    * @generated from field: int32 max_streams = 6;
    */
   maxStreams: number;
 
   /**
-   * max_call_duration of a unary call; absent: none.
+   * Maximum duration of a unary call; unset means no limit.
    *
    * @generated from field: google.protobuf.Duration max_call_duration = 7;
    */
   maxCallDuration?: Duration | undefined;
 
   /**
-   * max_struct_depth of metadata and data.
+   * Maximum nesting depth of metadata and data.
    *
    * @generated from field: int32 max_struct_depth = 8;
    */
   maxStructDepth: number;
 
   /**
-   * max_embedding_tokens that the model reads at once; a longer text is read in up to 8 windows of
-   * so many, and its vector is the mean of theirs.
+   * Tokens the model reads at once. A longer text is read in up to 8 windows of this size; its
+   * vector is their mean.
    *
    * @generated from field: int32 max_embedding_tokens = 9;
    */
@@ -280,7 +282,7 @@ export const ServerLimitsSchema: GenMessage<ServerLimits> = /*@__PURE__*/
  */
 export type CheckReadyRequest = Message<"lot.v1.CheckReadyRequest"> & {
   /**
-   * namespace the caller acts for; the answer is about the whole server in any case.
+   * Namespace the caller acts for; does not narrow the response, which covers the whole server.
    *
    * @generated from field: string namespace = 1;
    */
@@ -301,14 +303,14 @@ export const CheckReadyRequestSchema: GenMessage<CheckReadyRequest> = /*@__PURE_
  */
 export type CheckReadyResponse = Message<"lot.v1.CheckReadyResponse"> & {
   /**
-   * ready is true when every check is ok. A server that is not ready answers so, with code OK.
+   * True if every check passed. A server that is not ready still responds with code OK.
    *
    * @generated from field: bool ready = 1;
    */
   ready: boolean;
 
   /**
-   * checks.
+   * One entry per check.
    *
    * @generated from field: repeated lot.v1.ReadyCheck checks = 2;
    */
@@ -323,27 +325,27 @@ export const CheckReadyResponseSchema: GenMessage<CheckReadyResponse> = /*@__PUR
   messageDesc(file_lot_v1_admin_service, 5);
 
 /**
- * ReadyCheck is one thing that was tried.
+ * ReadyCheck is the result of one check.
  *
  * @generated from message lot.v1.ReadyCheck
  */
 export type ReadyCheck = Message<"lot.v1.ReadyCheck"> & {
   /**
-   * name, for example `store`, `embedding`.
+   * Name, for example `store` or `embedding`.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * ok.
+   * True if the check passed.
    *
    * @generated from field: bool ok = 2;
    */
   ok: boolean;
 
   /**
-   * detail is a sentence for people, of what is wrong and what to do; it may be empty when ok.
+   * Human-readable cause and remedy; may be empty if the check passed.
    *
    * @generated from field: string detail = 3;
    */
@@ -364,21 +366,21 @@ export const ReadyCheckSchema: GenMessage<ReadyCheck> = /*@__PURE__*/
  */
 export type ListNamespacesRequest = Message<"lot.v1.ListNamespacesRequest"> & {
   /**
-   * namespace the caller acts for; the answer is about the whole server in any case.
+   * Namespace the caller acts for; does not narrow the response, which covers the whole server.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * page_size: 0 is 10; at most 1,000.
+   * 0 means 10; at most 1,000.
    *
    * @generated from field: int32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * page_token as given by the last page, for the same call.
+   * Token from the previous page of the same call.
    *
    * @generated from field: string page_token = 3;
    */
@@ -399,15 +401,15 @@ export const ListNamespacesRequestSchema: GenMessage<ListNamespacesRequest> = /*
  */
 export type ListNamespacesResponse = Message<"lot.v1.ListNamespacesResponse"> & {
   /**
-   * namespaces by name.
+   * Namespaces, ordered by name.
    *
    * @generated from field: repeated lot.v1.NamespaceUsage namespaces = 1;
    */
   namespaces: NamespaceUsage[];
 
   /**
-   * next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-   * not be the last.
+   * Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+   * may not be the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -422,27 +424,28 @@ export const ListNamespacesResponseSchema: GenMessage<ListNamespacesResponse> = 
   messageDesc(file_lot_v1_admin_service, 8);
 
 /**
- * NamespaceUsage is what a namespace holds.
+ * NamespaceUsage reports what a namespace holds.
  *
  * @generated from message lot.v1.NamespaceUsage
  */
 export type NamespaceUsage = Message<"lot.v1.NamespaceUsage"> & {
   /**
-   * namespace.
+   * Namespace name.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * counts by ResourceKind without its prefix, for example `PATTERN`. resourceKinds with none are left out.
+   * Record counts by resource kind, without the enum prefix, for example `PATTERN`. Zero counts are
+   * omitted.
    *
    * @generated from field: map<string, int64> counts = 2;
    */
   counts: { [key: string]: bigint };
 
   /**
-   * clearing is true while ClearNamespace is at work.
+   * True while ClearNamespace runs.
    *
    * @generated from field: bool clearing = 3;
    */
@@ -463,28 +466,28 @@ export const NamespaceUsageSchema: GenMessage<NamespaceUsage> = /*@__PURE__*/
  */
 export type SeedKnowledgeRequest = Message<"lot.v1.SeedKnowledgeRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * dry_run stores nothing.
+   * Store nothing.
    *
    * @generated from field: bool dry_run = 2;
    */
   dryRun: boolean;
 
   /**
-   * packs to store, by name; empty: all that the server has.
+   * Names of the packs to store; empty means all packs of the server.
    *
    * @generated from field: repeated string packs = 3;
    */
   packs: string[];
 
   /**
-   * restore_deleted also stores again what somebody deleted.
+   * Also store deleted records again.
    *
    * @generated from field: bool restore_deleted = 4;
    */
@@ -505,42 +508,42 @@ export const SeedKnowledgeRequestSchema: GenMessage<SeedKnowledgeRequest> = /*@_
  */
 export type SeedKnowledgeResponse = Message<"lot.v1.SeedKnowledgeResponse"> & {
   /**
-   * created_count is how many things were, or would be, stored.
+   * Number of records that were, or would be, stored.
    *
    * @generated from field: int32 created_count = 1;
    */
   createdCount: number;
 
   /**
-   * existing_count is how many were there already.
+   * Number of records that already existed.
    *
    * @generated from field: int32 existing_count = 2;
    */
   existingCount: number;
 
   /**
-   * created_counts by ResourceKind without its prefix.
+   * created_count by resource kind, without the enum prefix.
    *
    * @generated from field: map<string, int64> created_counts = 3;
    */
   createdCounts: { [key: string]: bigint };
 
   /**
-   * created_by_group: the same by the name of the pack, for example `design_patterns`.
+   * created_count by pack name, for example `design_patterns`.
    *
    * @generated from field: map<string, int64> created_by_group = 4;
    */
   createdByGroup: { [key: string]: bigint };
 
   /**
-   * deleted_count is how many were left out because somebody deleted them.
+   * Number of records omitted because they had been deleted.
    *
    * @generated from field: int32 deleted_count = 5;
    */
   deletedCount: number;
 
   /**
-   * groups are all packs that were asked for, with what is in each.
+   * The requested packs, with their counts.
    *
    * @generated from field: repeated lot.v1.KnowledgeGroup groups = 6;
    */
@@ -555,41 +558,41 @@ export const SeedKnowledgeResponseSchema: GenMessage<SeedKnowledgeResponse> = /*
   messageDesc(file_lot_v1_admin_service, 11);
 
 /**
- * KnowledgeGroup is a pack and what became of it.
+ * KnowledgeGroup is a pack and its result.
  *
  * @generated from message lot.v1.KnowledgeGroup
  */
 export type KnowledgeGroup = Message<"lot.v1.KnowledgeGroup"> & {
   /**
-   * name of the pack.
+   * Name of the pack.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * description for people.
+   * Human-readable description.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * created_count is how many of its things were, or would be, stored.
+   * Number of its records that were, or would be, stored.
    *
    * @generated from field: int32 created_count = 3;
    */
   createdCount: number;
 
   /**
-   * existing_count is how many were there already.
+   * Number of records that already existed.
    *
    * @generated from field: int32 existing_count = 4;
    */
   existingCount: number;
 
   /**
-   * deleted_count is how many were left out because somebody deleted them.
+   * Number of records omitted because they had been deleted.
    *
    * @generated from field: int32 deleted_count = 5;
    */
@@ -610,25 +613,24 @@ export const KnowledgeGroupSchema: GenMessage<KnowledgeGroup> = /*@__PURE__*/
  */
 export type ReindexRequest = Message<"lot.v1.ReindexRequest"> & {
   /**
-   * namespace the caller acts for; the answer is about the whole server in any case.
+   * Namespace the caller acts for; does not narrow the response, which covers the whole server.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. model to embed with: a name that the server knows, for example
-   * `BAAI/bge-base-en-v1.5`. Its files are looked for as those of the present model are;
-   * LOT_REINDEX_PATH names a folder of its own. `openai:` and a name is a model at the endpoint of a
-   * server that embeds by one already; one that embeds by itself refuses it, since texts would leave
-   * the machine.
+   * Required. Name of a model known to the server, for example `BAAI/bge-base-en-v1.5`. Its files
+   * are looked up like those of the current model; LOT_REINDEX_PATH names a separate folder.
+   * `openai:` and a name is a model at the embedding endpoint of the server; a server that embeds
+   * locally rejects it, since texts would leave the machine.
    *
    * @generated from field: string model = 2;
    */
   model: string;
 
   /**
-   * dry_run opens the model and counts only.
+   * Only load the model and count records.
    *
    * @generated from field: bool dry_run = 3;
    */
@@ -649,49 +651,49 @@ export const ReindexRequestSchema: GenMessage<ReindexRequest> = /*@__PURE__*/
  */
 export type ReindexResponse = Message<"lot.v1.ReindexResponse"> & {
   /**
-   * phase.
+   * Current phase.
    *
    * @generated from field: lot.v1.ReindexPhase phase = 1;
    */
   phase: ReindexPhase;
 
   /**
-   * resource_kind that is at work.
+   * Resource kind being embedded.
    *
    * @generated from field: lot.v1.ResourceKind resource_kind = 2;
    */
   resourceKind: ResourceKind;
 
   /**
-   * done_count of all things.
+   * Records done, of all kinds.
    *
    * @generated from field: int64 done_count = 3;
    */
   doneCount: bigint;
 
   /**
-   * total_count of all things.
+   * Records in total, of all kinds.
    *
    * @generated from field: int64 total_count = 4;
    */
   totalCount: bigint;
 
   /**
-   * elapsed since it began, earlier attempts not counted.
+   * Time since this call started; earlier attempts do not count.
    *
    * @generated from field: google.protobuf.Duration elapsed = 5;
    */
   elapsed?: Duration | undefined;
 
   /**
-   * remaining time as estimated; absent while unknown.
+   * Estimated time remaining; unset if unknown.
    *
    * @generated from field: google.protobuf.Duration remaining = 6;
    */
   remaining?: Duration | undefined;
 
   /**
-   * detail is a sentence for people.
+   * Human-readable description.
    *
    * @generated from field: string detail = 7;
    */
@@ -712,7 +714,7 @@ export const ReindexResponseSchema: GenMessage<ReindexResponse> = /*@__PURE__*/
  */
 export type CompactRequest = Message<"lot.v1.CompactRequest"> & {
   /**
-   * namespace the caller acts for; the answer is about the whole server in any case.
+   * Namespace the caller acts for; does not narrow the response, which covers the whole server.
    *
    * @generated from field: string namespace = 1;
    */
@@ -733,14 +735,14 @@ export const CompactRequestSchema: GenMessage<CompactRequest> = /*@__PURE__*/
  */
 export type CompactResponse = Message<"lot.v1.CompactResponse"> & {
   /**
-   * compacted is false when there was nothing to do.
+   * False if there was nothing to do.
    *
    * @generated from field: bool compacted = 1;
    */
   compacted: boolean;
 
   /**
-   * detail is a sentence for people.
+   * Human-readable description.
    *
    * @generated from field: string detail = 2;
    */
@@ -761,21 +763,21 @@ export const CompactResponseSchema: GenMessage<CompactResponse> = /*@__PURE__*/
  */
 export type EmbedRequest = Message<"lot.v1.EmbedRequest"> & {
   /**
-   * namespace the caller acts for; the answer is about the whole server in any case.
+   * Namespace the caller acts for; does not narrow the response, which covers the whole server.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. items to embed, at most 100.
+   * Required. Items to embed, at most 100.
    *
    * @generated from field: repeated lot.v1.EmbedItem items = 2;
    */
   items: EmbedItem[];
 
   /**
-   * omit_vectors leaves `vector` empty; the similarities are still returned.
+   * Leave `vector` empty; similarities are still returned.
    *
    * @generated from field: bool omit_vectors = 3;
    */
@@ -796,14 +798,14 @@ export const EmbedRequestSchema: GenMessage<EmbedRequest> = /*@__PURE__*/
  */
 export type EmbedItem = Message<"lot.v1.EmbedItem"> & {
   /**
-   * Required. text, at most 64 KiB.
+   * Required. Text, at most 64 KiB.
    *
    * @generated from field: string text = 1;
    */
   text: string;
 
   /**
-   * use it is embedded for; unset is DOCUMENT.
+   * Purpose of the embedding; unset means DOCUMENT.
    *
    * @generated from field: lot.v1.EmbeddingUse use = 2;
    */
@@ -824,28 +826,28 @@ export const EmbedItemSchema: GenMessage<EmbedItem> = /*@__PURE__*/
  */
 export type EmbedResponse = Message<"lot.v1.EmbedResponse"> & {
   /**
-   * model in use, as in GetServerInfoResponse.model.
+   * Model in use, as in GetServerInfoResponse.model.
    *
    * @generated from field: string model = 1;
    */
   model: string;
 
   /**
-   * dimensions of its vectors.
+   * Dimensions of its vectors.
    *
    * @generated from field: int32 dimensions = 2;
    */
   dimensions: number;
 
   /**
-   * query_prefix that is put in front of each text to search with; empty if the model needs none.
+   * Prefix prepended to each query; empty if the model needs none.
    *
    * @generated from field: string query_prefix = 3;
    */
   queryPrefix: string;
 
   /**
-   * embeddings of the items, in their order.
+   * Embeddings, in the order of the items.
    *
    * @generated from field: repeated lot.v1.TextEmbedding embeddings = 4;
    */
@@ -866,14 +868,14 @@ export const EmbedResponseSchema: GenMessage<EmbedResponse> = /*@__PURE__*/
  */
 export type TextEmbedding = Message<"lot.v1.TextEmbedding"> & {
   /**
-   * vector of length 1. Empty with omit_vectors.
+   * Unit-length vector; empty with omit_vectors.
    *
    * @generated from field: repeated float vector = 1;
    */
   vector: number[];
 
   /**
-   * truncated: the text is longer than the model reads (8 windows of
+   * True if the text is longer than the model reads (8 windows of
    * ServerLimits.max_embedding_tokens); the vector does not reflect the rest.
    *
    * @generated from field: bool truncated = 2;
@@ -881,17 +883,17 @@ export type TextEmbedding = Message<"lot.v1.TextEmbedding"> & {
   truncated: boolean;
 
   /**
-   * similarities to all items of the request, this one included, in their order: cosines in [-1, 1].
-   * The similarity of a hit is the same cosine, with negative values as 0.
+   * Cosine similarities in [-1, 1] to all items of the request including this one, in their order.
+   * The similarity of a search hit is the same cosine, with negative values raised to 0.
    *
    * @generated from field: repeated double similarities = 3;
    */
   similarities: number[];
 
   /**
-   * token_count of the text as the model reads it, its prefix and special tokens included. Compare it
-   * with ServerLimits.max_embedding_tokens: a longer text is read in windows. Absent where the model
-   * is an endpoint, which does not tell.
+   * Tokens of the text as the model reads it, including prefix and special tokens. A text of more
+   * than ServerLimits.max_embedding_tokens is read in windows. Unset if the model is a remote
+   * endpoint, which does not report it.
    *
    * @generated from field: optional int32 token_count = 4;
    */
@@ -912,31 +914,31 @@ export const TextEmbeddingSchema: GenMessage<TextEmbedding> = /*@__PURE__*/
  */
 export type ClearNamespaceRequest = Message<"lot.v1.ClearNamespaceRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. confirm_namespace repeats the name; `default` where `namespace` is empty.
+   * Required. Repeats the namespace; `default` if `namespace` is empty.
    *
    * @generated from field: string confirm_namespace = 2;
    */
   confirmNamespace: string;
 
   /**
-   * resource_kinds to clear; empty: everything, policy included, and what is remembered of calls. With
-   * EPISODE go its events, with PATTERN and ERROR_SOLUTION their outcomes, with ACTION_VALUE its
-   * selections and trajectories; EPISODE_EVENT and OUTCOME are not cleared by themselves. What
-   * stays may name what is gone.
+   * Resource kinds to clear; empty means everything, including the policy and stored requests.
+   * EPISODE includes its events, PATTERN and ERROR_SOLUTION their outcomes, ACTION_VALUE its
+   * selections and trajectories; EPISODE_EVENT and OUTCOME cannot be cleared alone. Remaining
+   * records may refer to deleted ones.
    *
    * @generated from field: repeated lot.v1.ResourceKind resource_kinds = 3;
    */
   resourceKinds: ResourceKind[];
 
   /**
-   * dry_run deletes nothing.
+   * Delete nothing.
    *
    * @generated from field: bool dry_run = 4;
    */
@@ -957,15 +959,15 @@ export const ClearNamespaceRequestSchema: GenMessage<ClearNamespaceRequest> = /*
  */
 export type ClearNamespaceResponse = Message<"lot.v1.ClearNamespaceResponse"> & {
   /**
-   * deleted_counts of what was, or would be, deleted, by ResourceKind without its prefix. resourceKinds with none
-   * are left out.
+   * Number of records that were, or would be, deleted, by resource kind without the enum prefix.
+   * Zero counts are omitted.
    *
    * @generated from field: map<string, int64> deleted_counts = 1;
    */
   deletedCounts: { [key: string]: bigint };
 
   /**
-   * deleted_count of it all.
+   * Sum of deleted_counts.
    *
    * @generated from field: int64 deleted_count = 2;
    */
@@ -980,41 +982,41 @@ export const ClearNamespaceResponseSchema: GenMessage<ClearNamespaceResponse> = 
   messageDesc(file_lot_v1_admin_service, 22);
 
 /**
- * ReindexPhase is where a reindex stands.
+ * ReindexPhase is the phase of a reindex.
  *
  * @generated from enum lot.v1.ReindexPhase
  */
 export enum ReindexPhase {
   /**
-   * Never sent.
+   * Never returned.
    *
    * @generated from enum value: REINDEX_PHASE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * The model is loaded and the new vectors' place made.
+   * Loading the model and preparing space for the new vectors.
    *
    * @generated from enum value: REINDEX_PHASE_PREPARING = 1;
    */
   PREPARING = 1,
 
   /**
-   * Texts are embedded.
+   * Embedding texts.
    *
    * @generated from enum value: REINDEX_PHASE_EMBEDDING = 2;
    */
   EMBEDDING = 2,
 
   /**
-   * What was written meanwhile is caught up, and the switch made.
+   * Catching up on records written meanwhile, then switching.
    *
    * @generated from enum value: REINDEX_PHASE_SWITCHING = 3;
    */
   SWITCHING = 3,
 
   /**
-   * The new vectors serve.
+   * Serving the new vectors.
    *
    * @generated from enum value: REINDEX_PHASE_DONE = 4;
    */
@@ -1028,35 +1030,35 @@ export const ReindexPhaseSchema: GenEnum<ReindexPhase> = /*@__PURE__*/
   enumDesc(file_lot_v1_admin_service, 0);
 
 /**
- * EmbeddingUse is what a text is embedded for. The vector of a text depends on it if the model treats
- * queries differently, or if the text contains code.
+ * EmbeddingUse is the purpose a text is embedded for. It changes the vector if the model treats
+ * queries differently or the text contains code.
  *
  * @generated from enum lot.v1.EmbeddingUse
  */
 export enum EmbeddingUse {
   /**
-   * DOCUMENT.
+   * Same as DOCUMENT.
    *
    * @generated from enum value: EMBEDDING_USE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * A text to store, embedded as it is.
+   * A text to store, embedded as is.
    *
    * @generated from enum value: EMBEDDING_USE_DOCUMENT = 1;
    */
   DOCUMENT = 1,
 
   /**
-   * A text to search with, embedded with EmbedResponse.query_prefix in front.
+   * A search query, embedded with EmbedResponse.query_prefix prepended.
    *
    * @generated from enum value: EMBEDDING_USE_QUERY = 2;
    */
   QUERY = 2,
 
   /**
-   * The code of a pattern; its identifiers are split into words first.
+   * The code of a pattern; identifiers are first split into words.
    *
    * @generated from enum value: EMBEDDING_USE_CODE = 3;
    */
@@ -1070,16 +1072,16 @@ export const EmbeddingUseSchema: GenEnum<EmbeddingUse> = /*@__PURE__*/
   enumDesc(file_lot_v1_admin_service, 1);
 
 /**
- * AdminService looks after the server and its namespaces.
+ * AdminService manages the server and its namespaces.
  *
- * In every request `namespace` is the tenant, empty meaning `default`. Calls about the whole server
- * have it too, so that access is checked in one way; it does not narrow their answer.
+ * In every request `namespace` is the tenant; empty means `default`. Calls about the whole server
+ * take it too, so that access is checked in one way; it does not narrow their response.
  *
  * @generated from service lot.v1.AdminService
  */
 export const AdminService: GenService<{
   /**
-   * GetServerInfo says what the server is, what it can do and how much it holds.
+   * GetServerInfo returns the server's version, capabilities, limits and record counts.
    *
    * @generated from rpc lot.v1.AdminService.GetServerInfo
    */
@@ -1089,7 +1091,7 @@ export const AdminService: GenService<{
     output: typeof GetServerInfoResponseSchema;
   },
   /**
-   * CheckReady tries the store and the model, and says of each whether it works.
+   * CheckReady tests the store and the embedding model and reports the result of each check.
    *
    * @generated from rpc lot.v1.AdminService.CheckReady
    */
@@ -1099,8 +1101,8 @@ export const AdminService: GenService<{
     output: typeof CheckReadyResponseSchema;
   },
   /**
-   * ListNamespaces lists by name the namespaces that hold anything, or are being cleared, with what
-   * each holds. A namespace begins with the first thing in it and is not made by a call.
+   * ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
+   * their record counts. A namespace needs no creation: it exists from its first record on.
    *
    * @generated from rpc lot.v1.AdminService.ListNamespaces
    */
@@ -1110,7 +1112,7 @@ export const AdminService: GenService<{
     output: typeof ListNamespacesResponseSchema;
   },
   /**
-   * GetNamespacePolicy reads the policy of a namespace.
+   * GetNamespacePolicy returns the policy of a namespace.
    *
    * @generated from rpc lot.v1.AdminService.GetNamespacePolicy
    */
@@ -1120,9 +1122,9 @@ export const AdminService: GenService<{
     output: typeof GetNamespacePolicyResponseSchema;
   },
   /**
-   * UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: what is
-   * over a bound goes within a minute, by a sweep. See with dry_run how much that is. Errors:
-   * ETAG_MISMATCH.
+   * UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: a sweep
+   * deletes what exceeds a bound within a minute. Use dry_run to see how many records that would
+   * be. Errors: ETAG_MISMATCH.
    *
    * @generated from rpc lot.v1.AdminService.UpdateNamespacePolicy
    */
@@ -1132,12 +1134,12 @@ export const AdminService: GenService<{
     output: typeof UpdateNamespacePolicyResponseSchema;
   },
   /**
-   * SeedKnowledge stores the knowledge that comes with the server, in packs: design patterns, best
-   * practices, common errors, and the operator's own (LOT_SEED_PACKS).
+   * SeedKnowledge stores the knowledge packs that ship with the server (design patterns, best
+   * practices, common errors) and the operator's own (LOT_SEED_PACKS).
    *
-   * Ids are fixed (`seed:<pack>:<entry>`), so it may be called again at any time, by several
-   * processes: what is there already stays as it is, edited or not, and what somebody deleted stays
-   * away unless `restore_deleted` is set.
+   * IDs are fixed (`seed:<pack>:<entry>`), so repeated and concurrent calls are safe: existing
+   * records stay as they are, edited or not, and deleted ones stay deleted unless `restore_deleted`
+   * is set.
    *
    * @generated from rpc lot.v1.AdminService.SeedKnowledge
    */
@@ -1147,8 +1149,8 @@ export const AdminService: GenService<{
     output: typeof SeedKnowledgeResponseSchema;
   },
   /**
-   * Export streams all that a namespace holds. Cut off, it goes on from the last cursor. A reader
-   * that is too slow is cut off with OVERLOADED, and goes on so too.
+   * Export streams all records of a namespace. If interrupted, resume it from the last cursor; so
+   * too if it ends with OVERLOADED because the client reads too slowly.
    *
    * @generated from rpc lot.v1.AdminService.Export
    */
@@ -1158,8 +1160,9 @@ export const AdminService: GenService<{
     output: typeof ExportResponseSchema;
   },
   /**
-   * Import takes what Export gave. Each message is acknowledged once it is stored; cut off, it goes
-   * on from the last cursor. Reasons: IMPORT_FORMAT_TOO_NEW, IMPORT_CONFLICT.
+   * Import stores the records of an Export. Each message is acknowledged once it is stored; if
+   * interrupted, resume from the last acknowledged cursor. Errors: IMPORT_FORMAT_TOO_NEW,
+   * IMPORT_CONFLICT.
    *
    * @generated from rpc lot.v1.AdminService.Import
    */
@@ -1169,12 +1172,12 @@ export const AdminService: GenService<{
     output: typeof ImportResponseSchema;
   },
   /**
-   * Reindex embeds everything anew with another model, while the server goes on with the present
-   * one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
-   * on when called again. To the model that serves it drops what an unfinished one to another model
-   * left. Calls wait for a moment at the switch; none meets vectors of two models. Of the
-   * embedded store only; the operator configures the new model before the next start. Errors:
-   * REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
+   * Reindex embeds all records with another model while the server keeps serving the current one,
+   * then switches. If cancelled or interrupted, it leaves the current vectors intact and resumes
+   * when called again. Called with the current model, it discards what an unfinished reindex to
+   * another model left behind. Calls pause briefly during the switch; none sees vectors of two
+   * models. Embedded store only. The operator must configure the new model before the next start.
+   * Errors: REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
    *
    * @generated from rpc lot.v1.AdminService.Reindex
    */
@@ -1184,9 +1187,9 @@ export const AdminService: GenService<{
     output: typeof ReindexResponseSchema;
   },
   /**
-   * Embed returns the model's vectors of texts and how similar they are, to find out why a search
-   * finds something, or does not. The same vectors are used for storing and searching. Nothing is
-   * stored. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+   * Embed returns the vectors of texts and their similarities, for debugging search results.
+   * Storing and searching use the same vectors. Nothing is stored. Errors: EMBEDDING_FAILED,
+   * EMBEDDING_UNAVAILABLE.
    *
    * @generated from rpc lot.v1.AdminService.Embed
    */
@@ -1196,11 +1199,11 @@ export const AdminService: GenService<{
     output: typeof EmbedResponseSchema;
   },
   /**
-   * Compact frees space and speeds up search.
+   * Compact frees disk space and speeds up search.
    *
-   * The embedded store cannot do that while it serves, since the whole process would stand still:
-   * there it is refused with COMPACT_OFFLINE_ONLY; stop the server and run `lot-grpc compact`. A
-   * Qdrant server does it by itself: there nothing is done, and the answer says so.
+   * The embedded store cannot be compacted while serving, because the whole process would block:
+   * the call fails with COMPACT_OFFLINE_ONLY; stop the server and run `lot-grpc compact`. A Qdrant
+   * server compacts itself: the call does nothing and says so.
    *
    * @generated from rpc lot.v1.AdminService.Compact
    */
@@ -1210,13 +1213,13 @@ export const AdminService: GenService<{
     output: typeof CompactResponseSchema;
   },
   /**
-   * ClearNamespace deletes what a namespace holds, for good. Writes to it are refused with
-   * NAMESPACE_CLEARING until it is done, and so are late writes of calls from before; streams that
-   * record into it end so. Reads go on and see less and less. Stopped half-way it goes on by
-   * itself, in any server of the store.
+   * ClearNamespace permanently deletes the records of a namespace. Until it is done, writes fail
+   * with NAMESPACE_CLEARING, including late writes of earlier calls; recording streams end with it.
+   * Reads continue and return fewer and fewer records. If interrupted, the clear resumes by itself,
+   * in any server of the store.
    *
-   * Request ids from before are forgotten: the same request again is a new one. Watchers are told
-   * one CLEARED, or one for each resource_kind, and no DELETED. Errors: NAMESPACE_CLEARING.
+   * Earlier request IDs are forgotten: repeating such a request is a new one. Watchers receive one
+   * CLEARED, or one per resource kind, and no DELETED. Errors: NAMESPACE_CLEARING.
    *
    * @generated from rpc lot.v1.AdminService.ClearNamespace
    */

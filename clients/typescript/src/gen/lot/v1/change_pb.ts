@@ -39,55 +39,56 @@ export const file_lot_v1_change: GenFile = /*@__PURE__*/
  */
 export type WatchChangesRequest = Message<"lot.v1.WatchChangesRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * resource_kinds to watch; empty: all. These can be watched: memories, patterns, episodes, error solutions,
-   * preferences, learning events, decisions and sessions; not their logs. Each value, message or
-   * clearing of a part is told as an UPDATED session.
+   * Resource kinds to watch; empty means all that can be watched: memories, patterns, episodes,
+   * error solutions, preferences, learning events, decisions and sessions, but not their logs.
+   * Setting a value, appending a message or clearing part of a session is reported as an UPDATED
+   * session.
    *
    * @generated from field: repeated lot.v1.ResourceKind resource_kinds = 2;
    */
   resourceKinds: ResourceKind[];
 
   /**
-   * after_cursor: go on behind the change or heartbeat that had this cursor, also after a restart of
-   * the server and with other resource_kinds or types. Empty: from now on. One older than the server keeps
-   * (7 days by default) or of another store is CURSOR_TOO_OLD.
+   * Resume after the change or heartbeat with this cursor, also after a server restart or with
+   * other kinds or types. Empty means from now on. Fails with CURSOR_TOO_OLD if older than the
+   * server retains (7 days by default) or from another store.
    *
    * @generated from field: string after_cursor = 3;
    */
   afterCursor: string;
 
   /**
-   * from_start first tells everything that is there, each in its present state, as STORED, the
-   * newest of each resource_kind first. Cursors of this part go on in the midst of it.
+   * First report all existing records in their current state as STORED, newest first within each
+   * resource kind. Cursors of this phase resume within it.
    *
    * @generated from field: bool from_start = 4;
    */
   fromStart: boolean;
 
   /**
-   * types to watch; empty: all.
+   * Change types to watch; empty means all.
    *
    * @generated from field: repeated lot.v1.ChangeType types = 5;
    */
   types: ChangeType[];
 
   /**
-   * omit_payload leaves the payload out of each change.
+   * Omit the payload of each change.
    *
    * @generated from field: bool omit_payload = 6;
    */
   omitPayload: boolean;
 
   /**
-   * heartbeat_interval after which an idle stream sends a message without changes; 1 s to 10 min,
-   * absent is 15 s.
+   * Interval after which an idle stream sends a message without changes; 1 s to 10 min, unset means
+   * 15 s.
    *
    * @generated from field: google.protobuf.Duration heartbeat_interval = 7;
    */
@@ -108,21 +109,21 @@ export const WatchChangesRequestSchema: GenMessage<WatchChangesRequest> = /*@__P
  */
 export type WatchChangesResponse = Message<"lot.v1.WatchChangesResponse"> & {
   /**
-   * change_events since the last message; none in a heartbeat.
+   * Changes since the last message; empty in a heartbeat.
    *
    * @generated from field: repeated lot.v1.ChangeEvent change_events = 1;
    */
   changeEvents: ChangeEvent[];
 
   /**
-   * cursor behind all of them, to go on from. A heartbeat may move it as well.
+   * Cursor to resume after these changes. A heartbeat may advance it too.
    *
    * @generated from field: string cursor = 2;
    */
   cursor: string;
 
   /**
-   * server_time.
+   * Current server time.
    *
    * @generated from field: google.protobuf.Timestamp server_time = 3;
    */
@@ -137,56 +138,57 @@ export const WatchChangesResponseSchema: GenMessage<WatchChangesResponse> = /*@_
   messageDesc(file_lot_v1_change, 1);
 
 /**
- * ChangeEvent tells that something changed.
+ * ChangeEvent reports one change.
  *
  * @generated from message lot.v1.ChangeEvent
  */
 export type ChangeEvent = Message<"lot.v1.ChangeEvent"> & {
   /**
-   * cursor to go on from behind this change. Empty for types that are live only.
+   * Cursor to resume after this change. Empty for live-only types.
    *
    * @generated from field: string cursor = 1;
    */
   cursor: string;
 
   /**
-   * type.
+   * Type of the change.
    *
    * @generated from field: lot.v1.ChangeType type = 2;
    */
   type: ChangeType;
 
   /**
-   * resource_kind of what changed. Unspecified for CLEARED of all resource_kinds, and for CONTEXT_SUGGESTED.
+   * Kind of the changed record. Unspecified for CLEARED of a whole namespace and for
+   * CONTEXT_SUGGESTED.
    *
    * @generated from field: lot.v1.ResourceKind resource_kind = 3;
    */
   resourceKind: ResourceKind;
 
   /**
-   * id of what changed; of a preference its key, for CONTEXT_SUGGESTED the retrieval_id. Empty for
-   * CLEARED.
+   * ID of the changed record; the key of a preference; the retrieval_id for CONTEXT_SUGGESTED.
+   * Empty for CLEARED.
    *
    * @generated from field: string id = 4;
    */
   id: string;
 
   /**
-   * time of the change; of a thing told by from_start its creation.
+   * When it changed; for a record reported by from_start, when it was created.
    *
    * @generated from field: google.protobuf.Timestamp time = 5;
    */
   time?: Timestamp | undefined;
 
   /**
-   * payload is the thing as it stood when the change was sent, which may be newer than the change.
-   * Absent for DELETED and CLEARED.
+   * The record as of when the change was sent, which may be newer than the change. Unset for
+   * DELETED and CLEARED.
    *
    * @generated from oneof lot.v1.ChangeEvent.payload
    */
   payload: {
     /**
-     * memory.
+     * Memory.
      *
      * @generated from field: lot.v1.Memory memory = 6;
      */
@@ -194,7 +196,7 @@ export type ChangeEvent = Message<"lot.v1.ChangeEvent"> & {
     case: "memory";
   } | {
     /**
-     * pattern.
+     * Pattern.
      *
      * @generated from field: lot.v1.Pattern pattern = 7;
      */
@@ -202,7 +204,7 @@ export type ChangeEvent = Message<"lot.v1.ChangeEvent"> & {
     case: "pattern";
   } | {
     /**
-     * episode, without its events.
+     * Episode, without its events.
      *
      * @generated from field: lot.v1.Episode episode = 8;
      */
@@ -210,7 +212,7 @@ export type ChangeEvent = Message<"lot.v1.ChangeEvent"> & {
     case: "episode";
   } | {
     /**
-     * error_solution.
+     * Error solution.
      *
      * @generated from field: lot.v1.ErrorSolution error_solution = 9;
      */
@@ -218,7 +220,7 @@ export type ChangeEvent = Message<"lot.v1.ChangeEvent"> & {
     case: "errorSolution";
   } | {
     /**
-     * preference.
+     * Preference.
      *
      * @generated from field: lot.v1.Preference preference = 10;
      */
@@ -226,7 +228,7 @@ export type ChangeEvent = Message<"lot.v1.ChangeEvent"> & {
     case: "preference";
   } | {
     /**
-     * session, without its values and messages; GetSession reads them.
+     * Session, without its values and messages; read them with GetSession.
      *
      * @generated from field: lot.v1.Session session = 11;
      */
@@ -234,7 +236,7 @@ export type ChangeEvent = Message<"lot.v1.ChangeEvent"> & {
     case: "session";
   } | {
     /**
-     * learning_event.
+     * Learning event.
      *
      * @generated from field: lot.v1.LearningEvent learning_event = 12;
      */
@@ -242,7 +244,7 @@ export type ChangeEvent = Message<"lot.v1.ChangeEvent"> & {
     case: "learningEvent";
   } | {
     /**
-     * decision.
+     * Decision.
      *
      * @generated from field: lot.v1.Decision decision = 13;
      */
@@ -250,7 +252,7 @@ export type ChangeEvent = Message<"lot.v1.ChangeEvent"> & {
     case: "decision";
   } | {
     /**
-     * pattern_match; for PATTERN_MATCHED.
+     * For PATTERN_MATCHED.
      *
      * @generated from field: lot.v1.PatternMatch pattern_match = 14;
      */
@@ -258,7 +260,7 @@ export type ChangeEvent = Message<"lot.v1.ChangeEvent"> & {
     case: "patternMatch";
   } | {
     /**
-     * context_suggestion; for CONTEXT_SUGGESTED.
+     * For CONTEXT_SUGGESTED.
      *
      * @generated from field: lot.v1.ContextSuggestion context_suggestion = 15;
      */
@@ -267,7 +269,7 @@ export type ChangeEvent = Message<"lot.v1.ChangeEvent"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * namespace it is in.
+   * Namespace of the record.
    *
    * @generated from field: string namespace = 16;
    */
@@ -288,28 +290,28 @@ export const ChangeEventSchema: GenMessage<ChangeEvent> = /*@__PURE__*/
  */
 export type PatternMatch = Message<"lot.v1.PatternMatch"> & {
   /**
-   * pattern_id.
+   * Pattern ID.
    *
    * @generated from field: string pattern_id = 1;
    */
   patternId: string;
 
   /**
-   * query or task that was asked.
+   * Query or task of the request.
    *
    * @generated from field: string query = 2;
    */
   query: string;
 
   /**
-   * similarity in [0, 1].
+   * Similarity in [0, 1].
    *
    * @generated from field: double similarity = 3;
    */
   similarity: number;
 
   /**
-   * retrieval_id of the answer.
+   * Retrieval ID of the response.
    *
    * @generated from field: string retrieval_id = 4;
    */
@@ -324,34 +326,34 @@ export const PatternMatchSchema: GenMessage<PatternMatch> = /*@__PURE__*/
   messageDesc(file_lot_v1_change, 3);
 
 /**
- * ContextSuggestion is a context that was given for a task.
+ * ContextSuggestion is a context returned for a task.
  *
  * @generated from message lot.v1.ContextSuggestion
  */
 export type ContextSuggestion = Message<"lot.v1.ContextSuggestion"> & {
   /**
-   * task.
+   * Task of the request.
    *
    * @generated from field: string task = 1;
    */
   task: string;
 
   /**
-   * pattern_ids that were suggested.
+   * IDs of the suggested patterns.
    *
    * @generated from field: repeated string pattern_ids = 2;
    */
   patternIds: string[];
 
   /**
-   * episode_ids that were suggested.
+   * IDs of the suggested episodes.
    *
    * @generated from field: repeated string episode_ids = 3;
    */
   episodeIds: string[];
 
   /**
-   * retrieval_id of the answer.
+   * Retrieval ID of the response.
    *
    * @generated from field: string retrieval_id = 4;
    */
@@ -366,68 +368,68 @@ export const ContextSuggestionSchema: GenMessage<ContextSuggestion> = /*@__PURE_
   messageDesc(file_lot_v1_change, 4);
 
 /**
- * ChangeType is what happened.
+ * ChangeType is the type of a change.
  *
  * @generated from enum lot.v1.ChangeType
  */
 export enum ChangeType {
   /**
-   * Never sent.
+   * Never returned.
    *
    * @generated from enum value: CHANGE_TYPE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * `memory.stored`: it is new to the watcher, perhaps changed since. Where several servers share a
-   * store, one that was changed at once by another server may come as UPDATED.
+   * `memory.stored`: new to the watcher, possibly edited since. If several servers share a store, a
+   * record that another server changed immediately may be reported as UPDATED.
    *
    * @generated from enum value: CHANGE_TYPE_STORED = 1;
    */
   STORED = 1,
 
   /**
-   * `memory.updated`: it was edited, or its outcomes or status moved.
+   * `memory.updated`: edited, or its outcomes or status changed.
    *
    * @generated from enum value: CHANGE_TYPE_UPDATED = 2;
    */
   UPDATED = 2,
 
   /**
-   * `memory.deleted`: it was deleted. What merely expires is not told.
+   * `memory.deleted`: deleted. Expiry is not reported.
    *
    * @generated from enum value: CHANGE_TYPE_DELETED = 3;
    */
   DELETED = 3,
 
   /**
-   * `memory.cleared`: the namespace, or one resource_kind of it, was cleared. It is told once the clear is
-   * done, to all who watch any resource_kind of it; nothing that was deleted by it is told by itself. A
-   * later clear of the whole namespace takes the place of those before.
+   * `memory.cleared`: the namespace, or one resource kind of it, was cleared. Sent once the clear
+   * is done, to all watchers of any of its kinds; the deletions are not reported individually. A
+   * later clear of the whole namespace replaces earlier ones.
    *
    * @generated from enum value: CHANGE_TYPE_CLEARED = 4;
    */
   CLEARED = 4,
 
   /**
-   * `memory.pattern.learned`: in place of STORED, a pattern that was extracted or distilled: it is
-   * LEARNED or DISTILLED, or names the episodes or patterns that it comes from.
+   * `memory.pattern.learned`: sent instead of STORED for an extracted or distilled pattern, that
+   * is, one that is LEARNED or DISTILLED or names its source episodes or patterns.
    *
    * @generated from enum value: CHANGE_TYPE_PATTERN_LEARNED = 5;
    */
   PATTERN_LEARNED = 5,
 
   /**
-   * `memory.pattern.matched`: a pattern was found for a query by RecallPatterns. Live only: told to
-   * those who watch this server just then, without a cursor.
+   * `memory.pattern.matched`: RecallPatterns found a pattern for a query. Live only: sent without a
+   * cursor to current watchers of this server.
    *
    * @generated from enum value: CHANGE_TYPE_PATTERN_MATCHED = 6;
    */
   PATTERN_MATCHED = 6,
 
   /**
-   * `memory.context.suggested`: GetTaskContext answered. Live only: told to those who watch patterns
-   * or episodes on this server just then, without a cursor.
+   * `memory.context.suggested`: GetTaskContext returned. Live only: sent without a cursor to
+   * current watchers of patterns or episodes on this server.
    *
    * @generated from enum value: CHANGE_TYPE_CONTEXT_SUGGESTED = 7;
    */

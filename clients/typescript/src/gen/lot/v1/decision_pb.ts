@@ -17,154 +17,154 @@ export const file_lot_v1_decision: GenFile = /*@__PURE__*/
   fileDesc("ChVsb3QvdjEvZGVjaXNpb24ucHJvdG8SBmxvdC52MSKbBQoIRGVjaXNpb24SEwoLZGVjaXNpb25faWQYASABKAkSEgoKYWdlbnRfcm9sZRgCIAEoCRIPCgdjb250ZXh0GAMgASgJEicKB29wdGlvbnMYBCADKAsyFi5sb3QudjEuRGVjaXNpb25PcHRpb24SFQoNY2hvc2VuX29wdGlvbhgFIAEoCRIRCglyZWFzb25pbmcYBiABKAkSFwoKY29uZmlkZW5jZRgHIAEoAUgAiAEBEhIKCmVwaXNvZGVfaWQYCCABKAkSDwoHdGFza19pZBgJIAEoCRIQCghjYXRlZ29yeRgKIAEoCRIMCgR0YWdzGAsgAygJEiwKBmxhYmVscxgMIAMoCzIcLmxvdC52MS5EZWNpc2lvbi5MYWJlbHNFbnRyeRIpCghtZXRhZGF0YRgNIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSMQoNZGVjaXNpb25fdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIAoHb3V0Y29tZRgPIAEoDjIPLmxvdC52MS5PdXRjb21lEhMKBnJld2FyZBgQIAEoAUgBiAEBEhQKDG91dGNvbWVfbm90ZRgRIAEoCRIwCgxvdXRjb21lX3RpbWUYEiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2NyZWF0ZV90aW1lGBMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgluYW1lc3BhY2UYFCABKAkSDAoEZXRhZxgVIAEoCRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQg0KC19jb25maWRlbmNlQgkKB19yZXdhcmQiUQoORGVjaXNpb25PcHRpb24SDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRISCgVzY29yZRgDIAEoAUgAiAEBQggKBl9zY29yZSKZAwoORGVjaXNpb25GaWx0ZXISEwoLYWdlbnRfcm9sZXMYASADKAkSFgoOY2hvc2VuX29wdGlvbnMYAiADKAkSIQoIb3V0Y29tZXMYAyADKA4yDy5sb3QudjEuT3V0Y29tZRIUCgdwZW5kaW5nGAQgASgISACIAQESEgoKY2F0ZWdvcmllcxgFIAMoCRITCgtlcGlzb2RlX2lkcxgGIAMoCRIQCgh0YXNrX2lkcxgHIAMoCRIQCgh0YWdzX2FueRgIIAMoCRIyCgZsYWJlbHMYCSADKAsyIi5sb3QudjEuRGVjaXNpb25GaWx0ZXIuTGFiZWxzRW50cnkSMQoNY3JlYXRlZF9hZnRlchgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoOY3JlYXRlZF9iZWZvcmUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCCgoIX3BlbmRpbmcidwoVUmVjb3JkRGVjaXNpb25SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIiCghkZWNpc2lvbhgCIAEoCzIQLmxvdC52MS5EZWNpc2lvbhITCgtkZWNpc2lvbl9pZBgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJIk0KFlJlY29yZERlY2lzaW9uUmVzcG9uc2USIgoIZGVjaXNpb24YASABKAsyEC5sb3QudjEuRGVjaXNpb24SDwoHY3JlYXRlZBgCIAEoCCKqAQocUmVjb3JkRGVjaXNpb25PdXRjb21lUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEwoLZGVjaXNpb25faWQYAiABKAkSIAoHb3V0Y29tZRgDIAEoDjIPLmxvdC52MS5PdXRjb21lEhMKBnJld2FyZBgEIAEoAUgAiAEBEgwKBG5vdGUYBSABKAkSEgoKcmVxdWVzdF9pZBgGIAEoCUIJCgdfcmV3YXJkIkMKHVJlY29yZERlY2lzaW9uT3V0Y29tZVJlc3BvbnNlEiIKCGRlY2lzaW9uGAEgASgLMhAubG90LnYxLkRlY2lzaW9uIjwKEkdldERlY2lzaW9uUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEwoLZGVjaXNpb25faWQYAiABKAkiOQoTR2V0RGVjaXNpb25SZXNwb25zZRIiCghkZWNpc2lvbhgBIAEoCzIQLmxvdC52MS5EZWNpc2lvbiJkChVEZWxldGVEZWNpc2lvblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhMKC2RlY2lzaW9uX2lkGAIgASgJEgwKBGV0YWcYAyABKAkSFQoNYWxsb3dfbWlzc2luZxgEIAEoCCIpChZEZWxldGVEZWNpc2lvblJlc3BvbnNlEg8KB2RlbGV0ZWQYASABKAgipwEKFExpc3REZWNpc2lvbnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRImCgZmaWx0ZXIYAiABKAsyFi5sb3QudjEuRGVjaXNpb25GaWx0ZXISEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkSLQoJcmVhZF9tYXNrGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzayJVChVMaXN0RGVjaXNpb25zUmVzcG9uc2USIwoJZGVjaXNpb25zGAEgAygLMhAubG90LnYxLkRlY2lzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCUJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
 
 /**
- * Decision is a choice that an agent made, why, and what came of it.
+ * Decision is a choice an agent made, with its reasons and its outcome.
  *
  * @generated from message lot.v1.Decision
  */
 export type Decision = Message<"lot.v1.Decision"> & {
   /**
-   * decision_id identifies it in its namespace; rules as for Memory.memory_id. Output only in the
-   * message; choose it by the request's field.
+   * ID within the namespace; same rules as Memory.memory_id. Output only here; set it in the
+   * request's field.
    *
    * @generated from field: string decision_id = 1;
    */
   decisionId: string;
 
   /**
-   * agent_role of the agent that decided.
+   * Role of the deciding agent.
    *
    * @generated from field: string agent_role = 2;
    */
   agentRole: string;
 
   /**
-   * Required. context: what was to be decided. At most 64 KiB.
+   * Required. What was to be decided. At most 64 KiB.
    *
    * @generated from field: string context = 3;
    */
   context: string;
 
   /**
-   * options considered. At most 100.
+   * Options considered. At most 100.
    *
    * @generated from field: repeated lot.v1.DecisionOption options = 4;
    */
   options: DecisionOption[];
 
   /**
-   * Required. chosen_option: the name of the option taken. It need not be among `options`.
+   * Required. Name of the chosen option; need not be among `options`.
    *
    * @generated from field: string chosen_option = 5;
    */
   chosenOption: string;
 
   /**
-   * reasoning. At most 64 KiB.
+   * Reasons. At most 64 KiB.
    *
    * @generated from field: string reasoning = 6;
    */
   reasoning: string;
 
   /**
-   * confidence in [0, 1] of the agent; absent: not said.
+   * Confidence of the agent, in [0, 1]; unset means unknown.
    *
    * @generated from field: optional double confidence = 7;
    */
   confidence?: number | undefined;
 
   /**
-   * episode_id it was made in.
+   * Episode in which it was made.
    *
    * @generated from field: string episode_id = 8;
    */
   episodeId: string;
 
   /**
-   * task_id it was made for, the caller's own name of the task.
+   * Task it was made for, by the caller's own name.
    *
    * @generated from field: string task_id = 9;
    */
   taskId: string;
 
   /**
-   * category, for example `routing`. Compared as it stands.
+   * Category, for example `routing`. Compared exactly.
    *
    * @generated from field: string category = 10;
    */
   category: string;
 
   /**
-   * tags to filter by. At most 100, each once.
+   * Tags for filtering. At most 100, no duplicates.
    *
    * @generated from field: repeated string tags = 11;
    */
   tags: string[];
 
   /**
-   * labels to filter by, as for Memory.labels.
+   * Labels for filtering, as for Memory.labels.
    *
    * @generated from field: map<string, string> labels = 12;
    */
   labels: { [key: string]: string };
 
   /**
-   * metadata is stored and returned, as for Memory.metadata.
+   * Stored and returned, as for Memory.metadata.
    *
    * @generated from field: google.protobuf.Struct metadata = 13;
    */
   metadata?: JsonObject | undefined;
 
   /**
-   * decision_time at which it was made, by the caller's clock; absent on input is now.
+   * When it was made, by the caller's clock; unset on input means now.
    *
    * @generated from field: google.protobuf.Timestamp decision_time = 14;
    */
   decisionTime?: Timestamp | undefined;
 
   /**
-   * Output only. outcome; unspecified while none is recorded.
+   * Output only. Outcome; unspecified until one is recorded.
    *
    * @generated from field: lot.v1.Outcome outcome = 15;
    */
   outcome: Outcome;
 
   /**
-   * Output only. reward in [-1, 1]; absent if not said.
+   * Output only. Reward in [-1, 1]; unset if none was given.
    *
    * @generated from field: optional double reward = 16;
    */
   reward?: number | undefined;
 
   /**
-   * Output only. outcome_note for people.
+   * Output only. Human-readable note on the outcome.
    *
    * @generated from field: string outcome_note = 17;
    */
   outcomeNote: string;
 
   /**
-   * Output only. outcome_time; absent while no outcome is recorded.
+   * Output only. When the outcome was recorded; unset if there is none.
    *
    * @generated from field: google.protobuf.Timestamp outcome_time = 18;
    */
   outcomeTime?: Timestamp | undefined;
 
   /**
-   * Output only. create_time.
+   * Output only. Creation time.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 19;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * Output only. namespace it is in.
+   * Output only. Namespace of the record.
    *
    * @generated from field: string namespace = 20;
    */
   namespace: string;
 
   /**
-   * Output only. etag changes with every outcome or reward recorded for the decision.
+   * Output only. Changes with every outcome or reward recorded for the decision.
    *
    * @generated from field: string etag = 21;
    */
@@ -179,27 +179,27 @@ export const DecisionSchema: GenMessage<Decision> = /*@__PURE__*/
   messageDesc(file_lot_v1_decision, 0);
 
 /**
- * DecisionOption is something that could have been chosen.
+ * DecisionOption is an option that was considered.
  *
  * @generated from message lot.v1.DecisionOption
  */
 export type DecisionOption = Message<"lot.v1.DecisionOption"> & {
   /**
-   * Required. name of it.
+   * Required. Name of the option.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * description of it, for people.
+   * Human-readable description.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * score that the agent gave it; absent: none. No NaN or infinity.
+   * Score the agent gave it; unset means none. No NaN or infinity.
    *
    * @generated from field: optional double score = 3;
    */
@@ -214,84 +214,84 @@ export const DecisionOptionSchema: GenMessage<DecisionOption> = /*@__PURE__*/
   messageDesc(file_lot_v1_decision, 1);
 
 /**
- * DecisionFilter narrows decisions. Within a list any value will do; across fields all must hold.
- * An empty filter matches all.
+ * DecisionFilter filters decisions. A list matches any of its values; all fields must match. An
+ * empty filter matches all.
  *
  * @generated from message lot.v1.DecisionFilter
  */
 export type DecisionFilter = Message<"lot.v1.DecisionFilter"> & {
   /**
-   * agent_roles.
+   * Agent roles.
    *
    * @generated from field: repeated string agent_roles = 1;
    */
   agentRoles: string[];
 
   /**
-   * chosen_options.
+   * Names of chosen options.
    *
    * @generated from field: repeated string chosen_options = 2;
    */
   chosenOptions: string[];
 
   /**
-   * outcomes.
+   * Outcomes.
    *
    * @generated from field: repeated lot.v1.Outcome outcomes = 3;
    */
   outcomes: Outcome[];
 
   /**
-   * pending: just those without an outcome (true) or with one (false). Absent: both.
+   * True: only without an outcome. False: only with one. Unset: both.
    *
    * @generated from field: optional bool pending = 4;
    */
   pending?: boolean | undefined;
 
   /**
-   * categories.
+   * Categories.
    *
    * @generated from field: repeated string categories = 5;
    */
   categories: string[];
 
   /**
-   * episode_ids.
+   * Episode IDs.
    *
    * @generated from field: repeated string episode_ids = 6;
    */
   episodeIds: string[];
 
   /**
-   * task_ids.
+   * Task IDs.
    *
    * @generated from field: repeated string task_ids = 7;
    */
   taskIds: string[];
 
   /**
-   * tags_any: at least one of them.
+   * At least one of these tags.
    *
    * @generated from field: repeated string tags_any = 8;
    */
   tagsAny: string[];
 
   /**
-   * labels that must all be there with just these values.
+   * All of these labels, with exactly these values.
    *
    * @generated from field: map<string, string> labels = 9;
    */
   labels: { [key: string]: string };
 
   /**
-   * created_after: create_time later than this.
+   * create_time is later than this.
    *
    * @generated from field: google.protobuf.Timestamp created_after = 10;
    */
   createdAfter?: Timestamp | undefined;
 
   /**
-   * created_before: create_time earlier than this.
+   * create_time is earlier than this.
    *
    * @generated from field: google.protobuf.Timestamp created_before = 11;
    */
@@ -312,29 +312,29 @@ export const DecisionFilterSchema: GenMessage<DecisionFilter> = /*@__PURE__*/
  */
 export type RecordDecisionRequest = Message<"lot.v1.RecordDecisionRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. decision to store. Its output-only fields are ignored.
+   * Required. Decision to store. Output-only fields are ignored.
    *
    * @generated from field: lot.v1.Decision decision = 2;
    */
   decision?: Decision | undefined;
 
   /**
-   * decision_id to store it under; empty: one is made.
+   * ID to store it under; empty means a generated one.
    *
    * @generated from field: string decision_id = 3;
    */
   decisionId: string;
 
   /**
-   * request_id makes a repeat safe for 24 h. If the decision was deleted since, a repeat is
-   * DECISION_NOT_FOUND, whatever has its id by then.
+   * Makes a retry safe for 24 h. If the decision has been deleted since, a retry fails with
+   * DECISION_NOT_FOUND, even if its ID is in use again.
    *
    * @generated from field: string request_id = 4;
    */
@@ -355,14 +355,14 @@ export const RecordDecisionRequestSchema: GenMessage<RecordDecisionRequest> = /*
  */
 export type RecordDecisionResponse = Message<"lot.v1.RecordDecisionResponse"> & {
   /**
-   * decision as stored.
+   * The stored decision.
    *
    * @generated from field: lot.v1.Decision decision = 1;
    */
   decision?: Decision | undefined;
 
   /**
-   * created is false when it was there already.
+   * False if it already existed.
    *
    * @generated from field: bool created = 2;
    */
@@ -383,43 +383,43 @@ export const RecordDecisionResponseSchema: GenMessage<RecordDecisionResponse> = 
  */
 export type RecordDecisionOutcomeRequest = Message<"lot.v1.RecordDecisionOutcomeRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. decision_id.
+   * Required. Decision ID.
    *
    * @generated from field: string decision_id = 2;
    */
   decisionId: string;
 
   /**
-   * Required. outcome; it replaces an earlier one.
+   * Required. Outcome; replaces an earlier one.
    *
    * @generated from field: lot.v1.Outcome outcome = 3;
    */
   outcome: Outcome;
 
   /**
-   * reward in [-1, 1]; absent: not said.
+   * Reward in [-1, 1]; unset means none.
    *
    * @generated from field: optional double reward = 4;
    */
   reward?: number | undefined;
 
   /**
-   * note for people.
+   * Human-readable note.
    *
    * @generated from field: string note = 5;
    */
   note: string;
 
   /**
-   * request_id makes a repeat safe for 24 h. If the decision was deleted since, a repeat is
-   * DECISION_NOT_FOUND, whatever has its id by then.
+   * Makes a retry safe for 24 h. If the decision has been deleted since, a retry fails with
+   * DECISION_NOT_FOUND, even if its ID is in use again.
    *
    * @generated from field: string request_id = 6;
    */
@@ -440,7 +440,7 @@ export const RecordDecisionOutcomeRequestSchema: GenMessage<RecordDecisionOutcom
  */
 export type RecordDecisionOutcomeResponse = Message<"lot.v1.RecordDecisionOutcomeResponse"> & {
   /**
-   * decision as it now stands.
+   * The decision after the call.
    *
    * @generated from field: lot.v1.Decision decision = 1;
    */
@@ -461,14 +461,14 @@ export const RecordDecisionOutcomeResponseSchema: GenMessage<RecordDecisionOutco
  */
 export type GetDecisionRequest = Message<"lot.v1.GetDecisionRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. decision_id.
+   * Required. Decision ID.
    *
    * @generated from field: string decision_id = 2;
    */
@@ -489,7 +489,7 @@ export const GetDecisionRequestSchema: GenMessage<GetDecisionRequest> = /*@__PUR
  */
 export type GetDecisionResponse = Message<"lot.v1.GetDecisionResponse"> & {
   /**
-   * decision.
+   * Decision.
    *
    * @generated from field: lot.v1.Decision decision = 1;
    */
@@ -510,28 +510,28 @@ export const GetDecisionResponseSchema: GenMessage<GetDecisionResponse> = /*@__P
  */
 export type DeleteDecisionRequest = Message<"lot.v1.DeleteDecisionRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. decision_id.
+   * Required. Decision ID.
    *
    * @generated from field: string decision_id = 2;
    */
   decisionId: string;
 
   /**
-   * etag that the decision must still have. Empty: any.
+   * Delete only if the decision has this etag. Empty means any.
    *
    * @generated from field: string etag = 3;
    */
   etag: string;
 
   /**
-   * allow_missing: it is no error if the decision does not exist.
+   * Succeed if the decision does not exist.
    *
    * @generated from field: bool allow_missing = 4;
    */
@@ -552,7 +552,7 @@ export const DeleteDecisionRequestSchema: GenMessage<DeleteDecisionRequest> = /*
  */
 export type DeleteDecisionResponse = Message<"lot.v1.DeleteDecisionResponse"> & {
   /**
-   * deleted is false if it did not exist and allow_missing was set.
+   * False if it did not exist and allow_missing was set.
    *
    * @generated from field: bool deleted = 1;
    */
@@ -573,36 +573,36 @@ export const DeleteDecisionResponseSchema: GenMessage<DeleteDecisionResponse> = 
  */
 export type ListDecisionsRequest = Message<"lot.v1.ListDecisionsRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * filter; empty lists all.
+   * Filter; empty matches all.
    *
    * @generated from field: lot.v1.DecisionFilter filter = 2;
    */
   filter?: DecisionFilter | undefined;
 
   /**
-   * page_size: 0 is 10; at most 1,000.
+   * 0 means 10; at most 1,000.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * page_token as given by the last page, for the same namespace and filter.
+   * Token from the previous page, for the same namespace and filter.
    *
    * @generated from field: string page_token = 4;
    */
   pageToken: string;
 
   /**
-   * read_mask selects the fields of each decision to return, for example `tags`. Empty or `*`: all.
-   * An unknown path is an error that lists the valid ones.
+   * Fields of each decision to return, for example `tags`. Empty or `*` means all. An unknown path
+   * is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 5;
    */
@@ -623,15 +623,15 @@ export const ListDecisionsRequestSchema: GenMessage<ListDecisionsRequest> = /*@_
  */
 export type ListDecisionsResponse = Message<"lot.v1.ListDecisionsResponse"> & {
   /**
-   * decisions, newest first.
+   * Decisions, newest first.
    *
    * @generated from field: repeated lot.v1.Decision decisions = 1;
    */
   decisions: Decision[];
 
   /**
-   * next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-   * not be the last.
+   * Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+   * may not be the last.
    *
    * @generated from field: string next_page_token = 2;
    */

@@ -17,246 +17,245 @@ export const file_lot_v1_episode: GenFile = /*@__PURE__*/
   fileDesc("ChRsb3QvdjEvZXBpc29kZS5wcm90bxIGbG90LnYxItwHCgdFcGlzb2RlEhIKCmVwaXNvZGVfaWQYASABKAkSDwoHdGFza19pZBgCIAEoCRIMCgR0YXNrGAMgASgJEhAKCGNhdGVnb3J5GAQgASgJEhEKCXRhc2tfdHlwZRgFIAEoCRImCgpjb21wbGV4aXR5GAYgASgOMhIubG90LnYxLkNvbXBsZXhpdHkSFAoMZGVwZW5kZW5jaWVzGAcgAygJEg4KBmVmZm9ydBgIIAEoARIQCghhcHByb2FjaBgJIAEoCRISCgphZ2VudF9yb2xlGAogASgJEg8KB2NvbnRleHQYCyABKAkSJQoGc3RhdHVzGAwgASgOMhUubG90LnYxLkVwaXNvZGVTdGF0dXMSDwoHc3VtbWFyeRgNIAEoCRIjCgVlcnJvchgOIAEoCzIULmxvdC52MS5FcGlzb2RlRXJyb3ISFgoOZXJyb3JfcGF0dGVybnMYDyADKAkSFwoPc3VjY2Vzc19mYWN0b3JzGBAgAygJEhIKCnRvb2xzX3VzZWQYESADKAkSLQoHbWV0cmljcxgSIAMoCzIcLmxvdC52MS5FcGlzb2RlLk1ldHJpY3NFbnRyeRITCgZyZXdhcmQYEyABKAFIAIgBARIYChB1c2VkX3BhdHRlcm5faWRzGBQgAygJEhMKC2V2ZW50X2NvdW50GBUgASgDEhQKDHJldXNlZF9jb3VudBgWIAEoAxIuCgpzdGFydF90aW1lGBcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgYIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEdGFncxgZIAMoCRIrCgZsYWJlbHMYGiADKAsyGy5sb3QudjEuRXBpc29kZS5MYWJlbHNFbnRyeRIpCghtZXRhZGF0YRgbIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSEQoJbmFtZXNwYWNlGBwgASgJEgwKBGV0YWcYHSABKAkSLwoLY3JlYXRlX3RpbWUYHiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGB8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChB1c2VkX2VwaXNvZGVfaWRzGCAgAygJGi4KDE1ldHJpY3NFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAE6AjgBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCCQoHX3Jld2FyZCItCgxFcGlzb2RlRXJyb3ISDAoEdHlwZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJItABCgxFcGlzb2RlRXZlbnQSEAoIc2VxdWVuY2UYASABKAMSEgoKZXZlbnRfdHlwZRgCIAEoCRISCgphZ2VudF9yb2xlGAMgASgJEiUKBGRhdGEYBCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Ei4KCmV2ZW50X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3JlY29yZF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCK9BAoNRXBpc29kZUZpbHRlchInCghzdGF0dXNlcxgBIAMoDjIVLmxvdC52MS5FcGlzb2RlU3RhdHVzEhIKCmNhdGVnb3JpZXMYAiADKAkSEgoKdGFza190eXBlcxgDIAMoCRIQCgh0YXNrX2lkcxgEIAMoCRIoCgxjb21wbGV4aXRpZXMYBSADKA4yEi5sb3QudjEuQ29tcGxleGl0eRISCgphcHByb2FjaGVzGAYgAygJEhMKC2FnZW50X3JvbGVzGAcgAygJEhEKCXRvb2xzX2FueRgIIAMoCRIQCgh0YWdzX2FueRgJIAMoCRIQCgh0YWdzX2FsbBgKIAMoCRIxCgZsYWJlbHMYCyADKAsyIS5sb3QudjEuRXBpc29kZUZpbHRlci5MYWJlbHNFbnRyeRIxCg1zdGFydGVkX2FmdGVyGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5zdGFydGVkX2JlZm9yZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLZXJyb3JfdHlwZXMYDiADKAkSLwoLZW5kZWRfYWZ0ZXIYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDGVuZGVkX2JlZm9yZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASqiAQoNRXBpc29kZVN0YXR1cxIeChpFUElTT0RFX1NUQVRVU19VTlNQRUNJRklFRBAAEhoKFkVQSVNPREVfU1RBVFVTX1JVTk5JTkcQARIcChhFUElTT0RFX1NUQVRVU19TVUNDRUVERUQQAhIZChVFUElTT0RFX1NUQVRVU19GQUlMRUQQAxIcChhFUElTT0RFX1NUQVRVU19BQkFORE9ORUQQBEJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
 
 /**
- * Episode is one run of a task, with what happened event by event.
+ * Episode is one run of a task, with its events.
  *
- * It starts RUNNING, takes events, and ends once. It is found by `task` and `context` together and,
- * once it has ended, also by its `summary`; whichever is nearer to the query counts.
+ * It starts RUNNING, records events, and ends once. A search matches `task` and `context` together
+ * and, after the end, also `summary`; the nearer of the two counts.
  *
  * @generated from message lot.v1.Episode
  */
 export type Episode = Message<"lot.v1.Episode"> & {
   /**
-   * episode_id identifies the episode in its namespace: a letter or digit, then up to 127 letters,
-   * digits, `.`, `_`, `:` or `-`. Output only in the message; choose it by the request's field.
+   * ID within the namespace: a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or
+   * `-`. Output only here; set it in the request's field.
    *
    * @generated from field: string episode_id = 1;
    */
   episodeId: string;
 
   /**
-   * task_id is the caller's own name of the task; several episodes may share one.
+   * The caller's own name of the task; several episodes may share one.
    *
    * @generated from field: string task_id = 2;
    */
   taskId: string;
 
   /**
-   * Required, except in RecordEpisode with a summary: without a task, the summary is stored as the
-   * task too. task in natural language. At most 64 KiB.
+   * Task in natural language, at most 64 KiB. Required, except in RecordEpisode with a summary,
+   * which is then stored as the task too.
    *
    * @generated from field: string task = 3;
    */
   task: string;
 
   /**
-   * category of the task, for example `backend`. Compared as it stands.
+   * Category of the task, for example `backend`. Compared exactly.
    *
    * @generated from field: string category = 4;
    */
   category: string;
 
   /**
-   * task_type, for example `api_endpoint`. Compared as it stands.
+   * Type of the task, for example `api_endpoint`. Compared exactly.
    *
    * @generated from field: string task_type = 5;
    */
   taskType: string;
 
   /**
-   * complexity; unspecified on input is derived by points: task over 200 characters 2, over 100 1;
-   * one for each dependency; effort over 5 3, over 2 1; category `backend`, `database`,
-   * `integration` or `auth` 2. HIGH from 7 points, MEDIUM from 4.
+   * Complexity; if unspecified, derived from points: 2 for a task over 200 characters, 1 over 100;
+   * 1 per dependency; 3 for effort over 5, 1 over 2; 2 for category `backend`, `database`,
+   * `integration` or `auth`. HIGH from 7 points, MEDIUM from 4.
    *
    * @generated from field: lot.v1.Complexity complexity = 6;
    */
   complexity: Complexity;
 
   /**
-   * dependencies of the task. At most 1,000.
+   * Dependencies of the task. At most 1,000.
    *
    * @generated from field: repeated string dependencies = 7;
    */
   dependencies: string[];
 
   /**
-   * effort estimated, in the caller's own unit; 0 is taken as 1 for complexity.
+   * Estimated effort, in the caller's own unit; 0 counts as 1 for complexity.
    *
    * @generated from field: double effort = 8;
    */
   effort: number;
 
   /**
-   * approach taken, for example `standard` or `incremental`.
+   * Approach taken, for example `standard` or `incremental`.
    *
    * @generated from field: string approach = 9;
    */
   approach: string;
 
   /**
-   * agent_role of the agent that runs it.
+   * Role of the agent running it.
    *
    * @generated from field: string agent_role = 10;
    */
   agentRole: string;
 
   /**
-   * context in natural language. At most 64 KiB.
+   * Context in natural language. At most 64 KiB.
    *
    * @generated from field: string context = 11;
    */
   context: string;
 
   /**
-   * Output only, but for RecordEpisode. status.
+   * Status. Output only, except in RecordEpisode.
    *
    * @generated from field: lot.v1.EpisodeStatus status = 12;
    */
   status: EpisodeStatus;
 
   /**
-   * summary of what was done and how it went; set by the end. At most 64 KiB.
+   * What was done and how it went; set at the end. At most 64 KiB.
    *
    * @generated from field: string summary = 13;
    */
   summary: string;
 
   /**
-   * error that ended a FAILED episode.
+   * Error that ended a FAILED episode.
    *
    * @generated from field: lot.v1.EpisodeError error = 14;
    */
   error?: EpisodeError | undefined;
 
   /**
-   * error_patterns met on the way. At most 100.
+   * Errors encountered. At most 100.
    *
    * @generated from field: repeated string error_patterns = 15;
    */
   errorPatterns: string[];
 
   /**
-   * success_factors are reasons why it worked. At most 100.
+   * Reasons for success. At most 100.
    *
    * @generated from field: repeated string success_factors = 16;
    */
   successFactors: string[];
 
   /**
-   * tools_used. At most 100, each once.
+   * Tools used. At most 100, no duplicates.
    *
    * @generated from field: repeated string tools_used = 17;
    */
   toolsUsed: string[];
 
   /**
-   * metrics by name. At most 100; no NaN or infinity.
+   * Metrics by name. At most 100; no NaN or infinity.
    *
    * @generated from field: map<string, double> metrics = 18;
    */
   metrics: { [key: string]: number };
 
   /**
-   * reward in [-1, 1]; absent: not said.
+   * Reward in [-1, 1]; unset means none.
    *
    * @generated from field: optional double reward = 19;
    */
   reward?: number | undefined;
 
   /**
-   * used_pattern_ids are the patterns that were really used. At most 100, each once. Naming them
-   * here records no outcome: use RecordOutcome.
+   * Patterns actually used. At most 100, no duplicates. This records no outcome: call
+   * RecordOutcome.
    *
    * @generated from field: repeated string used_pattern_ids = 20;
    */
   usedPatternIds: string[];
 
   /**
-   * Output only. event_count stored.
+   * Output only. Number of stored events.
    *
    * @generated from field: int64 event_count = 21;
    */
   eventCount: bigint;
 
   /**
-   * Output only. reused_count is how many ends named it in used_episode_ids. No edit: it leaves
-   * update_time and etag alone.
+   * Output only. Number of ends that named it in used_episode_ids. Does not change update_time or
+   * etag.
    *
    * @generated from field: int64 reused_count = 22;
    */
   reusedCount: bigint;
 
   /**
-   * start_time; absent on input is now.
+   * Start time; unset on input means now.
    *
    * @generated from field: google.protobuf.Timestamp start_time = 23;
    */
   startTime?: Timestamp | undefined;
 
   /**
-   * end_time; absent while RUNNING. Of an ABANDONED one the time of its last activity, or its
-   * start_time if that is later.
+   * End time; unset while RUNNING. For ABANDONED, the time of the last activity, or start_time if
+   * later.
    *
    * @generated from field: google.protobuf.Timestamp end_time = 24;
    */
   endTime?: Timestamp | undefined;
 
   /**
-   * tags to filter by. At most 100, each once.
+   * Tags for filtering. At most 100, no duplicates.
    *
    * @generated from field: repeated string tags = 25;
    */
   tags: string[];
 
   /**
-   * labels to filter by, as for Memory.labels.
+   * Labels for filtering, as for Memory.labels.
    *
    * @generated from field: map<string, string> labels = 26;
    */
   labels: { [key: string]: string };
 
   /**
-   * metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
-   * ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:
-   * integers exactly up to 2^63, other numbers to 15 digits. Nested at most 16 deep, at most 256
-   * KiB; no NaN or infinity.
+   * Stored and returned, never interpreted. Numbers are doubles: integers beyond ±(2^53 - 1) are
+   * rounded before they arrive, so send them as strings. Numbers are returned as received: integers
+   * exactly up to 2^63, others to 15 digits. At most 16 levels deep and 256 KiB; no NaN or
+   * infinity.
    *
    * @generated from field: google.protobuf.Struct metadata = 27;
    */
   metadata?: JsonObject | undefined;
 
   /**
-   * Output only. namespace it is in.
+   * Output only. Namespace of the record.
    *
    * @generated from field: string namespace = 28;
    */
   namespace: string;
 
   /**
-   * Output only. etag of the editable fields. The etag of a deleted episode never matches a later
-   * one with the same id. Restarts and imports keep it.
+   * Output only. Etag of the editable fields. The etag of a deleted episode never matches a later
+   * one with the same ID. Survives restarts and imports.
    *
    * @generated from field: string etag = 29;
    */
   etag: string;
 
   /**
-   * Output only. create_time.
+   * Output only. Creation time.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 30;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * Output only. update_time of the last change but for events.
+   * Output only. Time of the last change other than events.
    *
    * @generated from field: google.protobuf.Timestamp update_time = 31;
    */
   updateTime?: Timestamp | undefined;
 
   /**
-   * used_episode_ids are the episodes whose record was really used, each counted once more in its
-   * reused_count, once however often this end is sent. At most 100, each once. One that is not there
-   * is EPISODE_NOT_FOUND.
+   * Episodes actually reused; each gains one in reused_count, however often this end is retried. At
+   * most 100, no duplicates. A missing one fails with EPISODE_NOT_FOUND.
    *
    * @generated from field: repeated string used_episode_ids = 32;
    */
@@ -271,20 +270,20 @@ export const EpisodeSchema: GenMessage<Episode> = /*@__PURE__*/
   messageDesc(file_lot_v1_episode, 0);
 
 /**
- * EpisodeError is what ended a failed episode.
+ * EpisodeError is the error that ended a failed episode.
  *
  * @generated from message lot.v1.EpisodeError
  */
 export type EpisodeError = Message<"lot.v1.EpisodeError"> & {
   /**
-   * type, for example `TimeoutError`.
+   * Type, for example `TimeoutError`.
    *
    * @generated from field: string type = 1;
    */
   type: string;
 
   /**
-   * message as it was printed. At most 64 KiB.
+   * Message as printed. At most 64 KiB.
    *
    * @generated from field: string message = 2;
    */
@@ -299,53 +298,53 @@ export const EpisodeErrorSchema: GenMessage<EpisodeError> = /*@__PURE__*/
   messageDesc(file_lot_v1_episode, 1);
 
 /**
- * EpisodeEvent is one thing that happened. Stored once and never changed.
+ * EpisodeEvent is one event of an episode. Immutable.
  *
  * @generated from message lot.v1.EpisodeEvent
  */
 export type EpisodeEvent = Message<"lot.v1.EpisodeEvent"> & {
   /**
-   * sequence within the episode, from 1 without gaps. Given by the caller in RecordEvents, by the
-   * server in RecordEvent and RecordEpisode (there 0, or the number it will get anyway).
+   * Sequence within the episode, from 1 without gaps. Set by the caller in RecordEvents, by the
+   * server in RecordEvent and RecordEpisode (send 0, or in RecordEpisode the number it will get).
    *
    * @generated from field: int64 sequence = 1;
    */
   sequence: bigint;
 
   /**
-   * Required. event_type, for example `tool_call`.
+   * Required. Type, for example `tool_call`.
    *
    * @generated from field: string event_type = 2;
    */
   eventType: string;
 
   /**
-   * agent_role of the agent that did it; empty: the episode's.
+   * Role of the acting agent; empty means the episode's.
    *
    * @generated from field: string agent_role = 3;
    */
   agentRole: string;
 
   /**
-   * data of the event, at most 256 KiB. Its numbers are doubles, returned exactly: send integers
-   * beyond ±(2^53 - 1) as strings. Nested at most 16 deep; no NaN or infinity. Learning reads of it
-   * the texts `tool` (or `tool_name`) and `note`, the object `args` (or `arguments`), and an error:
-   * `error` as text or `{type, message}`, or `error_type` and `error_message`.
+   * Event data, at most 256 KiB. Numbers are doubles, returned exactly: send integers beyond ±(2^53
+   * - 1) as strings. At most 16 levels deep; no NaN or infinity. Learning reads the strings `tool`
+   * (or `tool_name`) and `note`, the object `args` (or `arguments`), and an error: `error` as a
+   * string or `{type, message}`, or `error_type` and `error_message`.
    *
    * @generated from field: google.protobuf.Struct data = 4;
    */
   data?: JsonObject | undefined;
 
   /**
-   * event_time at which it happened, by the caller's clock, from 1970 to 9999; what is finer than a
-   * microsecond is cut. Absent on input is the time of recording.
+   * When it happened, by the caller's clock, from year 1970 to 9999, truncated to microseconds.
+   * Unset on input means the time of recording.
    *
    * @generated from field: google.protobuf.Timestamp event_time = 5;
    */
   eventTime?: Timestamp | undefined;
 
   /**
-   * Output only. record_time at which it was stored, by the server's clock.
+   * Output only. When it was stored, by the server's clock.
    *
    * @generated from field: google.protobuf.Timestamp record_time = 6;
    */
@@ -360,119 +359,119 @@ export const EpisodeEventSchema: GenMessage<EpisodeEvent> = /*@__PURE__*/
   messageDesc(file_lot_v1_episode, 2);
 
 /**
- * EpisodeFilter narrows episodes, inside the store, before any cut. Within a list any value will
- * do (tags_all excepted); across fields all must hold. An empty filter matches all.
+ * EpisodeFilter filters episodes, inside the store, before any limit. A list matches any of its
+ * values (except tags_all); all fields must match. An empty filter matches all.
  *
  * @generated from message lot.v1.EpisodeFilter
  */
 export type EpisodeFilter = Message<"lot.v1.EpisodeFilter"> & {
   /**
-   * statuses.
+   * Statuses.
    *
    * @generated from field: repeated lot.v1.EpisodeStatus statuses = 1;
    */
   statuses: EpisodeStatus[];
 
   /**
-   * categories.
+   * Categories.
    *
    * @generated from field: repeated string categories = 2;
    */
   categories: string[];
 
   /**
-   * task_types.
+   * Task types.
    *
    * @generated from field: repeated string task_types = 3;
    */
   taskTypes: string[];
 
   /**
-   * task_ids.
+   * Task IDs.
    *
    * @generated from field: repeated string task_ids = 4;
    */
   taskIds: string[];
 
   /**
-   * complexities.
+   * Complexities.
    *
    * @generated from field: repeated lot.v1.Complexity complexities = 5;
    */
   complexities: Complexity[];
 
   /**
-   * approaches.
+   * Approaches.
    *
    * @generated from field: repeated string approaches = 6;
    */
   approaches: string[];
 
   /**
-   * agent_roles.
+   * Agent roles.
    *
    * @generated from field: repeated string agent_roles = 7;
    */
   agentRoles: string[];
 
   /**
-   * tools_any: used at least one of them.
+   * Used at least one of these tools.
    *
    * @generated from field: repeated string tools_any = 8;
    */
   toolsAny: string[];
 
   /**
-   * tags_any: at least one of them.
+   * At least one of these tags.
    *
    * @generated from field: repeated string tags_any = 9;
    */
   tagsAny: string[];
 
   /**
-   * tags_all: every one of them.
+   * All of these tags.
    *
    * @generated from field: repeated string tags_all = 10;
    */
   tagsAll: string[];
 
   /**
-   * labels that must all be there with just these values.
+   * All of these labels, with exactly these values.
    *
    * @generated from field: map<string, string> labels = 11;
    */
   labels: { [key: string]: string };
 
   /**
-   * started_after: start_time later than this.
+   * start_time is later than this.
    *
    * @generated from field: google.protobuf.Timestamp started_after = 12;
    */
   startedAfter?: Timestamp | undefined;
 
   /**
-   * started_before: start_time earlier than this.
+   * start_time is earlier than this.
    *
    * @generated from field: google.protobuf.Timestamp started_before = 13;
    */
   startedBefore?: Timestamp | undefined;
 
   /**
-   * error_types: ended with an error of one of these types.
+   * Types of the error that ended it.
    *
    * @generated from field: repeated string error_types = 14;
    */
   errorTypes: string[];
 
   /**
-   * ended_after: end_time later than this; never of RUNNING ones.
+   * end_time is later than this; excludes RUNNING episodes.
    *
    * @generated from field: google.protobuf.Timestamp ended_after = 15;
    */
   endedAfter?: Timestamp | undefined;
 
   /**
-   * ended_before: end_time earlier than this; never of RUNNING ones.
+   * end_time is earlier than this; excludes RUNNING episodes.
    *
    * @generated from field: google.protobuf.Timestamp ended_before = 16;
    */
@@ -487,42 +486,42 @@ export const EpisodeFilterSchema: GenMessage<EpisodeFilter> = /*@__PURE__*/
   messageDesc(file_lot_v1_episode, 3);
 
 /**
- * EpisodeStatus is where an episode stands.
+ * EpisodeStatus is the status of an episode.
  *
  * @generated from enum lot.v1.EpisodeStatus
  */
 export enum EpisodeStatus {
   /**
-   * Not given. Never given back.
+   * Unspecified. Never returned.
    *
    * @generated from enum value: EPISODE_STATUS_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * Taking events.
+   * Recording events.
    *
    * @generated from enum value: EPISODE_STATUS_RUNNING = 1;
    */
   RUNNING = 1,
 
   /**
-   * Ended well.
+   * Ended in success.
    *
    * @generated from enum value: EPISODE_STATUS_SUCCEEDED = 2;
    */
   SUCCEEDED = 2,
 
   /**
-   * Ended badly.
+   * Ended in failure.
    *
    * @generated from enum value: EPISODE_STATUS_FAILED = 3;
    */
   FAILED = 3,
 
   /**
-   * Left without an end: neither an event nor an open stream for a time that the server sets (a
-   * day). A late event reopens it, it is RUNNING again and has no end_time; a late end ends it.
+   * Never ended: no event and no open stream for a period set by the server (one day). A late event
+   * reopens it as RUNNING, without end_time; a late end ends it.
    *
    * @generated from enum value: EPISODE_STATUS_ABANDONED = 4;
    */

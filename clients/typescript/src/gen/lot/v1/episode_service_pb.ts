@@ -29,31 +29,31 @@ export const file_lot_v1_episode_service: GenFile = /*@__PURE__*/
  */
 export type StartEpisodeRequest = Message<"lot.v1.StartEpisodeRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. episode to start. Its output-only fields, and those set by the end, are ignored; an
-   * episode_id inside it must be empty or equal to the one beside it.
+   * Required. Episode to start. Output-only fields and those set by the end are ignored; episode_id
+   * inside it must be empty or equal to episode_id here.
    *
    * @generated from field: lot.v1.Episode episode = 2;
    */
   episode?: Episode | undefined;
 
   /**
-   * episode_id to start it under; empty: one is made.
+   * ID to start it under; empty means a generated one.
    *
    * @generated from field: string episode_id = 3;
    */
   episodeId: string;
 
   /**
-   * request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-   * write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
-   * EPISODE_NOT_FOUND, whatever has its id by then.
+   * Makes a retry safe for 24 h: the same request completes or returns the same write; other
+   * content fails with REQUEST_ID_REUSED. If the episode has been deleted since, a retry fails with
+   * EPISODE_NOT_FOUND, even if its ID is in use again.
    *
    * @generated from field: string request_id = 4;
    */
@@ -74,21 +74,21 @@ export const StartEpisodeRequestSchema: GenMessage<StartEpisodeRequest> = /*@__P
  */
 export type StartEpisodeResponse = Message<"lot.v1.StartEpisodeResponse"> & {
   /**
-   * episode as it now stands.
+   * The episode after the call.
    *
    * @generated from field: lot.v1.Episode episode = 1;
    */
   episode?: Episode | undefined;
 
   /**
-   * created is false when the same start came before.
+   * False if the same start was made before.
    *
    * @generated from field: bool created = 2;
    */
   created: boolean;
 
   /**
-   * notices, for example that a text is longer than the model reads.
+   * For example that a text is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -109,30 +109,30 @@ export const StartEpisodeResponseSchema: GenMessage<StartEpisodeResponse> = /*@_
  */
 export type RecordEventRequest = Message<"lot.v1.RecordEventRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. episode_id.
+   * Required. Episode ID.
    *
    * @generated from field: string episode_id = 2;
    */
   episodeId: string;
 
   /**
-   * Required. event; its sequence must be 0.
+   * Required. Event; its sequence must be 0.
    *
    * @generated from field: lot.v1.EpisodeEvent event = 3;
    */
   event?: EpisodeEvent | undefined;
 
   /**
-   * request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-   * write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
-   * EPISODE_NOT_FOUND, whatever has its id by then.
+   * Makes a retry safe for 24 h: the same request completes or returns the same write; other
+   * content fails with REQUEST_ID_REUSED. If the episode has been deleted since, a retry fails with
+   * EPISODE_NOT_FOUND, even if its ID is in use again.
    *
    * @generated from field: string request_id = 4;
    */
@@ -153,7 +153,7 @@ export const RecordEventRequestSchema: GenMessage<RecordEventRequest> = /*@__PUR
  */
 export type RecordEventResponse = Message<"lot.v1.RecordEventResponse"> & {
   /**
-   * event as stored.
+   * The stored event.
    *
    * @generated from field: lot.v1.EpisodeEvent event = 1;
    */
@@ -168,20 +168,20 @@ export const RecordEventResponseSchema: GenMessage<RecordEventResponse> = /*@__P
   messageDesc(file_lot_v1_episode_service, 3);
 
 /**
- * Message of RecordEvents: the first opens the stream, the next carry events.
+ * Message of RecordEvents: the first opens the stream, later ones carry events.
  *
  * @generated from message lot.v1.RecordEventsRequest
  */
 export type RecordEventsRequest = Message<"lot.v1.RecordEventsRequest"> & {
   /**
-   * namespace; in the first message only. Empty is `default`.
+   * Namespace, in the first message only; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * episode_id to record; in the first message only, and required there. The stream never creates
+   * Episode to record; required in the first message, only allowed there. The stream never creates
    * an episode.
    *
    * @generated from field: string episode_id = 2;
@@ -189,15 +189,15 @@ export type RecordEventsRequest = Message<"lot.v1.RecordEventsRequest"> & {
   episodeId: string;
 
   /**
-   * takeover; in the first message only.
+   * What to do if another stream is open; in the first message only.
    *
    * @generated from field: lot.v1.Takeover takeover = 3;
    */
   takeover: Takeover;
 
   /**
-   * events in order, at most 1,000 a message, each with its sequence (1 or more). The first message
-   * may carry some too. None: a heartbeat.
+   * Events in order, at most 1,000 per message, each with its sequence (1 or more). The first
+   * message may carry some too. Empty is a heartbeat.
    *
    * @generated from field: repeated lot.v1.EpisodeEvent events = 4;
    */
@@ -218,14 +218,14 @@ export const RecordEventsRequestSchema: GenMessage<RecordEventsRequest> = /*@__P
  */
 export type RecordEventsResponse = Message<"lot.v1.RecordEventsResponse"> & {
   /**
-   * last_sequence stored: all events up to it survive the death of the server. 0: none yet.
+   * Last stored sequence: all events up to it survive a server crash. 0 means none yet.
    *
    * @generated from field: int64 last_sequence = 1;
    */
   lastSequence: bigint;
 
   /**
-   * writer_epoch of this stream; a later writer has a higher one.
+   * Epoch of this stream; a later writer has a higher one.
    *
    * @generated from field: int64 writer_epoch = 2;
    */
@@ -246,121 +246,120 @@ export const RecordEventsResponseSchema: GenMessage<RecordEventsResponse> = /*@_
  */
 export type EndEpisodeRequest = Message<"lot.v1.EndEpisodeRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. episode_id.
+   * Required. Episode ID.
    *
    * @generated from field: string episode_id = 2;
    */
   episodeId: string;
 
   /**
-   * Required. status: SUCCEEDED or FAILED.
+   * Required. SUCCEEDED or FAILED.
    *
    * @generated from field: lot.v1.EpisodeStatus status = 3;
    */
   status: EpisodeStatus;
 
   /**
-   * summary of what was done and how it went; the episode is found by it too. At most 64 KiB.
+   * What was done and how it went; also searched. At most 64 KiB.
    *
    * @generated from field: string summary = 4;
    */
   summary: string;
 
   /**
-   * error that ended it; only with FAILED.
+   * Error that ended it; only with FAILED.
    *
    * @generated from field: lot.v1.EpisodeError error = 5;
    */
   error?: EpisodeError | undefined;
 
   /**
-   * error_patterns met on the way. At most 100.
+   * Errors encountered. At most 100.
    *
    * @generated from field: repeated string error_patterns = 6;
    */
   errorPatterns: string[];
 
   /**
-   * success_factors are reasons why it worked. At most 100.
+   * Reasons for success. At most 100.
    *
    * @generated from field: repeated string success_factors = 7;
    */
   successFactors: string[];
 
   /**
-   * tools_used. At most 100, each once.
+   * Tools used. At most 100, no duplicates.
    *
    * @generated from field: repeated string tools_used = 8;
    */
   toolsUsed: string[];
 
   /**
-   * metrics by name. At most 100; no NaN or infinity.
+   * Metrics by name. At most 100; no NaN or infinity.
    *
    * @generated from field: map<string, double> metrics = 9;
    */
   metrics: { [key: string]: number };
 
   /**
-   * reward in [-1, 1]; absent: not said.
+   * Reward in [-1, 1]; unset means none.
    *
    * @generated from field: optional double reward = 10;
    */
   reward?: number | undefined;
 
   /**
-   * used_pattern_ids are the patterns that were really used. At most 100, each once. Naming them
-   * here records no outcome: use RecordOutcome.
+   * Patterns actually used. At most 100, no duplicates. This records no outcome: call
+   * RecordOutcome.
    *
    * @generated from field: repeated string used_pattern_ids = 11;
    */
   usedPatternIds: string[];
 
   /**
-   * end_time; absent is now. Not before start_time.
+   * End time, not before start_time; unset means now.
    *
    * @generated from field: google.protobuf.Timestamp end_time = 12;
    */
   endTime?: Timestamp | undefined;
 
   /**
-   * approach that was really taken; empty keeps the one given at the start.
+   * Approach actually taken; empty retains the one given at the start.
    *
    * @generated from field: string approach = 13;
    */
   approach: string;
 
   /**
-   * auto_extract_patterns stores what the episode teaches. Of one that SUCCEEDED a TASK pattern of
-   * what it did, and, once three of its group succeeded (see ExtractPatterns), their LEARNED pattern,
-   * brought up to date when the group has grown by a tenth. Of any, for each error that its events
-   * tell of, an ErrorSolution: with the steps that overcame it, or with `worked` false and the steps
-   * that did not. Of one that FAILED also its `error`, with `worked` false.
+   * Store what can be learned from the episode. If it SUCCEEDED: a TASK pattern of what it did and,
+   * once three of its group succeeded (see ExtractPatterns), their LEARNED pattern, updated
+   * whenever the group has grown by a tenth. In any case: an ErrorSolution per error in its events,
+   * with the steps that overcame it, or with `worked` false and the steps that did not. If it
+   * FAILED: also its `error`, with `worked` false.
    *
    * @generated from field: bool auto_extract_patterns = 14;
    */
   autoExtractPatterns: boolean;
 
   /**
-   * request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-   * write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
-   * EPISODE_NOT_FOUND, whatever has its id by then.
+   * Makes a retry safe for 24 h: the same request completes or returns the same write; other
+   * content fails with REQUEST_ID_REUSED. If the episode has been deleted since, a retry fails with
+   * EPISODE_NOT_FOUND, even if its ID is in use again.
    *
    * @generated from field: string request_id = 15;
    */
   requestId: string;
 
   /**
-   * used_episode_ids are the episodes whose record was really used, each counted once more in its
-   * reused_count, once however often this end is sent. At most 100, each once. One that is not there
-   * is EPISODE_NOT_FOUND.
+   * Episodes actually reused; each gains one in reused_count, however often this end is retried. At
+   * most 100, no duplicates. A missing one fails with EPISODE_NOT_FOUND.
    *
    * @generated from field: repeated string used_episode_ids = 16;
    */
@@ -381,29 +380,29 @@ export const EndEpisodeRequestSchema: GenMessage<EndEpisodeRequest> = /*@__PURE_
  */
 export type EndEpisodeResponse = Message<"lot.v1.EndEpisodeResponse"> & {
   /**
-   * episode as it now stands.
+   * The episode after the call.
    *
    * @generated from field: lot.v1.Episode episode = 1;
    */
   episode?: Episode | undefined;
 
   /**
-   * extracted_patterns as they now stand; with auto_extract_patterns.
+   * Extracted patterns after the call; with auto_extract_patterns.
    *
    * @generated from field: repeated lot.v1.Pattern extracted_patterns = 2;
    */
   extractedPatterns: Pattern[];
 
   /**
-   * extracted_error_solutions as they now stand, at most 20 and tagged `extracted`; with
-   * auto_extract_patterns. One that was stored before, or deleted since, is not stored again.
+   * Extracted error solutions after the call, at most 20, tagged `extracted`; with
+   * auto_extract_patterns. Those stored before, or deleted since, are not stored again.
    *
    * @generated from field: repeated lot.v1.ErrorSolution extracted_error_solutions = 3;
    */
   extractedErrorSolutions: ErrorSolution[];
 
   /**
-   * notices, for example that long fields were omitted because the response would be too large.
+   * For example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 4;
    */
@@ -424,49 +423,49 @@ export const EndEpisodeResponseSchema: GenMessage<EndEpisodeResponse> = /*@__PUR
  */
 export type RecordEpisodeRequest = Message<"lot.v1.RecordEpisodeRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. episode with its end: `status` SUCCEEDED or FAILED. Output-only fields are ignored; an
-   * episode_id inside it must be empty or equal to the one beside it.
+   * Required. Episode with its end: `status` SUCCEEDED or FAILED. Output-only fields are ignored;
+   * episode_id inside it must be empty or equal to episode_id here.
    *
    * @generated from field: lot.v1.Episode episode = 2;
    */
   episode?: Episode | undefined;
 
   /**
-   * episode_id to record it under; empty: one is made.
+   * ID to record it under; empty means a generated one.
    *
    * @generated from field: string episode_id = 3;
    */
   episodeId: string;
 
   /**
-   * events in order, at most 10,000; sequences are 0 or 1, 2, 3, ….
+   * Events in order, at most 10,000; sequences are all 0, or 1, 2, 3, ….
    *
    * @generated from field: repeated lot.v1.EpisodeEvent events = 4;
    */
   events: EpisodeEvent[];
 
   /**
-   * auto_extract_patterns stores what the episode teaches. Of one that SUCCEEDED a TASK pattern of
-   * what it did, and, once three of its group succeeded (see ExtractPatterns), their LEARNED pattern,
-   * brought up to date when the group has grown by a tenth. Of any, for each error that its events
-   * tell of, an ErrorSolution: with the steps that overcame it, or with `worked` false and the steps
-   * that did not. Of one that FAILED also its `error`, with `worked` false.
+   * Store what can be learned from the episode. If it SUCCEEDED: a TASK pattern of what it did and,
+   * once three of its group succeeded (see ExtractPatterns), their LEARNED pattern, updated
+   * whenever the group has grown by a tenth. In any case: an ErrorSolution per error in its events,
+   * with the steps that overcame it, or with `worked` false and the steps that did not. If it
+   * FAILED: also its `error`, with `worked` false.
    *
    * @generated from field: bool auto_extract_patterns = 5;
    */
   autoExtractPatterns: boolean;
 
   /**
-   * request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-   * write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
-   * EPISODE_NOT_FOUND, whatever has its id by then.
+   * Makes a retry safe for 24 h: the same request completes or returns the same write; other
+   * content fails with REQUEST_ID_REUSED. If the episode has been deleted since, a retry fails with
+   * EPISODE_NOT_FOUND, even if its ID is in use again.
    *
    * @generated from field: string request_id = 6;
    */
@@ -487,36 +486,36 @@ export const RecordEpisodeRequestSchema: GenMessage<RecordEpisodeRequest> = /*@_
  */
 export type RecordEpisodeResponse = Message<"lot.v1.RecordEpisodeResponse"> & {
   /**
-   * episode as it now stands.
+   * The episode after the call.
    *
    * @generated from field: lot.v1.Episode episode = 1;
    */
   episode?: Episode | undefined;
 
   /**
-   * created is false when the same episode was recorded before.
+   * False if the same episode was recorded before.
    *
    * @generated from field: bool created = 2;
    */
   created: boolean;
 
   /**
-   * notices, for example that a text is longer than the model reads.
+   * For example that a text is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
   notices: Notice[];
 
   /**
-   * extracted_patterns as they now stand; with auto_extract_patterns.
+   * Extracted patterns after the call; with auto_extract_patterns.
    *
    * @generated from field: repeated lot.v1.Pattern extracted_patterns = 4;
    */
   extractedPatterns: Pattern[];
 
   /**
-   * extracted_error_solutions as they now stand, at most 20 and tagged `extracted`; with
-   * auto_extract_patterns. One that was stored before, or deleted since, is not stored again.
+   * Extracted error solutions after the call, at most 20, tagged `extracted`; with
+   * auto_extract_patterns. Those stored before, or deleted since, are not stored again.
    *
    * @generated from field: repeated lot.v1.ErrorSolution extracted_error_solutions = 5;
    */
@@ -537,14 +536,14 @@ export const RecordEpisodeResponseSchema: GenMessage<RecordEpisodeResponse> = /*
  */
 export type GetEpisodeRequest = Message<"lot.v1.GetEpisodeRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. episode_id.
+   * Required. Episode ID.
    *
    * @generated from field: string episode_id = 2;
    */
@@ -565,7 +564,7 @@ export const GetEpisodeRequestSchema: GenMessage<GetEpisodeRequest> = /*@__PURE_
  */
 export type GetEpisodeResponse = Message<"lot.v1.GetEpisodeResponse"> & {
   /**
-   * episode.
+   * The episode.
    *
    * @generated from field: lot.v1.Episode episode = 1;
    */
@@ -586,36 +585,36 @@ export const GetEpisodeResponseSchema: GenMessage<GetEpisodeResponse> = /*@__PUR
  */
 export type ListEpisodesRequest = Message<"lot.v1.ListEpisodesRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * filter; empty matches all.
+   * Filter; empty matches all.
    *
    * @generated from field: lot.v1.EpisodeFilter filter = 2;
    */
   filter?: EpisodeFilter | undefined;
 
   /**
-   * page_size: 0 is 10; at most 1,000.
+   * 0 means 10; at most 1,000.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * page_token as given by the last page, for the same arguments.
+   * Token from the previous page, for the same arguments.
    *
    * @generated from field: string page_token = 4;
    */
   pageToken: string;
 
   /**
-   * read_mask selects the fields of each episode to return, for example `tags`. Empty or `*`: all.
-   * An unknown path is an error that lists the valid ones.
+   * Fields of each episode to return, for example `tags`. Empty or `*` means all. An unknown path
+   * is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 5;
    */
@@ -636,15 +635,15 @@ export const ListEpisodesRequestSchema: GenMessage<ListEpisodesRequest> = /*@__P
  */
 export type ListEpisodesResponse = Message<"lot.v1.ListEpisodesResponse"> & {
   /**
-   * episodes, newest first.
+   * Episodes, newest first.
    *
    * @generated from field: repeated lot.v1.Episode episodes = 1;
    */
   episodes: Episode[];
 
   /**
-   * next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-   * not be the last.
+   * Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+   * may not be the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -665,21 +664,21 @@ export const ListEpisodesResponseSchema: GenMessage<ListEpisodesResponse> = /*@_
  */
 export type DeleteEpisodeRequest = Message<"lot.v1.DeleteEpisodeRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. episode_id.
+   * Required. Episode ID.
    *
    * @generated from field: string episode_id = 2;
    */
   episodeId: string;
 
   /**
-   * allow_missing: it is no error if the episode does not exist.
+   * Succeed if the episode does not exist.
    *
    * @generated from field: bool allow_missing = 3;
    */
@@ -700,14 +699,14 @@ export const DeleteEpisodeRequestSchema: GenMessage<DeleteEpisodeRequest> = /*@_
  */
 export type DeleteEpisodeResponse = Message<"lot.v1.DeleteEpisodeResponse"> & {
   /**
-   * deleted is false if it did not exist and allow_missing was set.
+   * False if it did not exist and allow_missing was set.
    *
    * @generated from field: bool deleted = 1;
    */
   deleted: boolean;
 
   /**
-   * deleted_event_count.
+   * Number of deleted events.
    *
    * @generated from field: int64 deleted_event_count = 2;
    */
@@ -728,43 +727,43 @@ export const DeleteEpisodeResponseSchema: GenMessage<DeleteEpisodeResponse> = /*
  */
 export type ListEpisodeEventsRequest = Message<"lot.v1.ListEpisodeEventsRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. episode_id.
+   * Required. Episode ID.
    *
    * @generated from field: string episode_id = 2;
    */
   episodeId: string;
 
   /**
-   * page_size: 0 is 100; at most 1,000.
+   * 0 means 100; at most 1,000.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * page_token as given by the last page, for the same arguments.
+   * Token from the previous page, for the same arguments.
    *
    * @generated from field: string page_token = 4;
    */
   pageToken: string;
 
   /**
-   * after_sequence: just events with a higher sequence. 0: all.
+   * Only events with a higher sequence. 0 means all.
    *
    * @generated from field: int64 after_sequence = 5;
    */
   afterSequence: bigint;
 
   /**
-   * read_mask selects the fields of each event to return, for example `tags`. Empty or `*`: all. An
-   * unknown path is an error that lists the valid ones.
+   * Fields of each event to return, for example `tags`. Empty or `*` means all. An unknown path is
+   * an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 6;
    */
@@ -785,14 +784,14 @@ export const ListEpisodeEventsRequestSchema: GenMessage<ListEpisodeEventsRequest
  */
 export type ListEpisodeEventsResponse = Message<"lot.v1.ListEpisodeEventsResponse"> & {
   /**
-   * events, by sequence.
+   * Events, by sequence.
    *
    * @generated from field: repeated lot.v1.EpisodeEvent events = 1;
    */
   events: EpisodeEvent[];
 
   /**
-   * next_page_token; empty at the end of what is stored now.
+   * Token of the next page; empty at the end of what is currently stored.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -813,38 +812,38 @@ export const ListEpisodeEventsResponseSchema: GenMessage<ListEpisodeEventsRespon
  */
 export type ReplayEpisodeRequest = Message<"lot.v1.ReplayEpisodeRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. episode_id.
+   * Required. Episode ID.
    *
    * @generated from field: string episode_id = 2;
    */
   episodeId: string;
 
   /**
-   * speed: 0 as fast as possible, 1 as it happened, 2 twice as fast. An event is due when as much time
-   * has passed since the first one sent as lies between their event_times, divided by speed; one that
-   * is due already comes at once. However long a gap is, it is waited out: cancel, and go on behind
-   * `after_sequence` or faster.
+   * 0 sends as fast as possible, 1 in real time, 2 twice as fast. An event is due when the time
+   * between its event_time and that of the first event sent, divided by speed, has passed; overdue
+   * events are sent at once. Gaps are waited out however long: to skip one, cancel and resume with
+   * `after_sequence` or a higher speed.
    *
    * @generated from field: double speed = 3;
    */
   speed: number;
 
   /**
-   * after_sequence: start behind this event. 0: from the first.
+   * Start after this event. 0 means from the first.
    *
    * @generated from field: int64 after_sequence = 4;
    */
   afterSequence: bigint;
 
   /**
-   * follow a RUNNING episode: go on with new events as they are stored, until it has ended or is
+   * Continue with new events of a RUNNING episode as they are stored, until it ends or is
    * abandoned.
    *
    * @generated from field: bool follow = 5;
@@ -866,7 +865,7 @@ export const ReplayEpisodeRequestSchema: GenMessage<ReplayEpisodeRequest> = /*@_
  */
 export type ReplayEpisodeResponse = Message<"lot.v1.ReplayEpisodeResponse"> & {
   /**
-   * events, by sequence. At most 1 MiB of data, unless it is a single event; empty only with
+   * Events, by sequence. At most 1 MiB of data, unless a single event is larger; empty only with
    * caught_up.
    *
    * @generated from field: repeated lot.v1.EpisodeEvent events = 1;
@@ -874,8 +873,8 @@ export type ReplayEpisodeResponse = Message<"lot.v1.ReplayEpisodeResponse"> & {
   events: EpisodeEvent[];
 
   /**
-   * caught_up: no events behind these were stored when they were read, and the stream waits for more.
-   * Only with `follow`; if there is nothing to send at first, a message without events says so.
+   * True if no later events were stored when these were read and the stream is waiting for more.
+   * Only with `follow`; if there is nothing to send at first, a message without events reports it.
    *
    * @generated from field: bool caught_up = 2;
    */
@@ -896,65 +895,65 @@ export const ReplayEpisodeResponseSchema: GenMessage<ReplayEpisodeResponse> = /*
  */
 export type RecallEpisodesRequest = Message<"lot.v1.RecallEpisodesRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. query in natural language, at most 64 KiB.
+   * Required. Query in natural language, at most 64 KiB.
    *
    * @generated from field: string query = 2;
    */
   query: string;
 
   /**
-   * success_only: just SUCCEEDED ones.
+   * Only SUCCEEDED episodes.
    *
    * @generated from field: bool success_only = 3;
    */
   successOnly: boolean;
 
   /**
-   * filter; empty matches all.
+   * Filter; empty matches all.
    *
    * @generated from field: lot.v1.EpisodeFilter filter = 4;
    */
   filter?: EpisodeFilter | undefined;
 
   /**
-   * limit: 0 is 5; at most 100.
+   * 0 means 5; at most 100.
    *
    * @generated from field: int32 limit = 5;
    */
   limit: number;
 
   /**
-   * min_similarity in [0, 1] that every hit has. 0 or absent: no bound.
+   * Minimum similarity of every hit, in [0, 1]. 0 or unset means no minimum.
    *
    * @generated from field: optional double min_similarity = 6;
    */
   minSimilarity?: number | undefined;
 
   /**
-   * explain fills score_parts of each hit.
+   * Return score_parts with each hit.
    *
    * @generated from field: bool explain = 7;
    */
   explain: boolean;
 
   /**
-   * read_mask selects the fields of each hit's episode to return, for example `tags`. Empty or `*`:
-   * all. An unknown path is an error that lists the valid ones.
+   * Fields of each hit's episode to return, for example `tags`. Empty or `*` means all. An unknown
+   * path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 8;
    */
   readMask?: FieldMask | undefined;
 
   /**
-   * ranking; unset is RELEVANCE. Rankings that learn are refused: an episode has no outcomes to learn
-   * from but its own.
+   * Ranking; unspecified means RELEVANCE. Rankings that use what was learned are rejected: an
+   * episode has no outcomes but its own.
    *
    * @generated from field: lot.v1.Ranking ranking = 9;
    */
@@ -975,21 +974,21 @@ export const RecallEpisodesRequestSchema: GenMessage<RecallEpisodesRequest> = /*
  */
 export type RecallEpisodesResponse = Message<"lot.v1.RecallEpisodesResponse"> & {
   /**
-   * hits, best first.
+   * Hits, best first.
    *
    * @generated from field: repeated lot.v1.EpisodeHit hits = 1;
    */
   hits: EpisodeHit[];
 
   /**
-   * retrieval_id of this recall, kept for 7 days.
+   * ID of this recall, retained for 7 days.
    *
    * @generated from field: string retrieval_id = 2;
    */
   retrievalId: string;
 
   /**
-   * notices, for example that the query is longer than the model reads.
+   * For example that the query is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -1004,49 +1003,48 @@ export const RecallEpisodesResponseSchema: GenMessage<RecallEpisodesResponse> = 
   messageDesc(file_lot_v1_episode_service, 21);
 
 /**
- * EpisodeHit is an episode that was found.
+ * EpisodeHit is an episode found by a query.
  *
  * @generated from message lot.v1.EpisodeHit
  */
 export type EpisodeHit = Message<"lot.v1.EpisodeHit"> & {
   /**
-   * episode.
+   * The episode.
    *
    * @generated from field: lot.v1.Episode episode = 1;
    */
   episode?: Episode | undefined;
 
   /**
-   * score that hits are ordered by, larger first. Compare it within one answer only.
+   * Score by which hits are ordered, descending. Comparable only within one response.
    *
    * @generated from field: double score = 2;
    */
   score: number;
 
   /**
-   * similarity in [0, 1]: the cosine of query and episode, negative ones as 0; also of a hit that was
-   * found by its words alone.
+   * Cosine similarity of query and episode, in [0, 1], with negative values raised to 0; also set
+   * for a hit found by words alone.
    *
    * @generated from field: double similarity = 3;
    */
   similarity: number;
 
   /**
-   * score_parts whose weighted sum is the score; only with explain.
+   * Parts whose weighted sum is the score; only with explain.
    *
    * @generated from field: repeated lot.v1.ScorePart score_parts = 4;
    */
   scoreParts: ScorePart[];
 
   /**
-   * match_probability in [0, 1] that the episode is for the same task as the query: that is, that the
-   * same thing is to be done, so what worked there should work here. Names, places, numbers and other
-   * values may differ; an opposite ("enable", "disable") or a negation is another task. It is
-   * computed from the similarity, the words, and opposites and negations in English;
-   * docs/retrieval.md shows how accurate it is. Learning does not change it. Absent if the server
-   * uses an embedding model that it was not calibrated on, or if no task was given. From .5 on, reuse
-   * was right more often than not, except among closely related tasks ("Add a login page", "Add a
-   * search page"), which it cannot tell from paraphrases.
+   * Probability in [0, 1] that the episode is for the same task as the query, so that what worked
+   * there should work here. Names, places, numbers and other values may differ; an opposite
+   * ("enable", "disable") or a negation is another task. Computed from similarity, words, and
+   * English opposites and negations; docs/retrieval.md shows how accurate it is. Learning does not
+   * change it. Unset if it is not calibrated for the embedding model, or if no task was given. From
+   * 0.5 on, reuse was right more often than not, except among closely related tasks ("Add a login
+   * page", "Add a search page"), which it cannot tell from paraphrases.
    *
    * @generated from field: optional double match_probability = 5;
    */
@@ -1067,32 +1065,32 @@ export const EpisodeHitSchema: GenMessage<EpisodeHit> = /*@__PURE__*/
  */
 export type AnalyzeFailuresRequest = Message<"lot.v1.AnalyzeFailuresRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * filter of the failures; empty matches all. `statuses` without FAILED leave none. It does not
-   * narrow the successes that `last_good_approach` is sought among.
+   * Filter of the failures; empty matches all. `statuses` without FAILED match none. Does not limit
+   * the successes considered for `last_good_approach`.
    *
    * @generated from field: lot.v1.EpisodeFilter filter = 2;
    */
   filter?: EpisodeFilter | undefined;
 
   /**
-   * limit of groups: 0 is 10; at most 100.
+   * Maximum number of groups: 0 means 10; at most 100.
    *
    * @generated from field: int32 limit = 3;
    */
   limit: number;
 
   /**
-   * similarity in [0, 1] from which on errors are merged by meaning; absent: .14, which suits
-   * failures of many kinds. Where all are of one kind, as those of a compiler, ask with .3 or more
-   * for finer groups. 1 merges only equal signatures. Errors that name different kinds of failure,
-   * such as a rate limit and a time-out, are never merged.
+   * Similarity in [0, 1] from which errors are merged by meaning; unset means 0.14, which suits
+   * failures of many kinds. If all are of one kind, such as compiler errors, use 0.3 or more for
+   * finer groups. 1 merges only equal signatures. Errors that name different kinds of failure, such
+   * as a rate limit and a timeout, are never merged.
    *
    * @generated from field: optional double similarity = 4;
    */
@@ -1113,50 +1111,51 @@ export const AnalyzeFailuresRequestSchema: GenMessage<AnalyzeFailuresRequest> = 
  */
 export type AnalyzeFailuresResponse = Message<"lot.v1.AnalyzeFailuresResponse"> & {
   /**
-   * groups, the largest first; of equally large ones the one that happened last.
+   * Groups, largest first, then the most recent.
    *
    * @generated from field: repeated lot.v1.FailureGroup groups = 1;
    */
   groups: FailureGroup[];
 
   /**
-   * failed_count of episodes that the filter lets through.
+   * Number of episodes the filter matches.
    *
    * @generated from field: int64 failed_count = 2;
    */
   failedCount: bigint;
 
   /**
-   * analyzed_count of them, the last to end: all up to 10,000. Counts and shares are of these.
+   * Number of these that were analyzed, the last to end: at most 10,000. Counts and shares refer to
+   * them.
    *
    * @generated from field: int64 analyzed_count = 3;
    */
   analyzedCount: bigint;
 
   /**
-   * group_count of all groups, also those beyond `limit`.
+   * Number of groups, including those beyond `limit`.
    *
    * @generated from field: int64 group_count = 4;
    */
   groupCount: bigint;
 
   /**
-   * signature_count of different errors.
+   * Number of distinct signatures.
    *
    * @generated from field: int64 signature_count = 5;
    */
   signatureCount: bigint;
 
   /**
-   * compared_signature_count of them, the most frequent, that were compared by meaning: all up to
-   * 2,000; none if `similarity` is 1. Each of the rest is a group by its signature alone.
+   * Number of signatures compared by meaning, the most frequent ones: at most 2,000, and 0 if
+   * `similarity` is 1. Each other signature is a group of its own.
    *
    * @generated from field: int64 compared_signature_count = 6;
    */
   comparedSignatureCount: bigint;
 
   /**
-   * notices, for example that long fields were omitted because the response would be too large.
+   * For example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 7;
    */
@@ -1171,87 +1170,87 @@ export const AnalyzeFailuresResponseSchema: GenMessage<AnalyzeFailuresResponse> 
   messageDesc(file_lot_v1_episode_service, 24);
 
 /**
- * FailureGroup is a group of failed episodes of one cause.
+ * FailureGroup is a group of failed episodes with one cause.
  *
- * The error of an episode is its `error`, else that of its last event that tells one (see
- * `EpisodeEvent.data`; the last 100 are looked at), else the last of its `error_patterns`. Those
- * that tell none are one group.
+ * The error of an episode is its `error`, else that of the last event with one (see
+ * `EpisodeEvent.data`; among the last 100), else the last of its `error_patterns`. Episodes with
+ * none of these form one group.
  *
  * @generated from message lot.v1.FailureGroup
  */
 export type FailureGroup = Message<"lot.v1.FailureGroup"> & {
   /**
-   * signature: the error with paths, numbers and names taken out; as in ErrorSolution. The most
-   * frequent one of the group. Empty: the group of episodes that tell no error.
+   * Most frequent signature of the group: the error without paths, numbers and names, as in
+   * ErrorSolution. Empty for the group of episodes without an error.
    *
    * @generated from field: string signature = 1;
    */
   signature: string;
 
   /**
-   * count of episodes.
+   * Number of episodes.
    *
    * @generated from field: int64 count = 2;
    */
   count: bigint;
 
   /**
-   * share of all analyzed failures, in [0, 1].
+   * Share of all analyzed failures, in [0, 1].
    *
    * @generated from field: double share = 3;
    */
   share: number;
 
   /**
-   * trend of the share: its change per day, positive is growing. The slope of the least-squares line
-   * through all analyzed failures, each counting 1 if it is of the group and 0 if not, over the time
-   * it ended. The trends of all groups add up to 0. 0 also with fewer than 10 failures, or with
-   * less than a day from the first to the last of them.
+   * Change of the share per day; positive means growing. It is the slope of the least-squares line
+   * through all analyzed failures over their end time, each counting 1 if in the group, else 0. The
+   * trends of all groups sum to 0. 0 with fewer than 10 failures, or less than a day between the
+   * first and the last.
    *
    * @generated from field: double trend = 4;
    */
   trend: number;
 
   /**
-   * example_episode_ids, the newest first. At most 5.
+   * Example episodes, newest first. At most 5.
    *
    * @generated from field: repeated string example_episode_ids = 5;
    */
   exampleEpisodeIds: string[];
 
   /**
-   * last_good_approach: that of last_good_episode_id. Empty: none known.
+   * Approach of last_good_episode_id. Empty if unknown.
    *
    * @generated from field: string last_good_approach = 6;
    */
   lastGoodApproach: string;
 
   /**
-   * tools involved: in `tools_used` or in the last events, the most frequent first. At most 10.
+   * Tools involved, from `tools_used` or the last events, most frequent first. At most 10.
    *
    * @generated from field: repeated string tools = 7;
    */
   tools: string[];
 
   /**
-   * failed_after_event_type: the step after which it failed most often, which is the last event
-   * before the one that tells the error, or this one itself if it is a step that tells its own error.
-   * Empty: no event says it.
+   * Event type of the step after which it failed most often: the last event before the one with the
+   * error, or that one itself if it is a step that reports its own error. Empty if no event shows
+   * it.
    *
    * @generated from field: string failed_after_event_type = 8;
    */
   failedAfterEventType: string;
 
   /**
-   * last_time at which such an episode ended.
+   * When the last episode of the group ended.
    *
    * @generated from field: google.protobuf.Timestamp last_time = 9;
    */
   lastTime?: Timestamp | undefined;
 
   /**
-   * example_error: the newest with `signature`, its message cut to 1 KiB; of a message of over 4,096
-   * characters, as a stack trace, the line that says what went wrong. Absent where signature is
+   * Newest error with `signature`. Its message is cut to 1 KiB; a message over 4,096 characters,
+   * such as a stack trace, is reduced to the line that says what went wrong. Unset if signature is
    * empty.
    *
    * @generated from field: lot.v1.EpisodeError example_error = 10;
@@ -1259,58 +1258,58 @@ export type FailureGroup = Message<"lot.v1.FailureGroup"> & {
   exampleError?: EpisodeError | undefined;
 
   /**
-   * failed_after_tool: the tool of that step, if it names one.
+   * Tool of that step, if it names one.
    *
    * @generated from field: string failed_after_tool = 11;
    */
   failedAfterTool: string;
 
   /**
-   * failed_after_share of the group's episodes that failed after that step, in [0, 1].
+   * Share of the group's episodes that failed after that step, in [0, 1].
    *
    * @generated from field: double failed_after_share = 12;
    */
   failedAfterShare: number;
 
   /**
-   * first_time at which such an episode ended, among the analyzed ones.
+   * When the first analyzed episode of the group ended.
    *
    * @generated from field: google.protobuf.Timestamp first_time = 13;
    */
   firstTime?: Timestamp | undefined;
 
   /**
-   * trend_significant: the trend is more than chance, by the test of Cochran and Armitage at .05.
+   * True if the trend is statistically significant (Cochran-Armitage test at 0.05).
    *
    * @generated from field: bool trend_significant = 14;
    */
   trendSignificant: boolean;
 
   /**
-   * signatures of the group, the most frequent first. At most 10.
+   * Signatures of the group, most frequent first. At most 10.
    *
    * @generated from field: repeated string signatures = 15;
    */
   signatures: string[];
 
   /**
-   * signature_count of different signatures in the group.
+   * Number of distinct signatures in the group.
    *
    * @generated from field: int64 signature_count = 16;
    */
   signatureCount: bigint;
 
   /**
-   * last_good_episode_id: of the SUCCEEDED episodes whose task and context are like those of the
-   * examples (similarity of .8 or more, 20 nearest of each), the last to end that tells its
-   * approach, else the last to end. Empty: there is none.
+   * Among the SUCCEEDED episodes whose task and context resemble the examples (similarity of 0.8 or
+   * more, among the 20 nearest of each), the last to end that names its approach, else the last to
+   * end. Empty if there is none.
    *
    * @generated from field: string last_good_episode_id = 17;
    */
   lastGoodEpisodeId: string;
 
   /**
-   * last_good_similarity of its task to the nearest of the examples, in [0, 1].
+   * Similarity of its task to the nearest example, in [0, 1].
    *
    * @generated from field: double last_good_similarity = 18;
    */
@@ -1325,21 +1324,21 @@ export const FailureGroupSchema: GenMessage<FailureGroup> = /*@__PURE__*/
   messageDesc(file_lot_v1_episode_service, 25);
 
 /**
- * Takeover says what opening a stream does while another records the same episode, at this server or
- * at another one on the same store.
+ * Takeover controls opening a stream while another one records the same episode, on this server or
+ * on another one of the same store.
  *
  * @generated from enum lot.v1.Takeover
  */
 export enum Takeover {
   /**
-   * TAKE_OVER.
+   * Same as TAKE_OVER.
    *
    * @generated from enum value: TAKEOVER_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * The other stream ends with WRITER_REPLACED; what it had acknowledged is kept.
+   * The other stream ends with WRITER_REPLACED; its acknowledged events are retained.
    *
    * @generated from enum value: TAKEOVER_TAKE_OVER = 1;
    */
@@ -1360,17 +1359,17 @@ export const TakeoverSchema: GenEnum<Takeover> = /*@__PURE__*/
   enumDesc(file_lot_v1_episode_service, 0);
 
 /**
- * EpisodeService records what happens while it happens, and finds it again.
+ * EpisodeService records runs of tasks as they happen, and finds them again.
  *
- * In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
- * namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+ * In every request `namespace` is the tenant; empty means `default`. No call reads across
+ * namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
  *
  * @generated from service lot.v1.EpisodeService
  */
 export const EpisodeService: GenService<{
   /**
-   * StartEpisode starts an episode. Errors: EPISODE_ID_IN_USE (the id is taken by an episode that
-   * was started with other content), REQUEST_ID_REUSED.
+   * StartEpisode starts an episode. Errors: EPISODE_ID_IN_USE (an episode with other content has
+   * this ID), REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.EpisodeService.StartEpisode
    */
@@ -1380,8 +1379,8 @@ export const EpisodeService: GenService<{
     output: typeof StartEpisodeResponseSchema;
   },
   /**
-   * RecordEvent appends one event; the server gives its sequence. For grpcurl and simple clients.
-   * Errors: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, REQUEST_ID_REUSED.
+   * RecordEvent appends one event; the server assigns its sequence. Intended for grpcurl and simple
+   * clients. Errors: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.EpisodeService.RecordEvent
    */
@@ -1391,14 +1390,13 @@ export const EpisodeService: GenService<{
     output: typeof RecordEventResponseSchema;
   },
   /**
-   * RecordEvents appends events in batches over one stream. The first message opens it and is
-   * answered with the last sequence stored, from which a resuming client goes on; every later one
-   * is acknowledged once its events are stored. A sequence that is stored already is acknowledged
-   * again if its content is the same. A message without events is a heartbeat: it is answered with
-   * the last sequence, and keeps a stream open that would be closed as idle (15 minutes without a
-   * message, unless the server's settings say otherwise). Errors end the stream, not the episode:
-   * EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, STREAM_IDLE,
-   * WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
+   * RecordEvents appends events in batches over one stream. The first message opens the stream; the
+   * response has the last stored sequence, after which a client resumes. Each later message is
+   * acknowledged once its events are stored. An event already stored is acknowledged again if its
+   * content is the same. A message without events is a heartbeat: it returns the last sequence and
+   * keeps the stream from being closed as idle (15 minutes without a message by default). Errors
+   * end the stream, not the episode: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN,
+   * STREAM_NOT_OPENED, STREAM_IDLE, WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
    *
    * @generated from rpc lot.v1.EpisodeService.RecordEvents
    */
@@ -1408,9 +1406,9 @@ export const EpisodeService: GenService<{
     output: typeof RecordEventsResponseSchema;
   },
   /**
-   * EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
-   * one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-   * EPISODE_NOT_FOUND (of it, or of one in used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
+   * EndEpisode ends an episode as SUCCEEDED or FAILED and closes its stream. Repeating the same end
+   * returns the same response; a different one fails with EPISODE_ENDED. Errors: EPISODE_NOT_FOUND
+   * (this one, or one of used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.EpisodeService.EndEpisode
    */
@@ -1421,7 +1419,7 @@ export const EpisodeService: GenService<{
   },
   /**
    * RecordEpisode records a finished episode in one call: start, events and end. Errors:
-   * EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (of one in used_episode_ids), REQUEST_ID_REUSED.
+   * EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (one of used_episode_ids), REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.EpisodeService.RecordEpisode
    */
@@ -1431,7 +1429,7 @@ export const EpisodeService: GenService<{
     output: typeof RecordEpisodeResponseSchema;
   },
   /**
-   * GetEpisode reads one, without its events. Errors: EPISODE_NOT_FOUND.
+   * GetEpisode returns an episode without its events. Errors: EPISODE_NOT_FOUND.
    *
    * @generated from rpc lot.v1.EpisodeService.GetEpisode
    */
@@ -1441,7 +1439,7 @@ export const EpisodeService: GenService<{
     output: typeof GetEpisodeResponseSchema;
   },
   /**
-   * ListEpisodes lists by time of creation, newest first.
+   * ListEpisodes lists episodes by creation time, newest first.
    *
    * @generated from rpc lot.v1.EpisodeService.ListEpisodes
    */
@@ -1451,8 +1449,8 @@ export const EpisodeService: GenService<{
     output: typeof ListEpisodesResponseSchema;
   },
   /**
-   * DeleteEpisode deletes an episode and its events, also one that is still recorded: its stream ends
-   * with EPISODE_NOT_FOUND. Patterns that came of it stay. Errors: EPISODE_NOT_FOUND.
+   * DeleteEpisode deletes an episode and its events, even while it is being recorded: its stream
+   * then ends with EPISODE_NOT_FOUND. Patterns learned from it remain. Errors: EPISODE_NOT_FOUND.
    *
    * @generated from rpc lot.v1.EpisodeService.DeleteEpisode
    */
@@ -1462,7 +1460,7 @@ export const EpisodeService: GenService<{
     output: typeof DeleteEpisodeResponseSchema;
   },
   /**
-   * ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND.
+   * ListEpisodeEvents lists the events of an episode by sequence. Errors: EPISODE_NOT_FOUND.
    *
    * @generated from rpc lot.v1.EpisodeService.ListEpisodeEvents
    */
@@ -1472,9 +1470,9 @@ export const EpisodeService: GenService<{
     output: typeof ListEpisodeEventsResponseSchema;
   },
   /**
-   * ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
-   * are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
-   * `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
+   * ReplayEpisode streams the events of an episode in order, in batches: of a RUNNING one those
+   * stored so far and, with `follow`, also new ones. To resume, set `after_sequence`. Errors:
+   * EPISODE_NOT_FOUND, also if it is deleted meanwhile.
    *
    * @generated from rpc lot.v1.EpisodeService.ReplayEpisode
    */
@@ -1484,8 +1482,8 @@ export const EpisodeService: GenService<{
     output: typeof ReplayEpisodeResponseSchema;
   },
   /**
-   * RecallEpisodes finds the episodes whose task and context, or whose summary, are most relevant to a
-   * query, by meaning and by words.
+   * RecallEpisodes returns the episodes whose task and context, or whose summary, are most relevant
+   * to a query, by meaning and by words.
    *
    * @generated from rpc lot.v1.EpisodeService.RecallEpisodes
    */
@@ -1495,10 +1493,10 @@ export const EpisodeService: GenService<{
     output: typeof RecallEpisodesResponseSchema;
   },
   /**
-   * AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
-   * for paths, numbers and names, and then those whose errors mean the same. It reads the latest
-   * 10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
-   * went.
+   * AnalyzeFailures groups FAILED episodes by cause: first those whose errors are the same except
+   * for paths, numbers and names, then those whose errors are similar in meaning. It reads the
+   * latest 10,000 and stores nothing. RUNNING and ABANDONED episodes do not count as failures,
+   * since their result is unknown.
    *
    * @generated from rpc lot.v1.EpisodeService.AnalyzeFailures
    */

@@ -13,23 +13,23 @@ export const file_lot_v1_error_reason: GenFile = /*@__PURE__*/
 
 /**
  * ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
- * `ERROR_REASON_`; the domain is always `lot.v1`. Every error of the service carries one; what gRPC
- * itself refuses does not (a message over the limit, a call after the end). The metadata keys named
- * here are promised; further ones may come.
+ * `ERROR_REASON_`; the domain is always `lot.v1`. Every error of the service has one; errors raised
+ * by gRPC itself do not (a message over the size limit, a call after shutdown). The metadata keys
+ * shown here are guaranteed; more may be added.
  *
  * @generated from enum lot.v1.ErrorReason
  */
 export enum ErrorReason {
   /**
-   * Never sent.
+   * Never returned.
    *
    * @generated from enum value: ERROR_REASON_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * A bug or an unforeseen fault on the server. Code INTERNAL. The text says nothing of the cause;
-   * the operator finds it in the log under the call id.
+   * A bug or unexpected fault on the server. Code INTERNAL. The message does not give the cause;
+   * the operator finds it in the log by call ID.
    *
    *     { "reason": "INTERNAL", "domain": "lot.v1", "metadata": { "call_id": "5f0c1b9e" } }
    *
@@ -38,9 +38,9 @@ export enum ErrorReason {
   INTERNAL = 1,
 
   /**
-   * The request breaks a rule of the contract. Code INVALID_ARGUMENT, with `google.rpc.BadRequest`
-   * naming each field and rule: at most 20 violations or 4 KB, and how many there were in all.
-   * Correct the request; repeating it cannot succeed.
+   * The request violates the contract. Code INVALID_ARGUMENT, with a `google.rpc.BadRequest` that
+   * names fields and rules: at most 20 violations or 4 KB; `violations` is their total number. Fix
+   * the request; retrying it cannot succeed.
    *
    *     { "reason": "REQUEST_INVALID", "domain": "lot.v1", "metadata": { "violations": "2" } }
    *
@@ -49,8 +49,8 @@ export enum ErrorReason {
   REQUEST_INVALID = 2,
 
   /**
-   * The bytes are not a message of the request's type: bad UTF-8, cut off, or nested too deep for
-   * the parser. Code INVALID_ARGUMENT.
+   * The bytes are not a message of the request type: invalid UTF-8, truncated, or nested too deep
+   * for the parser. Code INVALID_ARGUMENT.
    *
    *     { "reason": "REQUEST_MALFORMED", "domain": "lot.v1",
    *       "metadata": { "type": "lot.v1.SavePatternRequest" } }
@@ -60,8 +60,8 @@ export enum ErrorReason {
   REQUEST_MALFORMED = 3,
 
   /**
-   * The page token is damaged or was made by a call with other arguments. Code INVALID_ARGUMENT.
-   * Start the list again without a token.
+   * The page token is damaged or belongs to a call with other arguments. Code INVALID_ARGUMENT.
+   * Restart the list without a token.
    *
    *     { "reason": "PAGE_TOKEN_MISMATCH", "domain": "lot.v1", "metadata": {} }
    *
@@ -70,7 +70,8 @@ export enum ErrorReason {
   PAGE_TOKEN_MISMATCH = 4,
 
   /**
-   * A limit set by the operator, not by the contract. Code INVALID_ARGUMENT. Split the request.
+   * The request exceeds a limit set by the operator, not by the contract. Code INVALID_ARGUMENT.
+   * Split the request.
    *
    *     { "reason": "LIMIT_EXCEEDED", "domain": "lot.v1",
    *       "metadata": { "limit": "500", "given": "501" } }
@@ -80,7 +81,7 @@ export enum ErrorReason {
   LIMIT_EXCEEDED = 5,
 
   /**
-   * A call or an option that this version of the server does not carry out. Code UNIMPLEMENTED.
+   * A call or option that this server version does not implement. Code UNIMPLEMENTED.
    *
    *     { "reason": "NOT_IMPLEMENTED", "domain": "lot.v1",
    *       "metadata": { "what": "PatternService.DistillPatterns" } }
@@ -100,8 +101,8 @@ export enum ErrorReason {
   PATTERN_NOT_FOUND = 7,
 
   /**
-   * No such episode in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`. `field` is where
-   * the request names it, for example `used_episode_ids[0]`; absent for its `episode_id`.
+   * No such episode in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`. `field` is
+   * the request field with the ID, for example `used_episode_ids[0]`; absent for `episode_id`.
    *
    *     { "reason": "EPISODE_NOT_FOUND", "domain": "lot.v1",
    *       "metadata": { "namespace": "default", "id": "e-1" } }
@@ -121,8 +122,8 @@ export enum ErrorReason {
   MEMORY_NOT_FOUND = 9,
 
   /**
-   * The retrieval id was never given, is older than 7 days, or was lost in a crash (its row is
-   * written within a second of the answer). Code NOT_FOUND. Send `query` as well, or instead.
+   * The retrieval ID was never issued, is older than 7 days, or was lost in a crash (it is stored
+   * within a second of the response). Code NOT_FOUND. Send `query` too, or instead.
    *
    *     { "reason": "RETRIEVAL_UNKNOWN", "domain": "lot.v1",
    *       "metadata": { "namespace": "default", "id": "r-1" } }
@@ -132,8 +133,8 @@ export enum ErrorReason {
   RETRIEVAL_UNKNOWN = 10,
 
   /**
-   * The pattern id is taken by other content. Code ALREADY_EXISTS, with `google.rpc.ResourceInfo`.
-   * Choose another id, or use UpdatePattern.
+   * The pattern ID is in use with other content. Code ALREADY_EXISTS, with
+   * `google.rpc.ResourceInfo`. Choose another ID, or use UpdatePattern.
    *
    *     { "reason": "PATTERN_ID_IN_USE", "domain": "lot.v1",
    *       "metadata": { "namespace": "default", "id": "p-1" } }
@@ -143,7 +144,7 @@ export enum ErrorReason {
   PATTERN_ID_IN_USE = 11,
 
   /**
-   * The episode id is taken by another episode. Code ALREADY_EXISTS.
+   * The episode ID is in use by another episode. Code ALREADY_EXISTS.
    *
    *     { "reason": "EPISODE_ID_IN_USE", "domain": "lot.v1",
    *       "metadata": { "namespace": "default", "id": "e-1" } }
@@ -153,7 +154,7 @@ export enum ErrorReason {
   EPISODE_ID_IN_USE = 12,
 
   /**
-   * The memory id is taken by other content. Code ALREADY_EXISTS.
+   * The memory ID is in use with other content. Code ALREADY_EXISTS.
    *
    *     { "reason": "MEMORY_ID_IN_USE", "domain": "lot.v1",
    *       "metadata": { "namespace": "default", "id": "m-1" } }
@@ -163,7 +164,7 @@ export enum ErrorReason {
   MEMORY_ID_IN_USE = 13,
 
   /**
-   * A request id came again within 24 h with other content. Code ALREADY_EXISTS. Use a new one.
+   * The request ID was used within 24 h with other content. Code ALREADY_EXISTS. Use a new one.
    *
    *     { "reason": "REQUEST_ID_REUSED", "domain": "lot.v1",
    *       "metadata": { "request_id": "r-1", "method": "SavePattern" } }
@@ -173,7 +174,8 @@ export enum ErrorReason {
   REQUEST_ID_REUSED = 14,
 
   /**
-   * The thing was edited since the given etag was read. Code ABORTED. Read again, repeat the edit.
+   * The record was edited after the given etag was read. Code ABORTED. Read it again and repeat the
+   * edit.
    *
    *     { "reason": "ETAG_MISMATCH", "domain": "lot.v1",
    *       "metadata": { "id": "p-1", "given": "1", "current": "2" } }
@@ -183,8 +185,8 @@ export enum ErrorReason {
   ETAG_MISMATCH = 15,
 
   /**
-   * Too many writers at once on one thing. Code ABORTED, with `google.rpc.RetryInfo`; nothing was
-   * acknowledged. Repeat with the same request id.
+   * Too many concurrent writers of one record. Code ABORTED, with `google.rpc.RetryInfo`; nothing
+   * was acknowledged. Retry with the same request ID.
    *
    *     { "reason": "CONTENTION", "domain": "lot.v1", "metadata": { "id": "p-1" } }
    *
@@ -193,7 +195,7 @@ export enum ErrorReason {
   CONTENTION = 16,
 
   /**
-   * The episode ended: no event and no other end is taken. Code FAILED_PRECONDITION.
+   * The episode has ended and accepts neither events nor another end. Code FAILED_PRECONDITION.
    *
    *     { "reason": "EPISODE_ENDED", "domain": "lot.v1",
    *       "metadata": { "episode_id": "e-1", "status": "SUCCEEDED" } }
@@ -203,9 +205,9 @@ export enum ErrorReason {
   EPISODE_ENDED = 17,
 
   /**
-   * A stream is recording the episode: a second stream opened with REFUSE, or RecordEvent was
-   * called beside it. Whichever server it is open at counts; one whose server died counts as open
-   * for 30 seconds. Code FAILED_PRECONDITION. Close it, or open with TAKE_OVER.
+   * A stream is recording the episode, and another was opened with REFUSE or RecordEvent was
+   * called. Streams of all servers count; that of a crashed server counts as open for 30 seconds.
+   * Code FAILED_PRECONDITION. Close it, or open with TAKE_OVER.
    *
    *     { "reason": "EPISODE_STREAM_OPEN", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
    *
@@ -214,7 +216,7 @@ export enum ErrorReason {
   EPISODE_STREAM_OPEN = 18,
 
   /**
-   * Another stream took the episode over. Code ABORTED. What was acknowledged is kept.
+   * Another stream took over the episode. Code ABORTED. Acknowledged events are retained.
    *
    *     { "reason": "WRITER_REPLACED", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
    *
@@ -223,8 +225,8 @@ export enum ErrorReason {
   WRITER_REPLACED = 19,
 
   /**
-   * The first message of a RecordEvents stream names no episode or did not come in time, or a later
-   * one names one. Code FAILED_PRECONDITION.
+   * The first message of a RecordEvents stream named no episode or came too late, or a later
+   * message named one. Code FAILED_PRECONDITION.
    *
    *     { "reason": "STREAM_NOT_OPENED", "domain": "lot.v1", "metadata": {} }
    *
@@ -233,7 +235,7 @@ export enum ErrorReason {
   STREAM_NOT_OPENED = 20,
 
   /**
-   * An event came before its predecessor. Code FAILED_PRECONDITION. Resend from `expected`.
+   * An event arrived before its predecessor. Code FAILED_PRECONDITION. Resend from `expected`.
    *
    *     { "reason": "EVENT_SEQUENCE_GAP", "domain": "lot.v1",
    *       "metadata": { "episode_id": "e-1", "expected": "7", "given": "9" } }
@@ -243,7 +245,7 @@ export enum ErrorReason {
   EVENT_SEQUENCE_GAP = 21,
 
   /**
-   * A stored sequence came again with other content. Code ALREADY_EXISTS. Events never change.
+   * A stored sequence was sent again with other content. Code ALREADY_EXISTS. Events never change.
    *
    *     { "reason": "EVENT_CONFLICT", "domain": "lot.v1",
    *       "metadata": { "episode_id": "e-1", "sequence": "7" } }
@@ -254,8 +256,8 @@ export enum ErrorReason {
 
   /**
    * The server is at its limit of calls or streams. Code RESOURCE_EXHAUSTED, with
-   * `google.rpc.RetryInfo`. Nothing was done; back off and repeat. Also the end of a stream of
-   * answers that waited a minute for its reader: open it again behind what you have.
+   * `google.rpc.RetryInfo`. Nothing was done; back off and retry. Also ends a response stream whose
+   * client did not read for a minute: reopen it after the last message received.
    *
    *     { "reason": "OVERLOADED", "domain": "lot.v1", "metadata": { "limit": "256" } }
    *
@@ -264,7 +266,7 @@ export enum ErrorReason {
   OVERLOADED = 23,
 
   /**
-   * The server is stopping. Code UNAVAILABLE, with `google.rpc.RetryInfo`.
+   * The server is shutting down. Code UNAVAILABLE, with `google.rpc.RetryInfo`.
    *
    *     { "reason": "SHUTTING_DOWN", "domain": "lot.v1", "metadata": {} }
    *
@@ -273,8 +275,8 @@ export enum ErrorReason {
   SHUTTING_DOWN = 24,
 
   /**
-   * The call ran into the server's own limit of time. Code DEADLINE_EXCEEDED. A write may have been
-   * carried out: repeat it with the same request id.
+   * The call exceeded the server's time limit. Code DEADLINE_EXCEEDED. A write may have been
+   * applied: retry it with the same request ID.
    *
    *     { "reason": "CALL_TIME_LIMIT", "domain": "lot.v1", "metadata": { "limit_seconds": "60" } }
    *
@@ -283,8 +285,8 @@ export enum ErrorReason {
   CALL_TIME_LIMIT = 25,
 
   /**
-   * The store cannot be reached or answered wrongly. Code UNAVAILABLE, with `google.rpc.RetryInfo`.
-   * A write may have been carried out: repeat it with the same request id.
+   * The store is unreachable or returned an invalid response. Code UNAVAILABLE, with
+   * `google.rpc.RetryInfo`. A write may have been applied: retry it with the same request ID.
    *
    *     { "reason": "STORE_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
    *
@@ -293,8 +295,8 @@ export enum ErrorReason {
   STORE_UNAVAILABLE = 26,
 
   /**
-   * The disk of the store is nearly full: writes are refused, reads go on. Code
-   * RESOURCE_EXHAUSTED. The operator frees space; writes resume by themselves.
+   * The store's disk is nearly full: writes fail, reads continue. Code RESOURCE_EXHAUSTED. Once the
+   * operator frees space, writes resume by themselves.
    *
    *     { "reason": "STORAGE_FULL", "domain": "lot.v1",
    *       "metadata": { "free_bytes": "104857600", "needed_bytes": "419430400" } }
@@ -313,8 +315,8 @@ export enum ErrorReason {
   EMBEDDING_FAILED = 28,
 
   /**
-   * The store's vectors were made by another model than the configured one. Code
-   * FAILED_PRECONDITION. The server refuses to start: configure the stored model again.
+   * The store's vectors come from another model than the configured one. Code FAILED_PRECONDITION.
+   * The server does not start: configure the stored model again.
    *
    *     { "reason": "EMBEDDING_MODEL_MISMATCH", "domain": "lot.v1",
    *       "metadata": { "stored": "…", "configured": "…" } }
@@ -344,7 +346,7 @@ export enum ErrorReason {
   PREFERENCE_NOT_FOUND = 31,
 
   /**
-   * No such session, or it lapsed. Code NOT_FOUND.
+   * No such session, or it has expired. Code NOT_FOUND.
    *
    *     { "reason": "SESSION_NOT_FOUND", "domain": "lot.v1",
    *       "metadata": { "namespace": "default", "id": "chat-1" } }
@@ -374,8 +376,8 @@ export enum ErrorReason {
   LEARNING_EVENT_NOT_FOUND = 58,
 
   /**
-   * The namespace is being cleared: writes are refused until that is done. Also for a call that was
-   * at work when it was cleared, and would bring something back. Code FAILED_PRECONDITION, with
+   * The namespace is being cleared: writes fail until that is done. Also for a write in progress at
+   * the clear that would bring a record back. Code FAILED_PRECONDITION, with
    * `google.rpc.RetryInfo`.
    *
    *     { "reason": "NAMESPACE_CLEARING", "domain": "lot.v1",
@@ -386,8 +388,9 @@ export enum ErrorReason {
   NAMESPACE_CLEARING = 34,
 
   /**
-   * The change cursor is older than cursors are kept (setting LOT_CHANGES_KEEP_DAYS), or of another
-   * store. Code OUT_OF_RANGE. Watch with from_start, which tells all that is there and goes on.
+   * The change cursor is older than the server retains (setting LOT_CHANGES_KEEP_DAYS), or from
+   * another store. Code OUT_OF_RANGE. Watch with from_start, which reports all records and
+   * continues.
    *
    *     { "reason": "CURSOR_TOO_OLD", "domain": "lot.v1", "metadata": {} }
    *
@@ -396,7 +399,7 @@ export enum ErrorReason {
   CURSOR_TOO_OLD = 35,
 
   /**
-   * The embedded store cannot be compacted while it serves: the process would stand still. Code
+   * The embedded store cannot be compacted while serving: the process would block. Code
    * FAILED_PRECONDITION. Stop the server and run `lot-grpc compact`.
    *
    *     { "reason": "COMPACT_OFFLINE_ONLY", "domain": "lot.v1", "metadata": { "backend": "edge" } }
@@ -406,8 +409,8 @@ export enum ErrorReason {
   COMPACT_OFFLINE_ONLY = 36,
 
   /**
-   * The embedding model is at a remote endpoint that cannot be reached or is overloaded. Code
-   * UNAVAILABLE, with `google.rpc.RetryInfo`. Repeat a write with the same request id.
+   * The remote embedding endpoint is unreachable or overloaded. Code UNAVAILABLE, with
+   * `google.rpc.RetryInfo`. Retry a write with the same request ID.
    *
    *     { "reason": "EMBEDDING_UNAVAILABLE", "domain": "lot.v1",
    *       "metadata": { "url": "http://127.0.0.1:11434/v1/embeddings" } }
@@ -417,9 +420,9 @@ export enum ErrorReason {
   EMBEDDING_UNAVAILABLE = 37,
 
   /**
-   * `rerank` was asked for and the server has no cross-encoder, or its files are damaged. Leave
-   * `rerank` out, or have the operator run `lot-grpc check`. Code FAILED_PRECONDITION.
-   * Example:
+   * `rerank` was set, but the server has no cross-encoder, or its files are damaged. Code
+   * FAILED_PRECONDITION. Omit `rerank`, or have the operator run `lot-grpc check`.
+   *
    *     { "reason": "RERANKER_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
    *
    * @generated from enum value: ERROR_REASON_RERANKER_UNAVAILABLE = 38;
@@ -427,8 +430,8 @@ export enum ErrorReason {
   RERANKER_UNAVAILABLE = 38,
 
   /**
-   * No entry with this `outcome_id` in the log, or its patterns were deleted. ListOutcomes gives the
-   * ids. Code NOT_FOUND.
+   * The log has no entry with this `outcome_id`, or its patterns were deleted. Code NOT_FOUND.
+   * ListOutcomes returns the IDs.
    *
    *     { "reason": "OUTCOME_NOT_FOUND", "domain": "lot.v1",
    *       "metadata": { "namespace": "default", "id": "o-1" } }
@@ -438,8 +441,7 @@ export enum ErrorReason {
   OUTCOME_NOT_FOUND = 39,
 
   /**
-   * The entry was corrected before. To change that, correct the one that corrected it. Code
-   * FAILED_PRECONDITION.
+   * The entry has already been corrected. Code FAILED_PRECONDITION. Correct the correction instead.
    *
    *     { "reason": "OUTCOME_CORRECTED", "domain": "lot.v1",
    *       "metadata": { "outcome_id": "o-1", "corrected_by": "o-2" } }
@@ -449,8 +451,8 @@ export enum ErrorReason {
   OUTCOME_CORRECTED = 47,
 
   /**
-   * The selection id was never given, or is older than 30 days. Code NOT_FOUND. Name state and
-   * action instead. Nothing was learned.
+   * The selection ID was never issued, or is older than 30 days. Code NOT_FOUND. Nothing was
+   * learned; send state and action instead.
    *
    *     { "reason": "SELECTION_UNKNOWN", "domain": "lot.v1",
    *       "metadata": { "namespace": "default", "id": "s-1" } }
@@ -460,7 +462,7 @@ export enum ErrorReason {
   SELECTION_UNKNOWN = 40,
 
   /**
-   * The decision id is taken by another decision. Code ALREADY_EXISTS.
+   * The decision ID is in use by another decision. Code ALREADY_EXISTS.
    *
    *     { "reason": "DECISION_ID_IN_USE", "domain": "lot.v1",
    *       "metadata": { "namespace": "default", "id": "d-1" } }
@@ -470,7 +472,7 @@ export enum ErrorReason {
   DECISION_ID_IN_USE = 44,
 
   /**
-   * The learning event id is taken by another learning event. Code ALREADY_EXISTS.
+   * The learning event ID is in use by another learning event. Code ALREADY_EXISTS.
    *
    *     { "reason": "LEARNING_EVENT_ID_IN_USE", "domain": "lot.v1",
    *       "metadata": { "namespace": "default", "id": "l-1" } }
@@ -480,7 +482,7 @@ export enum ErrorReason {
   LEARNING_EVENT_ID_IN_USE = 45,
 
   /**
-   * The error solution id is taken by other content. Code ALREADY_EXISTS. Choose another id.
+   * The error solution ID is in use with other content. Code ALREADY_EXISTS. Choose another ID.
    *
    *     { "reason": "ERROR_SOLUTION_ID_IN_USE", "domain": "lot.v1",
    *       "metadata": { "namespace": "default", "id": "s-1" } }
@@ -490,9 +492,9 @@ export enum ErrorReason {
   ERROR_SOLUTION_ID_IN_USE = 43,
 
   /**
-   * Nothing came over the stream for longer than this server keeps one open (`[streams]
-   * idle_seconds`, 15 minutes by default). Code ABORTED. What was acknowledged is kept. Open again
-   * and go on from `last_sequence`; send a message without events as a heartbeat.
+   * The stream was idle for longer than the server allows (`[streams] idle_seconds`, 15 minutes by
+   * default). Code ABORTED. Acknowledged events are retained. Reopen it and resume after
+   * `last_sequence`; send messages without events as heartbeats.
    *
    *     { "reason": "STREAM_IDLE", "domain": "lot.v1",
    *       "metadata": { "episode_id": "e-1", "idle_seconds": "900" } }
@@ -502,8 +504,8 @@ export enum ErrorReason {
   STREAM_IDLE = 41,
 
   /**
-   * Another call reindexes on this server. Code FAILED_PRECONDITION. Wait for its end; a call after
-   * it goes on where it stopped, or says that there is nothing to do.
+   * Another call is reindexing on this server. Code FAILED_PRECONDITION. Wait until it ends; a
+   * later call resumes its work or reports that there is nothing to do.
    *
    *     { "reason": "REINDEX_RUNNING", "domain": "lot.v1", "metadata": {} }
    *
@@ -512,8 +514,8 @@ export enum ErrorReason {
   REINDEX_RUNNING = 54,
 
   /**
-   * Other servers may share the store and would not know of the switch. Code FAILED_PRECONDITION.
-   * Stop them all and run `lot-grpc reindex --offline`.
+   * Other servers may share the store and would miss the switch. Code FAILED_PRECONDITION. Stop
+   * them all and run `lot-grpc reindex --offline`.
    *
    *     { "reason": "REINDEX_OFFLINE_ONLY", "domain": "lot.v1", "metadata": {} }
    *
@@ -522,8 +524,8 @@ export enum ErrorReason {
   REINDEX_OFFLINE_ONLY = 55,
 
   /**
-   * Reindex switched the model under an export with vectors or an import. Code ABORTED. Begin the
-   * export anew; open the import again behind the last cursor, as what was acknowledged is stored.
+   * Reindex switched the model during an import or an export with vectors. Code ABORTED. Restart
+   * the export; reopen the import after the last cursor, since acknowledged records are stored.
    *
    *     { "reason": "MODEL_SWITCHED", "domain": "lot.v1",
    *       "metadata": { "model": "BAAI/bge-base-en-v1.5" } }
@@ -533,8 +535,8 @@ export enum ErrorReason {
   MODEL_SWITCHED = 57,
 
   /**
-   * The model that Reindex names is not known to this version, or its files are missing or damaged,
-   * or its endpoint is away. Code FAILED_PRECONDITION. The message says which, and what to do.
+   * The model named in Reindex is unknown to this version, its files are missing or damaged, or its
+   * endpoint is unreachable. Code FAILED_PRECONDITION. The message says which, and what to do.
    *
    *     { "reason": "EMBEDDING_MODEL_UNAVAILABLE", "domain": "lot.v1",
    *       "metadata": { "model": "BAAI/bge-base-en-v1.5" } }
@@ -544,9 +546,9 @@ export enum ErrorReason {
   EMBEDDING_MODEL_UNAVAILABLE = 56,
 
   /**
-   * The session holds as many values as it may: 1,000, or 8 MiB of them together with their keys. Code
-   * FAILED_PRECONDITION. Nothing was put. Clear values that are not needed any more (ClearSession
-   * with `keys` or `max_importance`), put smaller ones, or use another session.
+   * The session is full: it holds at most 1,000 values, and 8 MiB of values and keys. Code
+   * FAILED_PRECONDITION. Nothing was stored. Clear values (ClearSession with `keys` or
+   * `max_importance`), store smaller ones, or use another session.
    *
    *     { "reason": "SESSION_FULL", "domain": "lot.v1",
    *       "metadata": { "namespace": "default", "id": "chat-1", "limit": "1,000 values" } }
@@ -556,9 +558,8 @@ export enum ErrorReason {
   SESSION_FULL = 48,
 
   /**
-   * The export was written by a later version of the server, in a format or a schema that this one
-   * does not know. Code FAILED_PRECONDITION. Import it with a server of that version or a later one.
-   * Nothing was stored.
+   * The export was written by a later server version, in an unknown format or schema. Code
+   * FAILED_PRECONDITION. Nothing was stored. Import it with a server of that version or later.
    *
    *     { "reason": "IMPORT_FORMAT_TOO_NEW", "domain": "lot.v1",
    *       "metadata": { "given": "format 2", "supported": "format 1",
@@ -569,8 +570,8 @@ export enum ErrorReason {
   IMPORT_FORMAT_TOO_NEW = 50,
 
   /**
-   * A thing of the import has the id of a stored one with other content, and the import was opened
-   * with IMPORT_CONFLICT_FAIL. Code ALREADY_EXISTS. What came before it is stored. Import again with
+   * An imported record has the ID of a stored one with other content, and the import was opened
+   * with IMPORT_CONFLICT_FAIL. Code ALREADY_EXISTS. Records before it are stored. Import again with
    * IMPORT_CONFLICT_SKIP or IMPORT_CONFLICT_OVERWRITE.
    *
    *     { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",

@@ -17,160 +17,158 @@ export const file_lot_v1_error_solution: GenFile = /*@__PURE__*/
   fileDesc("Chtsb3QvdjEvZXJyb3Jfc29sdXRpb24ucHJvdG8SBmxvdC52MSK7BQoNRXJyb3JTb2x1dGlvbhIZChFlcnJvcl9zb2x1dGlvbl9pZBgBIAEoCRISCgplcnJvcl90eXBlGAIgASgJEhUKDWVycm9yX21lc3NhZ2UYAyABKAkSEQoJc2lnbmF0dXJlGAQgASgJEg8KB2NvbnRleHQYBSABKAkSEAoIbGFuZ3VhZ2UYBiABKAkSEgoKcmVzb2x1dGlvbhgHIAEoCRINCgVzdGVwcxgIIAMoCRISCgpjYXRlZ29yaWVzGAkgAygJEhMKBndvcmtlZBgKIAEoCEgBiAEBEiIKCG91dGNvbWVzGAsgASgLMhAubG90LnYxLk91dGNvbWVzEgwKBHRhZ3MYDCADKAkSMQoGbGFiZWxzGA0gAygLMiEubG90LnYxLkVycm9yU29sdXRpb24uTGFiZWxzRW50cnkSKQoIbWV0YWRhdGEYDiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EhoKEnNvdXJjZV9lcGlzb2RlX2lkcxgPIAMoCRIOCgZwaW5uZWQYECABKAgSEQoJbmFtZXNwYWNlGBEgASgJEi8KC2NyZWF0ZV90aW1lGBIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMQoLZXhwaXJlX3RpbWUYFCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAASKAoDdHRsGBUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uSAASDAoEZXRhZxgWIAEoCRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgwKCmV4cGlyYXRpb25CCQoHX3dvcmtlZCLTAwoTRXJyb3JTb2x1dGlvbkZpbHRlchITCgtlcnJvcl90eXBlcxgBIAMoCRIRCglsYW5ndWFnZXMYAiADKAkSEgoKY2F0ZWdvcmllcxgDIAMoCRISCgpzaWduYXR1cmVzGAQgAygJEhMKBndvcmtlZBgFIAEoCEgAiAEBEhAKCHRhZ3NfYW55GAYgAygJEjcKBmxhYmVscxgHIAMoCzInLmxvdC52MS5FcnJvclNvbHV0aW9uRmlsdGVyLkxhYmVsc0VudHJ5Eh0KEG1pbl9zdWNjZXNzX3JhdGUYCCABKAFIAYgBARIXCg9taW5fdXNhZ2VfY291bnQYCSABKAMSMQoNY3JlYXRlZF9hZnRlchgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoOY3JlYXRlZF9iZWZvcmUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKBnBpbm5lZBgMIAEoCEgCiAEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCCQoHX3dvcmtlZEITChFfbWluX3N1Y2Nlc3NfcmF0ZUIJCgdfcGlubmVkIscBChhTYXZlRXJyb3JTb2x1dGlvblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEi0KDmVycm9yX3NvbHV0aW9uGAIgASgLMhUubG90LnYxLkVycm9yU29sdXRpb24SGQoRZXJyb3Jfc29sdXRpb25faWQYAyABKAkSIQoUaW5pdGlhbF9zdWNjZXNzX3JhdGUYBCABKAFIAIgBARISCgpyZXF1ZXN0X2lkGAUgASgJQhcKFV9pbml0aWFsX3N1Y2Nlc3NfcmF0ZSJ8ChlTYXZlRXJyb3JTb2x1dGlvblJlc3BvbnNlEi0KDmVycm9yX3NvbHV0aW9uGAEgASgLMhUubG90LnYxLkVycm9yU29sdXRpb24SDwoHY3JlYXRlZBgCIAEoCBIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZSJHChdHZXRFcnJvclNvbHV0aW9uUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSGQoRZXJyb3Jfc29sdXRpb25faWQYAiABKAkiSQoYR2V0RXJyb3JTb2x1dGlvblJlc3BvbnNlEi0KDmVycm9yX3NvbHV0aW9uGAEgASgLMhUubG90LnYxLkVycm9yU29sdXRpb24iuAEKGlVwZGF0ZUVycm9yU29sdXRpb25SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRItCg5lcnJvcl9zb2x1dGlvbhgCIAEoCzIVLmxvdC52MS5FcnJvclNvbHV0aW9uEhkKEWVycm9yX3NvbHV0aW9uX2lkGAMgASgJEi8KC3VwZGF0ZV9tYXNrGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIMCgRldGFnGAUgASgJIm0KG1VwZGF0ZUVycm9yU29sdXRpb25SZXNwb25zZRItCg5lcnJvcl9zb2x1dGlvbhgBIAEoCzIVLmxvdC52MS5FcnJvclNvbHV0aW9uEh8KB25vdGljZXMYAiADKAsyDi5sb3QudjEuTm90aWNlIpgCChlGaW5kRXJyb3JTb2x1dGlvbnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgplcnJvcl90eXBlGAIgASgJEhUKDWVycm9yX21lc3NhZ2UYAyABKAkSEAoIbGFuZ3VhZ2UYBCABKAkSEgoKY2F0ZWdvcmllcxgFIAMoCRINCgVsaW1pdBgGIAEoBRIbCg5taW5fc2ltaWxhcml0eRgHIAEoAUgAiAEBEhgKEGluY2x1ZGVfdW5zb2x2ZWQYCCABKAgSDwoHZXhwbGFpbhgJIAEoCBItCglyZWFkX21hc2sYCiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQhEKD19taW5fc2ltaWxhcml0eSK6AQoaRmluZEVycm9yU29sdXRpb25zUmVzcG9uc2USJgoEaGl0cxgBIAMoCzIYLmxvdC52MS5FcnJvclNvbHV0aW9uSGl0EhQKDHJldHJpZXZhbF9pZBgCIAEoCRIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZRIRCglzaWduYXR1cmUYBCABKAkSKgoIdW5zb2x2ZWQYBSADKAsyGC5sb3QudjEuRXJyb3JTb2x1dGlvbkhpdCLdAQoQRXJyb3JTb2x1dGlvbkhpdBItCg5lcnJvcl9zb2x1dGlvbhgBIAEoCzIVLmxvdC52MS5FcnJvclNvbHV0aW9uEiEKBW1hdGNoGAIgASgOMhIubG90LnYxLkVycm9yTWF0Y2gSDQoFc2NvcmUYAyABKAESEgoKc2ltaWxhcml0eRgEIAEoARImCgtzY29yZV9wYXJ0cxgFIAMoCzIRLmxvdC52MS5TY29yZVBhcnQSLAoLZGlmZmVyZW5jZXMYBiADKAsyFy5sb3QudjEuRXJyb3JEaWZmZXJlbmNlIj4KD0Vycm9yRGlmZmVyZW5jZRIMCgRwYXJ0GAEgASgJEg0KBWdpdmVuGAIgASgJEg4KBnN0b3JlZBgDIAEoCSKPAgohUmVjb3JkRXJyb3JTb2x1dGlvbk91dGNvbWVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIZChFlcnJvcl9zb2x1dGlvbl9pZBgCIAEoCRIgCgdvdXRjb21lGAMgASgOMg8ubG90LnYxLk91dGNvbWUSEwoGcmV3YXJkGAQgASgBSACIAQESKwoIZHVyYXRpb24YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDAoEbm90ZRgGIAEoCRIUCgxyZXRyaWV2YWxfaWQYByABKAkSFQoNZXJyb3JfbWVzc2FnZRgIIAEoCRISCgpyZXF1ZXN0X2lkGAkgASgJQgkKB19yZXdhcmQiUwoiUmVjb3JkRXJyb3JTb2x1dGlvbk91dGNvbWVSZXNwb25zZRItCg5lcnJvcl9zb2x1dGlvbhgBIAEoCzIVLmxvdC52MS5FcnJvclNvbHV0aW9uIrEBChlMaXN0RXJyb3JTb2x1dGlvbnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIrCgZmaWx0ZXIYAiABKAsyGy5sb3QudjEuRXJyb3JTb2x1dGlvbkZpbHRlchIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRItCglyZWFkX21hc2sYBSABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrImUKGkxpc3RFcnJvclNvbHV0aW9uc1Jlc3BvbnNlEi4KD2Vycm9yX3NvbHV0aW9ucxgBIAMoCzIVLmxvdC52MS5FcnJvclNvbHV0aW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJvChpEZWxldGVFcnJvclNvbHV0aW9uUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSGQoRZXJyb3Jfc29sdXRpb25faWQYAiABKAkSFQoNYWxsb3dfbWlzc2luZxgDIAEoCBIMCgRldGFnGAQgASgJIi4KG0RlbGV0ZUVycm9yU29sdXRpb25SZXNwb25zZRIPCgdkZWxldGVkGAEgASgIKmMKCkVycm9yTWF0Y2gSGwoXRVJST1JfTUFUQ0hfVU5TUEVDSUZJRUQQABIfChtFUlJPUl9NQVRDSF9FWEFDVF9TSUdOQVRVUkUQARIXChNFUlJPUl9NQVRDSF9TSU1JTEFSEAJCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
 
 /**
- * ErrorSolution is an error with what fixed it, or the fact that nothing did yet.
+ * ErrorSolution is an error with what fixed it, or a note that nothing has yet.
  *
  * @generated from message lot.v1.ErrorSolution
  */
 export type ErrorSolution = Message<"lot.v1.ErrorSolution"> & {
   /**
-   * error_solution_id identifies it in its namespace; rules as for Memory.memory_id. Output only in
-   * the message; choose it by the request's field.
+   * ID within the namespace; same rules as Memory.memory_id. Output only here; set it in the
+   * request's field.
    *
    * @generated from field: string error_solution_id = 1;
    */
   errorSolutionId: string;
 
   /**
-   * error_type, for example `TypeError` or `ECONNREFUSED`. Compared as it stands.
+   * Error type, for example `TypeError` or `ECONNREFUSED`. Compared exactly.
    *
    * @generated from field: string error_type = 2;
    */
   errorType: string;
 
   /**
-   * Required. error_message as it was raised, or a whole trace or log. At most 64 KiB: of a longer
-   * one send the part that says what went wrong, for most tools the end.
+   * Required. Error message as raised, or a whole trace or log. At most 64 KiB: of a longer one
+   * send the part that says what went wrong, for most tools the end.
    *
    * @generated from field: string error_message = 3;
    */
   errorMessage: string;
 
   /**
-   * Output only. signature is the most telling line of the error, with its type and without
-   * paths, numbers, names, addresses and ids, as in `KeyError: '<name>'`. Of a log it is the error,
-   * whatever is printed around it; of a stack trace the error that caused the others. Empty where
-   * the message says nothing of which error it is, as `exit code 1` does: such an error is found by
-   * likeness only.
+   * Output only. The most significant line of the error, with its type and without paths, numbers,
+   * names, addresses and IDs, for example `KeyError: '<name>'`. For a log, the error rather than
+   * the output around it; for a stack trace, the root cause. Empty if the message does not identify
+   * an error, like `exit code 1`; such an error is found by similarity only.
    *
    * @generated from field: string signature = 4;
    */
   signature: string;
 
   /**
-   * context says when it came: the command, the code around it, the versions. At most 64 KiB.
+   * When it occurred: the command, the surrounding code, the versions. At most 64 KiB.
    *
    * @generated from field: string context = 5;
    */
   context: string;
 
   /**
-   * language, for example `python`; mapped like Pattern.language.
+   * Language, for example `python`; normalized like Pattern.language.
    *
    * @generated from field: string language = 6;
    */
   language: string;
 
   /**
-   * resolution in words. At most 64 KiB.
+   * Resolution in words. At most 64 KiB.
    *
    * @generated from field: string resolution = 7;
    */
   resolution: string;
 
   /**
-   * steps of the resolution, in order. At most 1,000, and 1.5 MiB in total.
+   * Steps of the resolution, in order. At most 1,000, and 1.5 MiB in total.
    *
    * @generated from field: repeated string steps = 8;
    */
   steps: string[];
 
   /**
-   * categories of tasks it applies to. At most 100, each once.
+   * Task categories it applies to. At most 100, no duplicates.
    *
    * @generated from field: repeated string categories = 9;
    */
   categories: string[];
 
   /**
-   * worked; absent on input is stored as true. False marks an error that is not solved: what is
-   * given as resolution was tried and did not help. Always given back.
+   * Whether the resolution worked; unset on input means true. False marks an unsolved error: the
+   * resolution was tried and did not help. Always returned.
    *
    * @generated from field: optional bool worked = 10;
    */
   worked?: boolean | undefined;
 
   /**
-   * Output only. outcomes recorded for it.
+   * Output only. Outcomes recorded for it.
    *
    * @generated from field: lot.v1.Outcomes outcomes = 11;
    */
   outcomes?: Outcomes | undefined;
 
   /**
-   * tags to filter by. At most 100, each once.
+   * Tags for filtering. At most 100, no duplicates.
    *
    * @generated from field: repeated string tags = 12;
    */
   tags: string[];
 
   /**
-   * labels to filter by, as for Memory.labels.
+   * Labels for filtering, as for Memory.labels.
    *
    * @generated from field: map<string, string> labels = 13;
    */
   labels: { [key: string]: string };
 
   /**
-   * metadata is stored and returned, as for Memory.metadata.
+   * Stored and returned, as for Memory.metadata.
    *
    * @generated from field: google.protobuf.Struct metadata = 14;
    */
   metadata?: JsonObject | undefined;
 
   /**
-   * source_episode_ids are the episodes it was learned from. At most 1,000.
+   * Episodes it was learned from. At most 1,000.
    *
    * @generated from field: repeated string source_episode_ids = 15;
    */
   sourceEpisodeIds: string[];
 
   /**
-   * pinned things are never pruned.
+   * Pinned records are never pruned.
    *
    * @generated from field: bool pinned = 16;
    */
   pinned: boolean;
 
   /**
-   * Output only. namespace it is in.
+   * Output only. Namespace of the record.
    *
    * @generated from field: string namespace = 17;
    */
   namespace: string;
 
   /**
-   * Output only. create_time.
+   * Output only. Creation time.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 18;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * Output only. update_time of the last edit; equals create_time if never edited. Outcomes do not
-   * move it.
+   * Output only. Time of the last edit; create_time if never edited. Outcomes do not change it.
    *
    * @generated from field: google.protobuf.Timestamp update_time = 19;
    */
   updateTime?: Timestamp | undefined;
 
   /**
-   * expiration: from then on it is absent. Absent means it is kept for good.
+   * When it expires and is no longer returned. Unset means never.
    *
    * @generated from oneof lot.v1.ErrorSolution.expiration
    */
   expiration: {
     /**
-     * expire_time is the instant. Given back in this form.
+     * Expiry time. The form in which it is returned.
      *
      * @generated from field: google.protobuf.Timestamp expire_time = 20;
      */
@@ -178,7 +176,7 @@ export type ErrorSolution = Message<"lot.v1.ErrorSolution"> & {
     case: "expireTime";
   } | {
     /**
-     * Input only. ttl from now; more than 0.
+     * Input only. Time until expiry, from now; more than 0.
      *
      * @generated from field: google.protobuf.Duration ttl = 21;
      */
@@ -187,7 +185,7 @@ export type ErrorSolution = Message<"lot.v1.ErrorSolution"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * Output only. etag of the content; changes with every edit, never with an outcome.
+   * Output only. Etag of the content; changes with every edit, never with an outcome.
    *
    * @generated from field: string etag = 22;
    */
@@ -202,91 +200,91 @@ export const ErrorSolutionSchema: GenMessage<ErrorSolution> = /*@__PURE__*/
   messageDesc(file_lot_v1_error_solution, 0);
 
 /**
- * ErrorSolutionFilter narrows error solutions. Within a list any value will do; across fields all
- * must hold. An empty filter matches all.
+ * ErrorSolutionFilter filters error solutions. A list matches any of its values; all fields must
+ * match. An empty filter matches all.
  *
  * @generated from message lot.v1.ErrorSolutionFilter
  */
 export type ErrorSolutionFilter = Message<"lot.v1.ErrorSolutionFilter"> & {
   /**
-   * error_types.
+   * Error types.
    *
    * @generated from field: repeated string error_types = 1;
    */
   errorTypes: string[];
 
   /**
-   * languages; mapped like ErrorSolution.language.
+   * Languages, normalized like ErrorSolution.language.
    *
    * @generated from field: repeated string languages = 2;
    */
   languages: string[];
 
   /**
-   * categories.
+   * Categories.
    *
    * @generated from field: repeated string categories = 3;
    */
   categories: string[];
 
   /**
-   * signatures, as given back.
+   * Signatures, as returned.
    *
    * @generated from field: repeated string signatures = 4;
    */
   signatures: string[];
 
   /**
-   * worked: just those that worked (true) or did not (false). Absent: both.
+   * True: only those that worked. False: only those that did not. Unset: both.
    *
    * @generated from field: optional bool worked = 5;
    */
   worked?: boolean | undefined;
 
   /**
-   * tags_any: at least one of them.
+   * At least one of these tags.
    *
    * @generated from field: repeated string tags_any = 6;
    */
   tagsAny: string[];
 
   /**
-   * labels that must all be there with just these values.
+   * All of these labels, with exactly these values.
    *
    * @generated from field: map<string, string> labels = 7;
    */
   labels: { [key: string]: string };
 
   /**
-   * min_success_rate: success_rate at least this. 0 or absent: no bound.
+   * success_rate is at least this. 0 or unset means no minimum.
    *
    * @generated from field: optional double min_success_rate = 8;
    */
   minSuccessRate?: number | undefined;
 
   /**
-   * min_usage_count: at least so many outcomes. 0: no bound.
+   * usage_count is at least this. 0 means no minimum.
    *
    * @generated from field: int64 min_usage_count = 9;
    */
   minUsageCount: bigint;
 
   /**
-   * created_after: create_time later than this.
+   * create_time is later than this.
    *
    * @generated from field: google.protobuf.Timestamp created_after = 10;
    */
   createdAfter?: Timestamp | undefined;
 
   /**
-   * created_before: create_time earlier than this.
+   * create_time is earlier than this.
    *
    * @generated from field: google.protobuf.Timestamp created_before = 11;
    */
   createdBefore?: Timestamp | undefined;
 
   /**
-   * pinned: just those pinned (true) or not (false). Absent: both.
+   * True: only pinned. False: only unpinned. Unset: both.
    *
    * @generated from field: optional bool pinned = 12;
    */
@@ -307,38 +305,38 @@ export const ErrorSolutionFilterSchema: GenMessage<ErrorSolutionFilter> = /*@__P
  */
 export type SaveErrorSolutionRequest = Message<"lot.v1.SaveErrorSolutionRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. error_solution to store. Its output-only fields are ignored.
+   * Required. Error solution to store. Output-only fields are ignored.
    *
    * @generated from field: lot.v1.ErrorSolution error_solution = 2;
    */
   errorSolution?: ErrorSolution | undefined;
 
   /**
-   * error_solution_id to store it under. Empty: one is made of what makes the solution the same (see
-   * SaveErrorSolution).
+   * ID to store it under. Empty means one generated from the content that identifies a solution
+   * (see SaveErrorSolution).
    *
    * @generated from field: string error_solution_id = 3;
    */
   errorSolutionId: string;
 
   /**
-   * initial_success_rate in [0, 1] that success_rate starts from; absent is 1.0, or 0.0 with
-   * `worked` false.
+   * Initial success_rate, in [0, 1]; unset means 1.0, or 0.0 with `worked` false.
    *
    * @generated from field: optional double initial_success_rate = 4;
    */
   initialSuccessRate?: number | undefined;
 
   /**
-   * request_id makes a repeat safe for 24 h; with other content it is REQUEST_ID_REUSED. If the solution
-   * was deleted or has expired since, it is ERROR_SOLUTION_NOT_FOUND, whatever has its id by then.
+   * Makes a retry safe for 24 h; other content fails with REQUEST_ID_REUSED. If the solution has
+   * been deleted or has expired since, a retry fails with ERROR_SOLUTION_NOT_FOUND, even if its ID
+   * is in use again.
    *
    * @generated from field: string request_id = 5;
    */
@@ -359,23 +357,21 @@ export const SaveErrorSolutionRequestSchema: GenMessage<SaveErrorSolutionRequest
  */
 export type SaveErrorSolutionResponse = Message<"lot.v1.SaveErrorSolutionResponse"> & {
   /**
-   * error_solution as it now stands.
+   * The error solution after the call.
    *
    * @generated from field: lot.v1.ErrorSolution error_solution = 1;
    */
   errorSolution?: ErrorSolution | undefined;
 
   /**
-   * created is false when it was there already: under the given id, or as the same solution of the
-   * same error.
+   * False if it already existed: under the given ID, or as the same solution of the same error.
    *
    * @generated from field: bool created = 2;
    */
   created: boolean;
 
   /**
-   * notices, for example that a text is longer than the model reads, or which fields the stored one
-   * keeps.
+   * For example that a text is longer than the model reads, or which stored fields were retained.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -396,14 +392,14 @@ export const SaveErrorSolutionResponseSchema: GenMessage<SaveErrorSolutionRespon
  */
 export type GetErrorSolutionRequest = Message<"lot.v1.GetErrorSolutionRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. error_solution_id.
+   * Required. Error solution ID.
    *
    * @generated from field: string error_solution_id = 2;
    */
@@ -424,7 +420,7 @@ export const GetErrorSolutionRequestSchema: GenMessage<GetErrorSolutionRequest> 
  */
 export type GetErrorSolutionResponse = Message<"lot.v1.GetErrorSolutionResponse"> & {
   /**
-   * error_solution.
+   * Error solution.
    *
    * @generated from field: lot.v1.ErrorSolution error_solution = 1;
    */
@@ -445,40 +441,38 @@ export const GetErrorSolutionResponseSchema: GenMessage<GetErrorSolutionResponse
  */
 export type UpdateErrorSolutionRequest = Message<"lot.v1.UpdateErrorSolutionRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. error_solution holds the new values. `error_message` may be empty if the mask leaves
-   * it out.
+   * Required. The new values. `error_message` may be empty if the mask does not name it.
    *
    * @generated from field: lot.v1.ErrorSolution error_solution = 2;
    */
   errorSolution?: ErrorSolution | undefined;
 
   /**
-   * Required. error_solution_id of the solution to edit.
+   * Required. ID of the error solution to update.
    *
    * @generated from field: string error_solution_id = 3;
    */
   errorSolutionId: string;
 
   /**
-   * update_mask names the paths to set (`resolution`, `tags`, …; `expiration` sets or clears the
-   * expiry). A named path takes its value from the given error solution, even if empty; metadata,
-   * labels and lists are replaced as a whole. `*` means all editable fields. Without a mask, every
-   * populated field is set and the rest stays unchanged. An output-only or unknown path is an error
-   * that lists the valid ones.
+   * Fields to set (`resolution`, `tags`, …; `expiration` sets or clears the expiry). A named field
+   * takes the given value, even if empty; metadata, labels and lists are replaced as a whole. `*`
+   * means all editable fields. Without a mask, all populated fields are set. An output-only or
+   * unknown path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 4;
    */
   updateMask?: FieldMask | undefined;
 
   /**
-   * etag that the error solution must still have. Empty: any.
+   * Only if the error solution has this etag. Empty means any.
    *
    * @generated from field: string etag = 5;
    */
@@ -499,14 +493,14 @@ export const UpdateErrorSolutionRequestSchema: GenMessage<UpdateErrorSolutionReq
  */
 export type UpdateErrorSolutionResponse = Message<"lot.v1.UpdateErrorSolutionResponse"> & {
   /**
-   * error_solution as it now stands.
+   * The error solution after the call.
    *
    * @generated from field: lot.v1.ErrorSolution error_solution = 1;
    */
   errorSolution?: ErrorSolution | undefined;
 
   /**
-   * notices, for example that a text is longer than the model reads.
+   * For example that a text is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 2;
    */
@@ -527,73 +521,73 @@ export const UpdateErrorSolutionResponseSchema: GenMessage<UpdateErrorSolutionRe
  */
 export type FindErrorSolutionsRequest = Message<"lot.v1.FindErrorSolutionsRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * error_type. Given, just solutions of this type or of none are found.
+   * Error type. If set, only solutions of this type or of none match.
    *
    * @generated from field: string error_type = 2;
    */
   errorType: string;
 
   /**
-   * error_message as it was raised, or a whole trace or log. Required unless error_type is given.
-   * At most 64 KiB, as for ErrorSolution.error_message.
+   * Error message as raised, or a whole trace or log. Required unless error_type is set. At most 64
+   * KiB, as for ErrorSolution.error_message.
    *
    * @generated from field: string error_message = 3;
    */
   errorMessage: string;
 
   /**
-   * language; mapped like ErrorSolution.language. Empty: all.
+   * Language, normalized like ErrorSolution.language. Empty means all.
    *
    * @generated from field: string language = 4;
    */
   language: string;
 
   /**
-   * categories: at least one of them. Empty: all.
+   * At least one of these categories. Empty means all.
    *
    * @generated from field: repeated string categories = 5;
    */
   categories: string[];
 
   /**
-   * limit: 0 is 3; at most 100.
+   * 0 means 3; at most 100.
    *
    * @generated from field: int32 limit = 6;
    */
   limit: number;
 
   /**
-   * min_similarity in [0, 1] that every SIMILAR hit has. 0 or absent: no bound.
+   * Minimum similarity of SIMILAR hits, in [0, 1]. 0 or unset means no minimum.
    *
    * @generated from field: optional double min_similarity = 7;
    */
   minSimilarity?: number | undefined;
 
   /**
-   * include_unsolved widens `unsolved` by what did not help with similar errors. What did not help
-   * with an error of the same signature is always told.
+   * Also return in `unsolved` what did not help with similar errors. What did not help with an
+   * error of the same signature is always returned.
    *
    * @generated from field: bool include_unsolved = 8;
    */
   includeUnsolved: boolean;
 
   /**
-   * explain fills score_parts of each hit.
+   * Return score_parts with each hit.
    *
    * @generated from field: bool explain = 9;
    */
   explain: boolean;
 
   /**
-   * read_mask selects the fields of each hit's error solution to return, for example `tags`. Empty
-   * or `*`: all. An unknown path is an error that lists the valid ones.
+   * Fields of each hit's error solution to return, for example `tags`. Empty or `*` means all. An
+   * unknown path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 10;
    */
@@ -614,36 +608,36 @@ export const FindErrorSolutionsRequestSchema: GenMessage<FindErrorSolutionsReque
  */
 export type FindErrorSolutionsResponse = Message<"lot.v1.FindErrorSolutionsResponse"> & {
   /**
-   * hits: solutions that worked, at most `limit`; those of the same signature first, each group
-   * best first.
+   * Solutions that worked, at most `limit`: those of the same signature first, each group best
+   * first.
    *
    * @generated from field: repeated lot.v1.ErrorSolutionHit hits = 1;
    */
   hits: ErrorSolutionHit[];
 
   /**
-   * retrieval_id to give back to RecordErrorSolutionOutcome, kept for 7 days.
+   * Retrieval ID for RecordErrorSolutionOutcome, retained for 7 days.
    *
    * @generated from field: string retrieval_id = 2;
    */
   retrievalId: string;
 
   /**
-   * notices, for example that the message is longer than the model reads.
+   * For example that the message is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
   notices: Notice[];
 
   /**
-   * signature of the error that was asked for.
+   * Signature of the requested error.
    *
    * @generated from field: string signature = 4;
    */
   signature: string;
 
   /**
-   * unsolved: what did not help (`worked` false), in the order of hits; at most `limit` of them.
+   * What did not help (`worked` false), in the order of hits; at most `limit`.
    *
    * @generated from field: repeated lot.v1.ErrorSolutionHit unsolved = 5;
    */
@@ -658,53 +652,52 @@ export const FindErrorSolutionsResponseSchema: GenMessage<FindErrorSolutionsResp
   messageDesc(file_lot_v1_error_solution, 9);
 
 /**
- * ErrorSolutionHit is an error solution that was found.
+ * ErrorSolutionHit is an error solution found for an error.
  *
  * @generated from message lot.v1.ErrorSolutionHit
  */
 export type ErrorSolutionHit = Message<"lot.v1.ErrorSolutionHit"> & {
   /**
-   * error_solution.
+   * Error solution.
    *
    * @generated from field: lot.v1.ErrorSolution error_solution = 1;
    */
   errorSolution?: ErrorSolution | undefined;
 
   /**
-   * match.
+   * How it was found.
    *
    * @generated from field: lot.v1.ErrorMatch match = 2;
    */
   match: ErrorMatch;
 
   /**
-   * score that hits are ordered by within their match, larger first. Of the same signature it is .4
-   * times the similarity, .59 times how far what the signature leaves out agrees (a name counts most,
-   * a number hardly), and .01 times the reliability, which decides between equals. So a hit of another
-   * name is below .42.
+   * Score by which hits are ordered within their match, descending. For the same signature: 0.4 ·
+   * similarity + 0.59 · agreement of the parts omitted from the signature (a name counts most, a
+   * number hardly) + 0.01 · reliability, a tiebreaker. So a hit with another name is below 0.42.
    *
    * @generated from field: double score = 3;
    */
   score: number;
 
   /**
-   * similarity in [0, 1], a cosine, negative ones as 0. Of the same signature it is that of the raw
-   * messages; of a similar one that to the message or to the error with its fix, the nearer of both.
+   * Cosine similarity in [0, 1], with negative values raised to 0. For the same signature, that of
+   * the raw messages; for a similar error, that to the message or to the error with its fix,
+   * whichever is nearer.
    *
    * @generated from field: double similarity = 4;
    */
   similarity: number;
 
   /**
-   * score_parts whose weighted sum is the score; only with explain.
+   * Parts whose weighted sum is the score; only with explain.
    *
    * @generated from field: repeated lot.v1.ScorePart score_parts = 5;
    */
   scoreParts: ScorePart[];
 
   /**
-   * differences between the error asked for and the stored one, of the parts that a signature
-   * leaves out.
+   * Differences between the requested and the stored error, in the parts omitted from a signature.
    *
    * @generated from field: repeated lot.v1.ErrorDifference differences = 6;
    */
@@ -725,22 +718,22 @@ export const ErrorSolutionHitSchema: GenMessage<ErrorSolutionHit> = /*@__PURE__*
  */
 export type ErrorDifference = Message<"lot.v1.ErrorDifference"> & {
   /**
-   * part: `name`, `path`, `url`, `version`, `number`, `address`, `id` or `time`. Another name is
-   * often another fix.
+   * `name`, `path`, `url`, `version`, `number`, `address`, `id` or `time`. Another name often needs
+   * another fix.
    *
    * @generated from field: string part = 1;
    */
   part: string;
 
   /**
-   * given is its text in the error asked for.
+   * Text in the requested error.
    *
    * @generated from field: string given = 2;
    */
   given: string;
 
   /**
-   * stored is its text in the stored error.
+   * Text in the stored error.
    *
    * @generated from field: string stored = 3;
    */
@@ -761,64 +754,64 @@ export const ErrorDifferenceSchema: GenMessage<ErrorDifference> = /*@__PURE__*/
  */
 export type RecordErrorSolutionOutcomeRequest = Message<"lot.v1.RecordErrorSolutionOutcomeRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. error_solution_id.
+   * Required. Error solution ID.
    *
    * @generated from field: string error_solution_id = 2;
    */
   errorSolutionId: string;
 
   /**
-   * Required. outcome.
+   * Required. Outcome.
    *
    * @generated from field: lot.v1.Outcome outcome = 3;
    */
   outcome: Outcome;
 
   /**
-   * reward in [-1, 1], stored for learning by reward; it does not move success_rate.
+   * Reward in [-1, 1], stored for learning by reward; does not change success_rate.
    *
    * @generated from field: optional double reward = 4;
    */
   reward?: number | undefined;
 
   /**
-   * duration of the use; 0 or more. Absent: not said.
+   * How long the use took; 0 or more. Unset means unknown.
    *
    * @generated from field: google.protobuf.Duration duration = 5;
    */
   duration?: Duration | undefined;
 
   /**
-   * note for people.
+   * Human-readable note.
    *
    * @generated from field: string note = 6;
    */
   note: string;
 
   /**
-   * retrieval_id of the find that gave it.
+   * Retrieval ID of the response it was found in.
    *
    * @generated from field: string retrieval_id = 7;
    */
   retrievalId: string;
 
   /**
-   * error_message it was tried on, if another than the stored one.
+   * Error message it was tried on, if not the stored one.
    *
    * @generated from field: string error_message = 8;
    */
   errorMessage: string;
 
   /**
-   * request_id makes a repeat safe for 24 h: an outcome never counts twice. If the solution was deleted
-   * or has expired since, a repeat is ERROR_SOLUTION_NOT_FOUND, whatever has its id by then.
+   * Makes a retry safe for 24 h: an outcome never counts twice. If the solution has been deleted or
+   * has expired since, a retry fails with ERROR_SOLUTION_NOT_FOUND, even if its ID is in use again.
    *
    * @generated from field: string request_id = 9;
    */
@@ -839,7 +832,7 @@ export const RecordErrorSolutionOutcomeRequestSchema: GenMessage<RecordErrorSolu
  */
 export type RecordErrorSolutionOutcomeResponse = Message<"lot.v1.RecordErrorSolutionOutcomeResponse"> & {
   /**
-   * error_solution as it now stands.
+   * The error solution after the call.
    *
    * @generated from field: lot.v1.ErrorSolution error_solution = 1;
    */
@@ -860,36 +853,36 @@ export const RecordErrorSolutionOutcomeResponseSchema: GenMessage<RecordErrorSol
  */
 export type ListErrorSolutionsRequest = Message<"lot.v1.ListErrorSolutionsRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * filter; empty lists all.
+   * Filter; empty matches all.
    *
    * @generated from field: lot.v1.ErrorSolutionFilter filter = 2;
    */
   filter?: ErrorSolutionFilter | undefined;
 
   /**
-   * page_size: 0 is 10; at most 1,000.
+   * 0 means 10; at most 1,000.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * page_token as given by the last page, for the same namespace and filter.
+   * Token from the previous page, for the same namespace and filter.
    *
    * @generated from field: string page_token = 4;
    */
   pageToken: string;
 
   /**
-   * read_mask selects the fields of each error solution to return, for example `tags`. Empty or
-   * `*`: all. An unknown path is an error that lists the valid ones.
+   * Fields of each error solution to return, for example `tags`. Empty or `*` means all. An unknown
+   * path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 5;
    */
@@ -910,15 +903,15 @@ export const ListErrorSolutionsRequestSchema: GenMessage<ListErrorSolutionsReque
  */
 export type ListErrorSolutionsResponse = Message<"lot.v1.ListErrorSolutionsResponse"> & {
   /**
-   * error_solutions, newest first.
+   * Error solutions, newest first.
    *
    * @generated from field: repeated lot.v1.ErrorSolution error_solutions = 1;
    */
   errorSolutions: ErrorSolution[];
 
   /**
-   * next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-   * not be the last.
+   * Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+   * may not be the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -939,28 +932,28 @@ export const ListErrorSolutionsResponseSchema: GenMessage<ListErrorSolutionsResp
  */
 export type DeleteErrorSolutionRequest = Message<"lot.v1.DeleteErrorSolutionRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. error_solution_id.
+   * Required. Error solution ID.
    *
    * @generated from field: string error_solution_id = 2;
    */
   errorSolutionId: string;
 
   /**
-   * allow_missing: it is no error if it does not exist.
+   * Succeed if it does not exist.
    *
    * @generated from field: bool allow_missing = 3;
    */
   allowMissing: boolean;
 
   /**
-   * etag that the error solution must still have. Empty: any.
+   * Only if the error solution has this etag. Empty means any.
    *
    * @generated from field: string etag = 4;
    */
@@ -981,7 +974,7 @@ export const DeleteErrorSolutionRequestSchema: GenMessage<DeleteErrorSolutionReq
  */
 export type DeleteErrorSolutionResponse = Message<"lot.v1.DeleteErrorSolutionResponse"> & {
   /**
-   * deleted is false if it did not exist and allow_missing was set.
+   * False if it did not exist and allow_missing was set.
    *
    * @generated from field: bool deleted = 1;
    */
@@ -996,29 +989,29 @@ export const DeleteErrorSolutionResponseSchema: GenMessage<DeleteErrorSolutionRe
   messageDesc(file_lot_v1_error_solution, 17);
 
 /**
- * ErrorMatch says how a solution was found.
+ * ErrorMatch is how a solution was found.
  *
  * @generated from enum lot.v1.ErrorMatch
  */
 export enum ErrorMatch {
   /**
-   * Never given back.
+   * Never returned.
    *
    * @generated from enum value: ERROR_MATCH_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * The most telling line of one of the two errors is one of the other's lines, or says the same with
-   * other names or an extra clause. Lines that do not identify an error do not count, nor do lines
-   * that unrelated errors of the namespace share.
+   * The most significant line of one error is a line of the other, or differs from one only in
+   * names or an extra clause. Ignores lines that do not identify an error, or that unrelated errors
+   * of the namespace share.
    *
    * @generated from enum value: ERROR_MATCH_EXACT_SIGNATURE = 1;
    */
   EXACT_SIGNATURE = 1,
 
   /**
-   * The message or the type is similar.
+   * Similar message or type.
    *
    * @generated from enum value: ERROR_MATCH_SIMILAR = 2;
    */

@@ -15,35 +15,35 @@ export const file_lot_v1_feedback: GenFile = /*@__PURE__*/
   fileDesc("ChVsb3QvdjEvZmVlZGJhY2sucHJvdG8SBmxvdC52MSKRAQoPUGF0dGVybkZlZWRiYWNrEhYKDmZlZWRiYWNrX2NvdW50GAEgASgDEhUKDWhlbHBmdWxfY291bnQYAiABKAMSFwoPdW5oZWxwZnVsX2NvdW50GAMgASgDEjYKEmxhc3RfZmVlZGJhY2tfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiiAIKDUZlZWRiYWNrRW50cnkSEwoLZmVlZGJhY2tfaWQYASABKAkSDgoGbnVtYmVyGAIgASgDEhQKB2hlbHBmdWwYAyABKAhIAIgBARIiChVjb25maWRlbmNlX2FkanVzdG1lbnQYBCABKAFIAYgBARIMCgR0ZXh0GAUgASgJEhkKEWNvbmZpZGVuY2VfYmVmb3JlGAYgASgBEhgKEGNvbmZpZGVuY2VfYWZ0ZXIYByABKAESLwoLY3JlYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgoKCF9oZWxwZnVsQhgKFl9jb25maWRlbmNlX2FkanVzdG1lbnRCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
- * PatternFeedback sums up the feedback that a pattern got. Output only: like an outcome, feedback
- * touches neither `etag` nor `update_time`.
+ * PatternFeedback summarizes the feedback on a pattern. Output only; like outcomes, feedback
+ * changes neither `etag` nor `update_time`.
  *
  * @generated from message lot.v1.PatternFeedback
  */
 export type PatternFeedback = Message<"lot.v1.PatternFeedback"> & {
   /**
-   * feedback_count of all.
+   * Number of feedback entries.
    *
    * @generated from field: int64 feedback_count = 1;
    */
   feedbackCount: bigint;
 
   /**
-   * helpful_count of those that said helpful.
+   * Number that said helpful.
    *
    * @generated from field: int64 helpful_count = 2;
    */
   helpfulCount: bigint;
 
   /**
-   * unhelpful_count of those that said not helpful.
+   * Number that said not helpful.
    *
    * @generated from field: int64 unhelpful_count = 3;
    */
   unhelpfulCount: bigint;
 
   /**
-   * last_feedback_time of the latest.
+   * Time of the latest feedback.
    *
    * @generated from field: google.protobuf.Timestamp last_feedback_time = 4;
    */
@@ -58,64 +58,64 @@ export const PatternFeedbackSchema: GenMessage<PatternFeedback> = /*@__PURE__*/
   messageDesc(file_lot_v1_feedback, 0);
 
 /**
- * FeedbackEntry is one feedback, as it was given and as it counted.
+ * FeedbackEntry is one feedback on a pattern, with its effect.
  *
  * @generated from message lot.v1.FeedbackEntry
  */
 export type FeedbackEntry = Message<"lot.v1.FeedbackEntry"> & {
   /**
-   * feedback_id of the call that gave it.
+   * ID of the feedback.
    *
    * @generated from field: string feedback_id = 1;
    */
   feedbackId: string;
 
   /**
-   * number it counted as, from 1 on. Before it counted, in the moment of the call or after a crash,
-   * 0.
+   * Position in the order in which feedback was applied, from 1. 0 until applied, for a moment
+   * during the call or after a crash.
    *
    * @generated from field: int64 number = 2;
    */
   number: bigint;
 
   /**
-   * helpful, if said.
+   * Whether the pattern was helpful, if given.
    *
    * @generated from field: optional bool helpful = 3;
    */
   helpful?: boolean | undefined;
 
   /**
-   * confidence_adjustment, if given.
+   * Adjustment of the confidence, if given.
    *
    * @generated from field: optional double confidence_adjustment = 4;
    */
   confidenceAdjustment?: number | undefined;
 
   /**
-   * text for people.
+   * Human-readable text.
    *
    * @generated from field: string text = 5;
    */
   text: string;
 
   /**
-   * confidence_before it counted. Where this is not the confidence_after of the entry before, an
-   * edit set the confidence in between.
+   * Confidence before. If it differs from the previous entry's confidence_after, an edit set the
+   * confidence in between.
    *
    * @generated from field: double confidence_before = 6;
    */
   confidenceBefore: number;
 
   /**
-   * confidence_after it counted.
+   * Confidence after.
    *
    * @generated from field: double confidence_after = 7;
    */
   confidenceAfter: number;
 
   /**
-   * create_time.
+   * Creation time.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 8;
    */

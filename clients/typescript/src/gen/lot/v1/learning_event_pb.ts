@@ -19,106 +19,107 @@ export const file_lot_v1_learning_event: GenFile = /*@__PURE__*/
   fileDesc("Chtsb3QvdjEvbGVhcm5pbmdfZXZlbnQucHJvdG8SBmxvdC52MSLnAwoNTGVhcm5pbmdFdmVudBIZChFsZWFybmluZ19ldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEgwKBHRhc2sYAyABKAkSIAoHb3V0Y29tZRgEIAEoDjIPLmxvdC52MS5PdXRjb21lEgwKBHRleHQYBSABKAkSEwoGcmV3YXJkGAYgASgBSACIAQESJgoGdGFyZ2V0GAcgASgLMhYubG90LnYxLkZlZWRiYWNrVGFyZ2V0EhIKCmFnZW50X3JvbGUYCCABKAkSDAoEdGFncxgJIAMoCRIxCgZsYWJlbHMYCiADKAsyIS5sb3QudjEuTGVhcm5pbmdFdmVudC5MYWJlbHNFbnRyeRIpCghtZXRhZGF0YRgLIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSLgoKZXZlbnRfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLY3JlYXRlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCW5hbWVzcGFjZRgOIAEoCRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgkKB19yZXdhcmQivwEKDkZlZWRiYWNrVGFyZ2V0EhQKCnBhdHRlcm5faWQYASABKAlIABIUCgplcGlzb2RlX2lkGAIgASgJSAASGwoRZXJyb3Jfc29sdXRpb25faWQYAyABKAlIABIVCgtkZWNpc2lvbl9pZBgEIAEoCUgAEhYKDHNlbGVjdGlvbl9pZBgFIAEoCUgAEhMKCW1lbW9yeV9pZBgGIAEoCUgAEhYKDHJldHJpZXZhbF9pZBgHIAEoCUgAQggKBnRhcmdldCK7AwoTTGVhcm5pbmdFdmVudEZpbHRlchITCgtldmVudF90eXBlcxgBIAMoCRIhCghvdXRjb21lcxgCIAMoDjIPLmxvdC52MS5PdXRjb21lEhcKCm1pbl9yZXdhcmQYAyABKAFIAIgBARIXCgptYXhfcmV3YXJkGAQgASgBSAGIAQESEwoLYWdlbnRfcm9sZXMYBSADKAkSEAoIdGFnc19hbnkYBiADKAkSNwoGbGFiZWxzGAcgAygLMicubG90LnYxLkxlYXJuaW5nRXZlbnRGaWx0ZXIuTGFiZWxzRW50cnkSJgoGdGFyZ2V0GAggASgLMhYubG90LnYxLkZlZWRiYWNrVGFyZ2V0EjEKDWNyZWF0ZWRfYWZ0ZXIYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmNyZWF0ZWRfYmVmb3JlGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQg0KC19taW5fcmV3YXJkQg0KC19tYXhfcmV3YXJkIo0BChpSZWNvcmRMZWFybmluZ0V2ZW50UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSLQoObGVhcm5pbmdfZXZlbnQYAiABKAsyFS5sb3QudjEuTGVhcm5pbmdFdmVudBIZChFsZWFybmluZ19ldmVudF9pZBgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJIl0KG1JlY29yZExlYXJuaW5nRXZlbnRSZXNwb25zZRItCg5sZWFybmluZ19ldmVudBgBIAEoCzIVLmxvdC52MS5MZWFybmluZ0V2ZW50Eg8KB2NyZWF0ZWQYAiABKAgiRwoXR2V0TGVhcm5pbmdFdmVudFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhkKEWxlYXJuaW5nX2V2ZW50X2lkGAIgASgJIkkKGEdldExlYXJuaW5nRXZlbnRSZXNwb25zZRItCg5sZWFybmluZ19ldmVudBgBIAEoCzIVLmxvdC52MS5MZWFybmluZ0V2ZW50ImEKGkRlbGV0ZUxlYXJuaW5nRXZlbnRSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIZChFsZWFybmluZ19ldmVudF9pZBgCIAEoCRIVCg1hbGxvd19taXNzaW5nGAMgASgIIi4KG0RlbGV0ZUxlYXJuaW5nRXZlbnRSZXNwb25zZRIPCgdkZWxldGVkGAEgASgIIrEBChlMaXN0TGVhcm5pbmdFdmVudHNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIrCgZmaWx0ZXIYAiABKAsyGy5sb3QudjEuTGVhcm5pbmdFdmVudEZpbHRlchIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRItCglyZWFkX21hc2sYBSABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrImUKGkxpc3RMZWFybmluZ0V2ZW50c1Jlc3BvbnNlEi4KD2xlYXJuaW5nX2V2ZW50cxgBIAMoCzIVLmxvdC52MS5MZWFybmluZ0V2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKiAQoVU3VibWl0RmVlZGJhY2tSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIMCgR0ZXh0GAIgASgJEhMKBnJld2FyZBgDIAEoAUgAiAEBEiYKBnRhcmdldBgEIAEoCzIWLmxvdC52MS5GZWVkYmFja1RhcmdldBIMCgR0YXNrGAUgASgJEhIKCnJlcXVlc3RfaWQYBiABKAlCCQoHX3Jld2FyZCKjAQoWU3VibWl0RmVlZGJhY2tSZXNwb25zZRIOCgZyZXdhcmQYASABKAESDgoGanVkZ2VkGAIgASgIEi0KDmxlYXJuaW5nX2V2ZW50GAMgASgLMhUubG90LnYxLkxlYXJuaW5nRXZlbnQSJgoKcHJlZmVyZW5jZRgEIAEoCzISLmxvdC52MS5QcmVmZXJlbmNlEhIKCmNvbmNsdXNpdmUYBSABKAhCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome, file_lot_v1_preference]);
 
 /**
- * LearningEvent is something to learn from: a success, a failure, a judgement. Stored once and
- * never changed, so it has no etag.
+ * LearningEvent is something to learn from: a success, a failure, a judgment. Immutable, so it has
+ * no etag.
  *
  * @generated from message lot.v1.LearningEvent
  */
 export type LearningEvent = Message<"lot.v1.LearningEvent"> & {
   /**
-   * learning_event_id identifies it in its namespace; rules as for Memory.memory_id. Output only in
-   * the message; choose it by the request's field.
+   * ID within the namespace; same rules as Memory.memory_id. Output only here; set it in the
+   * request's field.
    *
    * @generated from field: string learning_event_id = 1;
    */
   learningEventId: string;
 
   /**
-   * Required. event_type, for example `success`, `failure`, `user_feedback`.
+   * Required. Type, for example `success`, `failure`, `user_feedback`.
    *
    * @generated from field: string event_type = 2;
    */
   eventType: string;
 
   /**
-   * task it was about, in natural language. At most 64 KiB.
+   * Task in natural language. At most 64 KiB.
    *
    * @generated from field: string task = 3;
    */
   task: string;
 
   /**
-   * outcome, where there is a plain one.
+   * Outcome, if there is a clear one.
    *
    * @generated from field: lot.v1.Outcome outcome = 4;
    */
   outcome: Outcome;
 
   /**
-   * text of what came out or was said. At most 64 KiB.
+   * What was produced or said. At most 64 KiB.
    *
    * @generated from field: string text = 5;
    */
   text: string;
 
   /**
-   * reward in [-1, 1]; absent: not said.
+   * Reward in [-1, 1]; unset means none.
    *
    * @generated from field: optional double reward = 6;
    */
   reward?: number | undefined;
 
   /**
-   * target it is about; carried, not looked up, and nothing moves by it. Use SubmitFeedback for that.
+   * What it is about; stored, not looked up, and not changed by it. To change it, use
+   * SubmitFeedback.
    *
    * @generated from field: lot.v1.FeedbackTarget target = 7;
    */
   target?: FeedbackTarget | undefined;
 
   /**
-   * agent_role of the agent concerned.
+   * Role of the agent concerned.
    *
    * @generated from field: string agent_role = 8;
    */
   agentRole: string;
 
   /**
-   * tags to filter by. At most 100, each once.
+   * Tags for filtering. At most 100, no duplicates.
    *
    * @generated from field: repeated string tags = 9;
    */
   tags: string[];
 
   /**
-   * labels to filter by, as for Memory.labels.
+   * Labels for filtering, as for Memory.labels.
    *
    * @generated from field: map<string, string> labels = 10;
    */
   labels: { [key: string]: string };
 
   /**
-   * metadata is stored and returned, as for Memory.metadata.
+   * Stored and returned, as for Memory.metadata.
    *
    * @generated from field: google.protobuf.Struct metadata = 11;
    */
   metadata?: JsonObject | undefined;
 
   /**
-   * event_time at which it happened, by the caller's clock; absent on input is now.
+   * When it happened, by the caller's clock; unset on input means now.
    *
    * @generated from field: google.protobuf.Timestamp event_time = 12;
    */
   eventTime?: Timestamp | undefined;
 
   /**
-   * Output only. create_time.
+   * Output only. Creation time.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 13;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * Output only. namespace it is in.
+   * Output only. Namespace of the record.
    *
    * @generated from field: string namespace = 14;
    */
@@ -133,20 +134,20 @@ export const LearningEventSchema: GenMessage<LearningEvent> = /*@__PURE__*/
   messageDesc(file_lot_v1_learning_event, 0);
 
 /**
- * FeedbackTarget names what a judgement is about. Unset: nothing in particular. What SubmitFeedback
- * moves is said at each; of the others it makes sure that they are there.
+ * FeedbackTarget is what a judgment is about. Unset means nothing in particular. The effect of
+ * SubmitFeedback is stated at each field; where none is, it only checks that the record exists.
  *
  * @generated from message lot.v1.FeedbackTarget
  */
 export type FeedbackTarget = Message<"lot.v1.FeedbackTarget"> & {
   /**
-   * target.
+   * The target.
    *
    * @generated from oneof lot.v1.FeedbackTarget.target
    */
   target: {
     /**
-     * pattern_id; its confidence moves by a tenth of the reward.
+     * Pattern; its confidence changes by a tenth of the reward.
      *
      * @generated from field: string pattern_id = 1;
      */
@@ -154,7 +155,7 @@ export type FeedbackTarget = Message<"lot.v1.FeedbackTarget"> & {
     case: "patternId";
   } | {
     /**
-     * episode_id.
+     * Episode.
      *
      * @generated from field: string episode_id = 2;
      */
@@ -162,7 +163,7 @@ export type FeedbackTarget = Message<"lot.v1.FeedbackTarget"> & {
     case: "episodeId";
   } | {
     /**
-     * error_solution_id.
+     * Error solution.
      *
      * @generated from field: string error_solution_id = 3;
      */
@@ -170,7 +171,7 @@ export type FeedbackTarget = Message<"lot.v1.FeedbackTarget"> & {
     case: "errorSolutionId";
   } | {
     /**
-     * decision_id; it takes the reward if it has none.
+     * Decision; takes the reward if it has none.
      *
      * @generated from field: string decision_id = 4;
      */
@@ -178,8 +179,7 @@ export type FeedbackTarget = Message<"lot.v1.FeedbackTarget"> & {
     case: "decisionId";
   } | {
     /**
-     * selection_id of SelectAction; the reward is learned for its action, as a trajectory of one
-     * step.
+     * Selection of SelectAction; its action learns the reward, as a trajectory of one step.
      *
      * @generated from field: string selection_id = 5;
      */
@@ -187,7 +187,7 @@ export type FeedbackTarget = Message<"lot.v1.FeedbackTarget"> & {
     case: "selectionId";
   } | {
     /**
-     * memory_id.
+     * Memory.
      *
      * @generated from field: string memory_id = 6;
      */
@@ -195,7 +195,7 @@ export type FeedbackTarget = Message<"lot.v1.FeedbackTarget"> & {
     case: "memoryId";
   } | {
     /**
-     * retrieval_id of a recall or search.
+     * Retrieval of a recall or search.
      *
      * @generated from field: string retrieval_id = 7;
      */
@@ -212,77 +212,77 @@ export const FeedbackTargetSchema: GenMessage<FeedbackTarget> = /*@__PURE__*/
   messageDesc(file_lot_v1_learning_event, 1);
 
 /**
- * LearningEventFilter narrows learning events. Within a list any value will do; across fields all
- * must hold. An empty filter matches all.
+ * LearningEventFilter filters learning events. A list matches any of its values; all fields must
+ * match. An empty filter matches all.
  *
  * @generated from message lot.v1.LearningEventFilter
  */
 export type LearningEventFilter = Message<"lot.v1.LearningEventFilter"> & {
   /**
-   * event_types.
+   * Event types.
    *
    * @generated from field: repeated string event_types = 1;
    */
   eventTypes: string[];
 
   /**
-   * outcomes.
+   * Outcomes.
    *
    * @generated from field: repeated lot.v1.Outcome outcomes = 2;
    */
   outcomes: Outcome[];
 
   /**
-   * min_reward: reward at least this. Absent: no bound.
+   * reward is at least this. Unset means no minimum.
    *
    * @generated from field: optional double min_reward = 3;
    */
   minReward?: number | undefined;
 
   /**
-   * max_reward: reward at most this. Absent: no bound.
+   * reward is at most this. Unset means no maximum.
    *
    * @generated from field: optional double max_reward = 4;
    */
   maxReward?: number | undefined;
 
   /**
-   * agent_roles.
+   * Agent roles.
    *
    * @generated from field: repeated string agent_roles = 5;
    */
   agentRoles: string[];
 
   /**
-   * tags_any: at least one of them.
+   * At least one of these tags.
    *
    * @generated from field: repeated string tags_any = 6;
    */
   tagsAny: string[];
 
   /**
-   * labels that must all be there with just these values.
+   * All of these labels, with exactly these values.
    *
    * @generated from field: map<string, string> labels = 7;
    */
   labels: { [key: string]: string };
 
   /**
-   * target they are about.
+   * What they are about.
    *
    * @generated from field: lot.v1.FeedbackTarget target = 8;
    */
   target?: FeedbackTarget | undefined;
 
   /**
-   * created_after: create_time later than this.
+   * create_time is later than this.
    *
    * @generated from field: google.protobuf.Timestamp created_after = 9;
    */
   createdAfter?: Timestamp | undefined;
 
   /**
-   * created_before: create_time earlier than this.
+   * create_time is earlier than this.
    *
    * @generated from field: google.protobuf.Timestamp created_before = 10;
    */
@@ -303,29 +303,29 @@ export const LearningEventFilterSchema: GenMessage<LearningEventFilter> = /*@__P
  */
 export type RecordLearningEventRequest = Message<"lot.v1.RecordLearningEventRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. learning_event to store. Its output-only fields are ignored.
+   * Required. Learning event to store. Output-only fields are ignored.
    *
    * @generated from field: lot.v1.LearningEvent learning_event = 2;
    */
   learningEvent?: LearningEvent | undefined;
 
   /**
-   * learning_event_id to store it under; empty: one is made.
+   * ID to store it under; empty means a generated one.
    *
    * @generated from field: string learning_event_id = 3;
    */
   learningEventId: string;
 
   /**
-   * request_id makes a repeat safe for 24 h. If the event was deleted since, a repeat is
-   * LEARNING_EVENT_NOT_FOUND, whatever has its id by then.
+   * Makes a retry safe for 24 h. If the event has been deleted since, a retry fails with
+   * LEARNING_EVENT_NOT_FOUND, even if its ID is in use again.
    *
    * @generated from field: string request_id = 4;
    */
@@ -346,14 +346,14 @@ export const RecordLearningEventRequestSchema: GenMessage<RecordLearningEventReq
  */
 export type RecordLearningEventResponse = Message<"lot.v1.RecordLearningEventResponse"> & {
   /**
-   * learning_event as stored.
+   * The stored learning event.
    *
    * @generated from field: lot.v1.LearningEvent learning_event = 1;
    */
   learningEvent?: LearningEvent | undefined;
 
   /**
-   * created is false when it was there already.
+   * False if it already existed.
    *
    * @generated from field: bool created = 2;
    */
@@ -374,14 +374,14 @@ export const RecordLearningEventResponseSchema: GenMessage<RecordLearningEventRe
  */
 export type GetLearningEventRequest = Message<"lot.v1.GetLearningEventRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. learning_event_id.
+   * Required. Learning event ID.
    *
    * @generated from field: string learning_event_id = 2;
    */
@@ -402,7 +402,7 @@ export const GetLearningEventRequestSchema: GenMessage<GetLearningEventRequest> 
  */
 export type GetLearningEventResponse = Message<"lot.v1.GetLearningEventResponse"> & {
   /**
-   * learning_event.
+   * Learning event.
    *
    * @generated from field: lot.v1.LearningEvent learning_event = 1;
    */
@@ -423,21 +423,21 @@ export const GetLearningEventResponseSchema: GenMessage<GetLearningEventResponse
  */
 export type DeleteLearningEventRequest = Message<"lot.v1.DeleteLearningEventRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. learning_event_id.
+   * Required. Learning event ID.
    *
    * @generated from field: string learning_event_id = 2;
    */
   learningEventId: string;
 
   /**
-   * allow_missing: it is no error if the learning event does not exist.
+   * Succeed if the learning event does not exist.
    *
    * @generated from field: bool allow_missing = 3;
    */
@@ -458,7 +458,7 @@ export const DeleteLearningEventRequestSchema: GenMessage<DeleteLearningEventReq
  */
 export type DeleteLearningEventResponse = Message<"lot.v1.DeleteLearningEventResponse"> & {
   /**
-   * deleted is false if it did not exist and allow_missing was set.
+   * False if it did not exist and allow_missing was set.
    *
    * @generated from field: bool deleted = 1;
    */
@@ -479,36 +479,36 @@ export const DeleteLearningEventResponseSchema: GenMessage<DeleteLearningEventRe
  */
 export type ListLearningEventsRequest = Message<"lot.v1.ListLearningEventsRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * filter; empty lists all.
+   * Filter; empty matches all.
    *
    * @generated from field: lot.v1.LearningEventFilter filter = 2;
    */
   filter?: LearningEventFilter | undefined;
 
   /**
-   * page_size: 0 is 10; at most 1,000.
+   * 0 means 10; at most 1,000.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * page_token as given by the last page, for the same namespace and filter.
+   * Token from the previous page, for the same namespace and filter.
    *
    * @generated from field: string page_token = 4;
    */
   pageToken: string;
 
   /**
-   * read_mask selects the fields of each learning event to return, for example `tags`. Empty or
-   * `*`: all. An unknown path is an error that lists the valid ones.
+   * Fields of each learning event to return, for example `tags`. Empty or `*` means all. An unknown
+   * path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 5;
    */
@@ -529,15 +529,15 @@ export const ListLearningEventsRequestSchema: GenMessage<ListLearningEventsReque
  */
 export type ListLearningEventsResponse = Message<"lot.v1.ListLearningEventsResponse"> & {
   /**
-   * learning_events, newest first.
+   * Learning events, newest first.
    *
    * @generated from field: repeated lot.v1.LearningEvent learning_events = 1;
    */
   learningEvents: LearningEvent[];
 
   /**
-   * next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-   * not be the last.
+   * Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+   * may not be the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -558,43 +558,43 @@ export const ListLearningEventsResponseSchema: GenMessage<ListLearningEventsResp
  */
 export type SubmitFeedbackRequest = Message<"lot.v1.SubmitFeedbackRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * text in the user's words, at most 64 KiB. Required unless reward is given.
+   * The user's words, at most 64 KiB. Required unless reward is set.
    *
    * @generated from field: string text = 2;
    */
   text: string;
 
   /**
-   * reward in [-1, 1]. Absent: the server judges the text, without a language model.
+   * Reward in [-1, 1]. If unset, the server derives it from the text, without a language model.
    *
    * @generated from field: optional double reward = 3;
    */
   reward?: number | undefined;
 
   /**
-   * target it is about.
+   * What the feedback is about.
    *
    * @generated from field: lot.v1.FeedbackTarget target = 4;
    */
   target?: FeedbackTarget | undefined;
 
   /**
-   * task it was about, in natural language.
+   * Task it was about, in natural language.
    *
    * @generated from field: string task = 5;
    */
   task: string;
 
   /**
-   * request_id makes a repeat safe for 24 h: a judgement never counts twice, nor for another record that
-   * took the target's id since.
+   * Makes a retry safe for 24 h: a judgment never counts twice, nor for another record that now has
+   * the target's ID.
    *
    * @generated from field: string request_id = 6;
    */
@@ -615,21 +615,21 @@ export const SubmitFeedbackRequestSchema: GenMessage<SubmitFeedbackRequest> = /*
  */
 export type SubmitFeedbackResponse = Message<"lot.v1.SubmitFeedbackResponse"> & {
   /**
-   * reward as given or judged; 0 when the server judged and was not sure.
+   * Reward, given or derived; 0 if derived without certainty.
    *
    * @generated from field: double reward = 1;
    */
   reward: number;
 
   /**
-   * judged is true when the server judged the text.
+   * True if the server derived the reward from the text.
    *
    * @generated from field: bool judged = 2;
    */
   judged: boolean;
 
   /**
-   * learning_event that it is kept as, of type `user_feedback`. Of a judged one the metadata has
+   * Learning event under which it is stored, of type `user_feedback`. If derived, its metadata has
    * `judged` and `sure`.
    *
    * @generated from field: lot.v1.LearningEvent learning_event = 3;
@@ -637,19 +637,19 @@ export type SubmitFeedbackResponse = Message<"lot.v1.SubmitFeedbackResponse"> & 
   learningEvent?: LearningEvent | undefined;
 
   /**
-   * preference in category `learned` that it is kept as too, for a reward above 0.5 with a text or a
-   * task. Its value has `feedback` and `task`. There is one for each task and text; it is replaced
-   * only if the same text is sent again, whatever its letter case and spacing. Unset if the text is
-   * no more than thanks or praise.
+   * Preference under which it is also stored, in category `learned`, if the reward is above 0.5 and
+   * there is a text or a task. Its value has `feedback` and `task`. There is one per task and text
+   * (ignoring case and spacing); sending the text again replaces it. Unset if the text is only
+   * thanks or praise.
    *
    * @generated from field: lot.v1.Preference preference = 4;
    */
   preference?: Preference | undefined;
 
   /**
-   * sure is false when the server judged the text and could not tell: nothing that judges, or praise
-   * and complaint of like weight. Then nothing moves. The text is read as English, German and
-   * Spanish, clause by clause with a list of graded words, and at most 1,000 words of it.
+   * False if the server could not derive a reward: the text has no judgment, or praise and
+   * complaint balance. Then nothing changes. The text is read as English, German and Spanish,
+   * clause by clause against a graded word list, up to 1,000 words.
    *
    * @generated from field: bool conclusive = 5;
    */

@@ -17,28 +17,28 @@ export const file_lot_v1_learning: GenFile = /*@__PURE__*/
   fileDesc("ChVsb3QvdjEvbGVhcm5pbmcucHJvdG8SBmxvdC52MSJ1Cg1MZWFybmluZ1N0YXRlEhEKCXRhc2tfdHlwZRgBIAEoCRImCgpjb21wbGV4aXR5GAIgASgOMhIubG90LnYxLkNvbXBsZXhpdHkSKQoIZmVhdHVyZXMYAyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0IkkKDEFjdGlvbk9wdGlvbhIMCgRuYW1lGAEgASgJEisKCnBhcmFtZXRlcnMYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Iq0BCgtBY3Rpb25WYWx1ZRIRCgl0YXNrX3R5cGUYASABKAkSJgoKY29tcGxleGl0eRgCIAEoDjISLmxvdC52MS5Db21wbGV4aXR5Eg4KBmFjdGlvbhgDIAEoCRINCgV2YWx1ZRgEIAEoARITCgt2aXNpdF9jb3VudBgFIAEoAxIvCgt1cGRhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiggIKE1NlbGVjdEFjdGlvblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiQKBXN0YXRlGAIgASgLMhUubG90LnYxLkxlYXJuaW5nU3RhdGUSJQoHYWN0aW9ucxgDIAMoCzIULmxvdC52MS5BY3Rpb25PcHRpb24SJwoGcG9saWN5GAQgASgOMhcubG90LnYxLlNlbGVjdGlvblBvbGljeRIRCgRzZWVkGAUgASgDSACIAQESHQoQZXhwbG9yYXRpb25fcmF0ZRgGIAEoAUgBiAEBEhIKCnJlcXVlc3RfaWQYByABKAlCBwoFX3NlZWRCEwoRX2V4cGxvcmF0aW9uX3JhdGUikAEKFFNlbGVjdEFjdGlvblJlc3BvbnNlEiQKBmFjdGlvbhgBIAEoCzIULmxvdC52MS5BY3Rpb25PcHRpb24SFAoMc2VsZWN0aW9uX2lkGAIgASgJEhAKCGV4cGxvcmVkGAMgASgIEioKDWFjdGlvbl92YWx1ZXMYBCADKAsyEy5sb3QudjEuQWN0aW9uVmFsdWUijQEKBFN0ZXASJAoFc3RhdGUYASABKAsyFS5sb3QudjEuTGVhcm5pbmdTdGF0ZRIOCgZhY3Rpb24YAiABKAkSDgoGcmV3YXJkGAMgASgBEikKCm5leHRfc3RhdGUYBCABKAsyFS5sb3QudjEuTGVhcm5pbmdTdGF0ZRIUCgxzZWxlY3Rpb25faWQYBSABKAkibAoSUmVjb3JkU3RlcHNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIbCgVzdGVwcxgCIAMoCzIMLmxvdC52MS5TdGVwEhIKCmVwaXNvZGVfaWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCSJBChNSZWNvcmRTdGVwc1Jlc3BvbnNlEioKDWFjdGlvbl92YWx1ZXMYASADKAsyEy5sb3QudjEuQWN0aW9uVmFsdWUiXwoVR2V0QmVzdEFjdGlvbnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIkCgVzdGF0ZRgCIAEoCzIVLmxvdC52MS5MZWFybmluZ1N0YXRlEg0KBWxpbWl0GAMgASgFIkQKFkdldEJlc3RBY3Rpb25zUmVzcG9uc2USKgoNYWN0aW9uX3ZhbHVlcxgBIAMoCzITLmxvdC52MS5BY3Rpb25WYWx1ZSquAQoPU2VsZWN0aW9uUG9saWN5EiAKHFNFTEVDVElPTl9QT0xJQ1lfVU5TUEVDSUZJRUQQABIjCh9TRUxFQ1RJT05fUE9MSUNZX0VQU0lMT05fR1JFRURZEAESGwoXU0VMRUNUSU9OX1BPTElDWV9HUkVFRFkQAhIYChRTRUxFQ1RJT05fUE9MSUNZX1VDQhADEh0KGVNFTEVDVElPTl9QT0xJQ1lfVEhPTVBTT04QBEJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
 
 /**
- * LearningState is the situation in which an action is chosen. What was learned is kept by
- * `task_type` and `complexity`; features stay outside of that key.
+ * LearningState is the situation in which an action is chosen. Values are learned per `task_type`
+ * and `complexity`; features are not part of that key.
  *
  * @generated from message lot.v1.LearningState
  */
 export type LearningState = Message<"lot.v1.LearningState"> & {
   /**
-   * Required. task_type, for example `code`, `test`, `deploy`.
+   * Required. Task type, for example `code`, `test`, `deploy`.
    *
    * @generated from field: string task_type = 1;
    */
   taskType: string;
 
   /**
-   * complexity; unspecified is a state of its own.
+   * Complexity; unspecified is a state of its own.
    *
    * @generated from field: lot.v1.Complexity complexity = 2;
    */
   complexity: Complexity;
 
   /**
-   * features for people and later use; learning ignores them. Numbers and limits are as for
+   * Human-readable features, reserved for later use; ignored by learning. Numbers and limits as for
    * Memory.metadata.
    *
    * @generated from field: google.protobuf.Struct features = 3;
@@ -60,14 +60,14 @@ export const LearningStateSchema: GenMessage<LearningState> = /*@__PURE__*/
  */
 export type ActionOption = Message<"lot.v1.ActionOption"> & {
   /**
-   * Required. name; what was learned is kept by it.
+   * Required. Name; the key under which values are learned.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * parameters, stored and returned. Numbers and limits are as for Memory.metadata.
+   * Stored and returned. Numbers and limits as for Memory.metadata.
    *
    * @generated from field: google.protobuf.Struct parameters = 2;
    */
@@ -82,48 +82,48 @@ export const ActionOptionSchema: GenMessage<ActionOption> = /*@__PURE__*/
   messageDesc(file_lot_v1_learning, 1);
 
 /**
- * ActionValue is what was learned of an action in a state.
+ * ActionValue is the learned value of an action in a state.
  *
  * @generated from message lot.v1.ActionValue
  */
 export type ActionValue = Message<"lot.v1.ActionValue"> & {
   /**
-   * task_type of the state.
+   * Task type of the state.
    *
    * @generated from field: string task_type = 1;
    */
   taskType: string;
 
   /**
-   * complexity of the state.
+   * Complexity of the state.
    *
    * @generated from field: lot.v1.Complexity complexity = 2;
    */
   complexity: Complexity;
 
   /**
-   * action.
+   * Action name.
    *
    * @generated from field: string action = 3;
    */
   action: string;
 
   /**
-   * value: the expected reward, later ones discounted. 0 while nothing is learned.
+   * Expected reward, with later rewards discounted. 0 until something is learned.
    *
    * @generated from field: double value = 4;
    */
   value: number;
 
   /**
-   * visit_count is how many rewards went into it.
+   * Number of rewards learned.
    *
    * @generated from field: int64 visit_count = 5;
    */
   visitCount: bigint;
 
   /**
-   * update_time of the last one.
+   * Time of the last one.
    *
    * @generated from field: google.protobuf.Timestamp update_time = 6;
    */
@@ -144,49 +144,49 @@ export const ActionValueSchema: GenMessage<ActionValue> = /*@__PURE__*/
  */
 export type SelectActionRequest = Message<"lot.v1.SelectActionRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. state.
+   * Required. State.
    *
    * @generated from field: lot.v1.LearningState state = 2;
    */
   state?: LearningState | undefined;
 
   /**
-   * Required. actions to choose from, 1 to 100, each name once.
+   * Required. Actions to choose from, 1 to 100, with distinct names.
    *
    * @generated from field: repeated lot.v1.ActionOption actions = 3;
    */
   actions: ActionOption[];
 
   /**
-   * policy.
+   * How to choose.
    *
    * @generated from field: lot.v1.SelectionPolicy policy = 4;
    */
   policy: SelectionPolicy;
 
   /**
-   * seed makes the choice reproducible for the same knowledge and the same names. Absent: random.
+   * Makes the choice reproducible for the same learned values and names. Unset means random.
    *
    * @generated from field: optional int64 seed = 5;
    */
   seed?: bigint | undefined;
 
   /**
-   * exploration_rate in [0, 1] of EPSILON_GREEDY; absent is 0.2.
+   * Exploration rate of EPSILON_GREEDY, in [0, 1]; unset means 0.2.
    *
    * @generated from field: optional double exploration_rate = 6;
    */
   explorationRate?: number | undefined;
 
   /**
-   * request_id makes a repeat safe for 24 h: the same selection is given again.
+   * Makes a retry safe for 24 h: it returns the same selection.
    *
    * @generated from field: string request_id = 7;
    */
@@ -207,29 +207,29 @@ export const SelectActionRequestSchema: GenMessage<SelectActionRequest> = /*@__P
  */
 export type SelectActionResponse = Message<"lot.v1.SelectActionResponse"> & {
   /**
-   * action chosen.
+   * The chosen action.
    *
    * @generated from field: lot.v1.ActionOption action = 1;
    */
   action?: ActionOption | undefined;
 
   /**
-   * selection_id to reward it by later: in a step of RecordSteps, or as a target of SubmitFeedback.
-   * It is kept for 30 days, and each reward of it counts.
+   * ID for a later reward: in a step of RecordSteps, or as target of SubmitFeedback. Retained for
+   * 30 days; every reward counts.
    *
    * @generated from field: string selection_id = 2;
    */
   selectionId: string;
 
   /**
-   * explored is true when it was not chosen for its value.
+   * True if the action was not chosen for its value.
    *
    * @generated from field: bool explored = 3;
    */
   explored: boolean;
 
   /**
-   * action_values known of the actions, in the order of the request.
+   * Known values of the actions, in the order of the request.
    *
    * @generated from field: repeated lot.v1.ActionValue action_values = 4;
    */
@@ -244,41 +244,41 @@ export const SelectActionResponseSchema: GenMessage<SelectActionResponse> = /*@_
   messageDesc(file_lot_v1_learning, 4);
 
 /**
- * Step is one choice of a trajectory and what came of it.
+ * Step is one choice of a trajectory and its result.
  *
  * @generated from message lot.v1.Step
  */
 export type Step = Message<"lot.v1.Step"> & {
   /**
-   * Required unless selection_id is given. state in which it was chosen.
+   * State in which the action was chosen. Required unless selection_id is set.
    *
    * @generated from field: lot.v1.LearningState state = 1;
    */
   state?: LearningState | undefined;
 
   /**
-   * Required unless selection_id is given. action that was taken.
+   * Action taken. Required unless selection_id is set.
    *
    * @generated from field: string action = 2;
    */
   action: string;
 
   /**
-   * reward in [-1, 1] that followed.
+   * Reward that followed, in [-1, 1].
    *
    * @generated from field: double reward = 3;
    */
   reward: number;
 
   /**
-   * next_state; absent: the trajectory ended there.
+   * Next state; unset if the trajectory ended there.
    *
    * @generated from field: lot.v1.LearningState next_state = 4;
    */
   nextState?: LearningState | undefined;
 
   /**
-   * selection_id of SelectAction, which has state and action. Those given beside it must be its own.
+   * ID from SelectAction, which implies state and action; if these are set too, they must match.
    *
    * @generated from field: string selection_id = 5;
    */
@@ -299,28 +299,28 @@ export const StepSchema: GenMessage<Step> = /*@__PURE__*/
  */
 export type RecordStepsRequest = Message<"lot.v1.RecordStepsRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. steps of a finished trajectory in order, 1 to 1,000. They are learned backwards.
+   * Required. Steps of a finished trajectory, in order, 1 to 1,000. Learned from last to first.
    *
    * @generated from field: repeated lot.v1.Step steps = 2;
    */
   steps: Step[];
 
   /**
-   * episode_id they come from; carried, not looked up.
+   * Episode they come from; stored, not looked up.
    *
    * @generated from field: string episode_id = 3;
    */
   episodeId: string;
 
   /**
-   * request_id makes a repeat safe for 24 h: a trajectory is never learned twice.
+   * Makes a retry safe for 24 h: a trajectory is never learned twice.
    *
    * @generated from field: string request_id = 4;
    */
@@ -341,7 +341,7 @@ export const RecordStepsRequestSchema: GenMessage<RecordStepsRequest> = /*@__PUR
  */
 export type RecordStepsResponse = Message<"lot.v1.RecordStepsResponse"> & {
   /**
-   * action_values that moved, as they now stand, each once, in the order of the steps.
+   * Changed action values after the call, without duplicates, in the order of the steps.
    *
    * @generated from field: repeated lot.v1.ActionValue action_values = 1;
    */
@@ -362,21 +362,21 @@ export const RecordStepsResponseSchema: GenMessage<RecordStepsResponse> = /*@__P
  */
 export type GetBestActionsRequest = Message<"lot.v1.GetBestActionsRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. state.
+   * Required. State.
    *
    * @generated from field: lot.v1.LearningState state = 2;
    */
   state?: LearningState | undefined;
 
   /**
-   * limit: 0 is 3; at most 100.
+   * 0 means 3; at most 100.
    *
    * @generated from field: int32 limit = 3;
    */
@@ -397,7 +397,7 @@ export const GetBestActionsRequestSchema: GenMessage<GetBestActionsRequest> = /*
  */
 export type GetBestActionsResponse = Message<"lot.v1.GetBestActionsResponse"> & {
   /**
-   * action_values, best first; none for a state of which nothing is known.
+   * Action values, best first; empty for an unknown state.
    *
    * @generated from field: repeated lot.v1.ActionValue action_values = 1;
    */
@@ -412,43 +412,43 @@ export const GetBestActionsResponseSchema: GenMessage<GetBestActionsResponse> = 
   messageDesc(file_lot_v1_learning, 9);
 
 /**
- * SelectionPolicy says how an action is chosen.
+ * SelectionPolicy is how an action is chosen.
  *
  * @generated from enum lot.v1.SelectionPolicy
  */
 export enum SelectionPolicy {
   /**
-   * EPSILON_GREEDY.
+   * Same as EPSILON_GREEDY.
    *
    * @generated from enum value: SELECTION_POLICY_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * The best one as GREEDY; with a chance of `exploration_rate` any.
+   * As GREEDY, but with probability `exploration_rate` any action.
    *
    * @generated from enum value: SELECTION_POLICY_EPSILON_GREEDY = 1;
    */
   EPSILON_GREEDY = 1,
 
   /**
-   * The one of greatest value, 0 for one of which nothing is known; of equal ones the first by name.
+   * The action with the highest value (0 if unknown), then the first by name.
    *
    * @generated from enum value: SELECTION_POLICY_GREEDY = 2;
    */
   GREEDY = 2,
 
   /**
-   * The one with the highest upper confidence bound (UCB1): those never tried first, at random; then
-   * the greatest value + 2 √(2 ln N / n), with n visits of N in all.
+   * The action with the highest upper confidence bound (UCB1): untried ones first, at random, then
+   * the highest value + 2 √(2 ln N / n), with n of all N visits.
    *
    * @generated from enum value: SELECTION_POLICY_UCB = 3;
    */
   UCB = 3,
 
   /**
-   * The greatest of one sample each from the normal distribution with mean `value` and variance
-   * 1 / (visit_count + 1).
+   * The action with the highest sample from a normal distribution with mean `value` and variance 1
+   * / (visit_count + 1).
    *
    * @generated from enum value: SELECTION_POLICY_THOMPSON = 4;
    */

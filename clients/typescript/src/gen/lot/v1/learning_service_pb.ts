@@ -22,16 +22,16 @@ export const file_lot_v1_learning_service: GenFile = /*@__PURE__*/
   fileDesc("Ch1sb3QvdjEvbGVhcm5pbmdfc2VydmljZS5wcm90bxIGbG90LnYxMoILCg9MZWFybmluZ1NlcnZpY2USYAoSR2V0UmVjb21tZW5kYXRpb25zEiEubG90LnYxLkdldFJlY29tbWVuZGF0aW9uc1JlcXVlc3QaIi5sb3QudjEuR2V0UmVjb21tZW5kYXRpb25zUmVzcG9uc2UiA5ACARJFCglHZXRUcmVuZHMSGC5sb3QudjEuR2V0VHJlbmRzUmVxdWVzdBoZLmxvdC52MS5HZXRUcmVuZHNSZXNwb25zZSIDkAIBEmYKFEdldFBlcmZvcm1hbmNlUmVwb3J0EiMubG90LnYxLkdldFBlcmZvcm1hbmNlUmVwb3J0UmVxdWVzdBokLmxvdC52MS5HZXRQZXJmb3JtYW5jZVJlcG9ydFJlc3BvbnNlIgOQAgESXgoTUmVjb3JkTGVhcm5pbmdFdmVudBIiLmxvdC52MS5SZWNvcmRMZWFybmluZ0V2ZW50UmVxdWVzdBojLmxvdC52MS5SZWNvcmRMZWFybmluZ0V2ZW50UmVzcG9uc2USWgoQR2V0TGVhcm5pbmdFdmVudBIfLmxvdC52MS5HZXRMZWFybmluZ0V2ZW50UmVxdWVzdBogLmxvdC52MS5HZXRMZWFybmluZ0V2ZW50UmVzcG9uc2UiA5ACARJeChNEZWxldGVMZWFybmluZ0V2ZW50EiIubG90LnYxLkRlbGV0ZUxlYXJuaW5nRXZlbnRSZXF1ZXN0GiMubG90LnYxLkRlbGV0ZUxlYXJuaW5nRXZlbnRSZXNwb25zZRJgChJMaXN0TGVhcm5pbmdFdmVudHMSIS5sb3QudjEuTGlzdExlYXJuaW5nRXZlbnRzUmVxdWVzdBoiLmxvdC52MS5MaXN0TGVhcm5pbmdFdmVudHNSZXNwb25zZSIDkAIBEk8KDlJlY29yZERlY2lzaW9uEh0ubG90LnYxLlJlY29yZERlY2lzaW9uUmVxdWVzdBoeLmxvdC52MS5SZWNvcmREZWNpc2lvblJlc3BvbnNlEmQKFVJlY29yZERlY2lzaW9uT3V0Y29tZRIkLmxvdC52MS5SZWNvcmREZWNpc2lvbk91dGNvbWVSZXF1ZXN0GiUubG90LnYxLlJlY29yZERlY2lzaW9uT3V0Y29tZVJlc3BvbnNlEksKC0dldERlY2lzaW9uEhoubG90LnYxLkdldERlY2lzaW9uUmVxdWVzdBobLmxvdC52MS5HZXREZWNpc2lvblJlc3BvbnNlIgOQAgESTwoORGVsZXRlRGVjaXNpb24SHS5sb3QudjEuRGVsZXRlRGVjaXNpb25SZXF1ZXN0Gh4ubG90LnYxLkRlbGV0ZURlY2lzaW9uUmVzcG9uc2USUQoNTGlzdERlY2lzaW9ucxIcLmxvdC52MS5MaXN0RGVjaXNpb25zUmVxdWVzdBodLmxvdC52MS5MaXN0RGVjaXNpb25zUmVzcG9uc2UiA5ACARJJCgxTZWxlY3RBY3Rpb24SGy5sb3QudjEuU2VsZWN0QWN0aW9uUmVxdWVzdBocLmxvdC52MS5TZWxlY3RBY3Rpb25SZXNwb25zZRJGCgtSZWNvcmRTdGVwcxIaLmxvdC52MS5SZWNvcmRTdGVwc1JlcXVlc3QaGy5sb3QudjEuUmVjb3JkU3RlcHNSZXNwb25zZRJUCg5HZXRCZXN0QWN0aW9ucxIdLmxvdC52MS5HZXRCZXN0QWN0aW9uc1JlcXVlc3QaHi5sb3QudjEuR2V0QmVzdEFjdGlvbnNSZXNwb25zZSIDkAIBEk8KDlN1Ym1pdEZlZWRiYWNrEh0ubG90LnYxLlN1Ym1pdEZlZWRiYWNrUmVxdWVzdBoeLmxvdC52MS5TdWJtaXRGZWVkYmFja1Jlc3BvbnNlQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_lot_v1_decision, file_lot_v1_learning, file_lot_v1_learning_event, file_lot_v1_performance, file_lot_v1_recommendation]);
 
 /**
- * LearningService says what to do next, from what happened before.
+ * LearningService recommends what to do next, based on past episodes.
  *
- * In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
- * namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+ * In every request `namespace` is the tenant; empty means `default`. No call reads across
+ * namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
  *
  * @generated from service lot.v1.LearningService
  */
 export const LearningService: GenService<{
   /**
-   * GetRecommendations says which approach, tools and factors worked on like tasks.
+   * GetRecommendations returns the approach, tools and factors that worked for similar tasks.
    *
    * @generated from rpc lot.v1.LearningService.GetRecommendations
    */
@@ -41,7 +41,7 @@ export const LearningService: GenService<{
     output: typeof GetRecommendationsResponseSchema;
   },
   /**
-   * GetTrends says by category whether tasks go better or worse.
+   * GetTrends reports, by category, whether tasks succeed more or less often over time.
    *
    * @generated from rpc lot.v1.LearningService.GetTrends
    */
@@ -51,8 +51,8 @@ export const LearningService: GenService<{
     output: typeof GetTrendsResponseSchema;
   },
   /**
-   * GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
-   * that the filter lets through: narrow it where there are many.
+   * GetPerformanceReport summarizes how tasks go, with advice and insights. It reads all ended
+   * episodes the filter matches: narrow it if there are many.
    *
    * @generated from rpc lot.v1.LearningService.GetPerformanceReport
    */
@@ -62,8 +62,8 @@ export const LearningService: GenService<{
     output: typeof GetPerformanceReportResponseSchema;
   },
   /**
-   * RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-   * REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
+   * RecordLearningEvent stores a learning event. Errors: LEARNING_EVENT_ID_IN_USE,
+   * REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
    *
    * @generated from rpc lot.v1.LearningService.RecordLearningEvent
    */
@@ -73,7 +73,7 @@ export const LearningService: GenService<{
     output: typeof RecordLearningEventResponseSchema;
   },
   /**
-   * GetLearningEvent returns one. Errors: LEARNING_EVENT_NOT_FOUND.
+   * GetLearningEvent returns a learning event. Errors: LEARNING_EVENT_NOT_FOUND.
    *
    * @generated from rpc lot.v1.LearningService.GetLearningEvent
    */
@@ -83,8 +83,8 @@ export const LearningService: GenService<{
     output: typeof GetLearningEventResponseSchema;
   },
   /**
-   * DeleteLearningEvent deletes one. What it changed stays changed, and a preference made from it
-   * stays until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
+   * DeleteLearningEvent deletes a learning event. Its effects remain, including a preference
+   * created from it, until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
    *
    * @generated from rpc lot.v1.LearningService.DeleteLearningEvent
    */
@@ -94,7 +94,7 @@ export const LearningService: GenService<{
     output: typeof DeleteLearningEventResponseSchema;
   },
   /**
-   * ListLearningEvents lists by time of creation, newest first.
+   * ListLearningEvents lists learning events by creation time, newest first.
    *
    * @generated from rpc lot.v1.LearningService.ListLearningEvents
    */
@@ -105,7 +105,7 @@ export const LearningService: GenService<{
   },
   /**
    * RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-   * REQUEST_ID_REUSED; DECISION_NOT_FOUND if a repeated request's decision has been deleted.
+   * REQUEST_ID_REUSED; DECISION_NOT_FOUND if the decision of a retried request has been deleted.
    *
    * @generated from rpc lot.v1.LearningService.RecordDecision
    */
@@ -115,7 +115,7 @@ export const LearningService: GenService<{
     output: typeof RecordDecisionResponseSchema;
   },
   /**
-   * RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
+   * RecordDecisionOutcome records the outcome of a decision. Errors: DECISION_NOT_FOUND,
    * REQUEST_ID_REUSED, CONTENTION.
    *
    * @generated from rpc lot.v1.LearningService.RecordDecisionOutcome
@@ -126,7 +126,7 @@ export const LearningService: GenService<{
     output: typeof RecordDecisionOutcomeResponseSchema;
   },
   /**
-   * GetDecision returns one. Errors: DECISION_NOT_FOUND.
+   * GetDecision returns a decision. Errors: DECISION_NOT_FOUND.
    *
    * @generated from rpc lot.v1.LearningService.GetDecision
    */
@@ -136,7 +136,7 @@ export const LearningService: GenService<{
     output: typeof GetDecisionResponseSchema;
   },
   /**
-   * DeleteDecision deletes one with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
+   * DeleteDecision deletes a decision with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
    * CONTENTION.
    *
    * @generated from rpc lot.v1.LearningService.DeleteDecision
@@ -147,7 +147,7 @@ export const LearningService: GenService<{
     output: typeof DeleteDecisionResponseSchema;
   },
   /**
-   * ListDecisions lists by time of creation, newest first.
+   * ListDecisions lists decisions by creation time, newest first.
    *
    * @generated from rpc lot.v1.LearningService.ListDecisions
    */
@@ -157,9 +157,8 @@ export const LearningService: GenService<{
     output: typeof ListDecisionsResponseSchema;
   },
   /**
-   * SelectAction chooses an action by what was learned of each in a state; of a state of which
-   * nothing is known, any. The choice is kept for 30 days, to be rewarded later. Errors:
-   * REQUEST_ID_REUSED.
+   * SelectAction chooses an action by the values learned in a state, or any action in an unknown
+   * state. The selection is retained for 30 days for a later reward. Errors: REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.LearningService.SelectAction
    */
@@ -169,10 +168,10 @@ export const LearningService: GenService<{
     output: typeof SelectActionResponseSchema;
   },
   /**
-   * RecordSteps learns from a finished trajectory, from its last step to its first: Q(s,a) moves by
-   * α (r + γ max Q(s',·) − Q(s,a)) with α = 0.1, γ = 0.95, Q = 0 where nothing is known. Each step
-   * is learned once, whatever happens meanwhile. Errors: SELECTION_UNKNOWN (nothing is learned then),
-   * REQUEST_ID_REUSED, CONTENTION.
+   * RecordSteps learns from a finished trajectory, from the last step to the first: Q(s,a) changes
+   * by α (r + γ max Q(s',·) − Q(s,a)), where unknown Q is 0 and, unless NamespacePolicy sets
+   * others, α = 0.1 and γ = 0.95. Each step is learned exactly once, even across failures. Errors:
+   * SELECTION_UNKNOWN (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
    *
    * @generated from rpc lot.v1.LearningService.RecordSteps
    */
@@ -182,7 +181,7 @@ export const LearningService: GenService<{
     output: typeof RecordStepsResponseSchema;
   },
   /**
-   * GetBestActions lists the actions of a state by their value, equal ones by name.
+   * GetBestActions lists the actions of a state by value, then by name.
    *
    * @generated from rpc lot.v1.LearningService.GetBestActions
    */
@@ -192,10 +191,10 @@ export const LearningService: GenService<{
     output: typeof GetBestActionsResponseSchema;
   },
   /**
-   * SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
-   * event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
-   * RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
-   * LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
+   * SubmitFeedback learns from a judgment in words, a reward, or both. It is stored as a learning
+   * event and changes its target: see FeedbackTarget. Errors: the target's NOT_FOUND reason,
+   * RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (then nothing is stored), REQUEST_ID_REUSED, CONTENTION;
+   * LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
    *
    * @generated from rpc lot.v1.LearningService.SubmitFeedback
    */

@@ -19,110 +19,109 @@ export const file_lot_v1_memory: GenFile = /*@__PURE__*/
 /**
  * Memory is a piece of knowledge that outlives a task.
  *
- * `title` and `content` are what it is found by. Texts hold no NUL. A content of more than some 250
- * words is read in passages of some 50 words, of more than 12,000 words in up to 512 longer ones,
- * which reach over some 100,000 words; it is found by the best one, and comes back whole with that
- * passage named. What lies behind them is stored, and found by its words but not by its meaning,
- * which a notice says. Code (kind CODE_SNIPPET, or a language that programs are written in) is read
- * as code.
+ * Searches match `title` and `content`. Texts must not contain NUL. Content over about 250 words is
+ * embedded in passages of about 50 words, over 12,000 words in up to 512 longer ones that cover
+ * about 100,000 words. The best passage decides the match; the memory is returned whole and names
+ * it. Text beyond that is stored and found by words but not by meaning, which a notice reports.
+ * Code (kind CODE_SNIPPET, or a programming language) is read as code.
  *
  * @generated from message lot.v1.Memory
  */
 export type Memory = Message<"lot.v1.Memory"> & {
   /**
-   * memory_id identifies the memory in its namespace: a letter or digit, then up to 127 letters,
-   * digits, `.`, `_`, `:` or `-`. Output only in the message; choose it by the request's field.
+   * ID within the namespace: a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or
+   * `-`. Output only here; set it in the request's field.
    *
    * @generated from field: string memory_id = 1;
    */
   memoryId: string;
 
   /**
-   * kind; unspecified is stored as the kind that `details` belong to, without details as NOTE.
+   * Kind; unspecified means the kind of `details`, or NOTE without details.
    *
    * @generated from field: lot.v1.MemoryKind kind = 2;
    */
   kind: MemoryKind;
 
   /**
-   * title is a short name for people; of a PROJECT its name. At most 1 KiB.
+   * Short human-readable title; the name of a PROJECT. At most 1 KiB.
    *
    * @generated from field: string title = 3;
    */
   title: string;
 
   /**
-   * Required. content: the knowledge itself. At most 1 MiB.
+   * Required. Content. At most 1 MiB.
    *
    * @generated from field: string content = 4;
    */
   content: string;
 
   /**
-   * language of the content or the code in it, for example `python`. Stored in lower case, with the
-   * usual aliases mapped (`py` → `python`, …); filters are mapped alike.
+   * Language of the content or of its code, for example `python`. Stored in lower case with common
+   * aliases normalized (`py` → `python`, …), as are filters.
    *
    * @generated from field: string language = 5;
    */
   language: string;
 
   /**
-   * tags to filter by. At most 100, each once.
+   * Tags for filtering. At most 100, no duplicates.
    *
    * @generated from field: repeated string tags = 6;
    */
   tags: string[];
 
   /**
-   * labels to filter by: at most 64. A key has 1 to 256 bytes, in any script, and may contain spaces,
-   * but no `=`, control characters, line breaks or bidirectional overrides, and no white space at
-   * either end. A value has at most 256 bytes. Filters treat the Unicode forms of a text as equal,
-   * so a map with two forms of one key is refused.
+   * Labels for filtering: at most 64. A key has 1 to 256 bytes in any script and may contain
+   * spaces, but no `=`, control characters, line breaks, bidirectional overrides, or leading or
+   * trailing white space. A value has at most 256 bytes. Filters treat Unicode forms of a text as
+   * equal, so two forms of one key are rejected.
    *
    * @generated from field: map<string, string> labels = 7;
    */
   labels: { [key: string]: string };
 
   /**
-   * metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
-   * ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:
-   * integers exactly up to 2^63, other numbers to 15 digits. Nested at most 16 deep, at most 256
-   * KiB; no NaN or infinity.
+   * Stored and returned, never interpreted. Numbers are doubles: integers beyond ±(2^53 - 1) are
+   * rounded before they arrive, so send them as strings. Numbers are returned as received: integers
+   * exactly up to 2^63, others to 15 digits. At most 16 levels deep and 256 KiB; no NaN or
+   * infinity.
    *
    * @generated from field: google.protobuf.Struct metadata = 8;
    */
   metadata?: JsonObject | undefined;
 
   /**
-   * importance in [0, 1]; absent on input is stored as 0.5. Always given back. SearchMemories lets it
-   * reorder hits that are nearly as relevant as the best one, by at most 0.05 either way.
+   * Importance in [0, 1]; unset on input means 0.5. Always returned. SearchMemories lets it reorder
+   * hits nearly as relevant as the best, by at most 0.05 either way.
    *
    * @generated from field: optional double importance = 9;
    */
   importance?: number | undefined;
 
   /**
-   * pinned things are never pruned.
+   * Pinned records are never pruned.
    *
    * @generated from field: bool pinned = 10;
    */
   pinned: boolean;
 
   /**
-   * source_uri says where it comes from, for example an `https:` or `file:` address. Never opened.
+   * Source, for example an `https:` or `file:` address. Never opened.
    *
    * @generated from field: string source_uri = 11;
    */
   sourceUri: string;
 
   /**
-   * details of the kinds that have some; refused for other kinds.
+   * Details of kinds that have any; rejected for other kinds.
    *
    * @generated from oneof lot.v1.Memory.details
    */
   details: {
     /**
-     * conversation_summary; for kind CONVERSATION_SUMMARY.
+     * For kind CONVERSATION_SUMMARY.
      *
      * @generated from field: lot.v1.ConversationSummaryDetails conversation_summary = 12;
      */
@@ -130,7 +129,7 @@ export type Memory = Message<"lot.v1.Memory"> & {
     case: "conversationSummary";
   } | {
     /**
-     * project; for kind PROJECT.
+     * For kind PROJECT.
      *
      * @generated from field: lot.v1.ProjectDetails project = 13;
      */
@@ -139,42 +138,42 @@ export type Memory = Message<"lot.v1.Memory"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * Output only. namespace it is in.
+   * Output only. Namespace of the record.
    *
    * @generated from field: string namespace = 14;
    */
   namespace: string;
 
   /**
-   * Output only. etag of the editable fields. The etag of a deleted memory never matches a later
-   * one with the same id. Restarts and imports keep it.
+   * Output only. Etag of the editable fields. The etag of a deleted memory never matches a later
+   * one with the same ID. Survives restarts and imports.
    *
    * @generated from field: string etag = 15;
    */
   etag: string;
 
   /**
-   * Output only. create_time.
+   * Output only. Creation time.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 16;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * Output only. update_time of the last edit; equals create_time if never edited.
+   * Output only. Time of the last edit; create_time if never edited.
    *
    * @generated from field: google.protobuf.Timestamp update_time = 17;
    */
   updateTime?: Timestamp | undefined;
 
   /**
-   * expiration: from then on the memory is absent. Absent means it is kept for good.
+   * When the memory expires and is no longer returned. Unset means never.
    *
    * @generated from oneof lot.v1.Memory.expiration
    */
   expiration: {
     /**
-     * expire_time is the instant. Given back in this form.
+     * Expiry time. The form in which it is returned.
      *
      * @generated from field: google.protobuf.Timestamp expire_time = 18;
      */
@@ -182,7 +181,7 @@ export type Memory = Message<"lot.v1.Memory"> & {
     case: "expireTime";
   } | {
     /**
-     * Input only. ttl from now; more than 0.
+     * Input only. Time until expiry, from now; more than 0.
      *
      * @generated from field: google.protobuf.Duration ttl = 19;
      */
@@ -199,20 +198,20 @@ export const MemorySchema: GenMessage<Memory> = /*@__PURE__*/
   messageDesc(file_lot_v1_memory, 0);
 
 /**
- * ConversationSummaryDetails is what a CONVERSATION_SUMMARY has besides its content.
+ * ConversationSummaryDetails are the details of a CONVERSATION_SUMMARY.
  *
  * @generated from message lot.v1.ConversationSummaryDetails
  */
 export type ConversationSummaryDetails = Message<"lot.v1.ConversationSummaryDetails"> & {
   /**
-   * key_decisions taken. At most 100.
+   * Decisions taken. At most 100.
    *
    * @generated from field: repeated string key_decisions = 1;
    */
   keyDecisions: string[];
 
   /**
-   * user_feedback in the user's words.
+   * Feedback in the user's words.
    *
    * @generated from field: string user_feedback = 2;
    */
@@ -227,35 +226,34 @@ export const ConversationSummaryDetailsSchema: GenMessage<ConversationSummaryDet
   messageDesc(file_lot_v1_memory, 1);
 
 /**
- * ProjectDetails is what a PROJECT has besides its name and description.
+ * ProjectDetails are the details of a PROJECT.
  *
  * @generated from message lot.v1.ProjectDetails
  */
 export type ProjectDetails = Message<"lot.v1.ProjectDetails"> & {
   /**
-   * path of the project's folder or repository. Never opened.
+   * Folder or repository of the project. Never opened.
    *
    * @generated from field: string path = 1;
    */
   path: string;
 
   /**
-   * tech_stack, for example `python`, `postgresql`; compared as it stands. At most 100, each once.
+   * Technologies, for example `python`, `postgresql`; compared exactly. At most 100, no duplicates.
    *
    * @generated from field: repeated string tech_stack = 2;
    */
   techStack: string[];
 
   /**
-   * status, for example `active`, `paused`, `done`; compared as it stands. Empty is stored as
-   * `active`.
+   * Status, for example `active`, `paused`, `done`; compared exactly. Empty means `active`.
    *
    * @generated from field: string status = 3;
    */
   status: string;
 
   /**
-   * last_accessed_time as the caller says; the server does not move it.
+   * Last access, as set by the caller; never updated by the server.
    *
    * @generated from field: google.protobuf.Timestamp last_accessed_time = 4;
    */
@@ -270,98 +268,98 @@ export const ProjectDetailsSchema: GenMessage<ProjectDetails> = /*@__PURE__*/
   messageDesc(file_lot_v1_memory, 2);
 
 /**
- * MemoryFilter narrows memories, inside the store, before any cut. Within a list any value will do
- * (tags_all excepted); across fields all must hold. An empty filter matches all.
+ * MemoryFilter filters memories, inside the store, before any limit. A list matches any of its
+ * values (except tags_all); all fields must match. An empty filter matches all.
  *
  * @generated from message lot.v1.MemoryFilter
  */
 export type MemoryFilter = Message<"lot.v1.MemoryFilter"> & {
   /**
-   * kinds.
+   * Kinds.
    *
    * @generated from field: repeated lot.v1.MemoryKind kinds = 1;
    */
   kinds: MemoryKind[];
 
   /**
-   * languages; mapped like Memory.language.
+   * Languages, normalized like Memory.language.
    *
    * @generated from field: repeated string languages = 2;
    */
   languages: string[];
 
   /**
-   * tags_any: at least one of them.
+   * At least one of these tags.
    *
    * @generated from field: repeated string tags_any = 3;
    */
   tagsAny: string[];
 
   /**
-   * tags_all: every one of them.
+   * All of these tags.
    *
    * @generated from field: repeated string tags_all = 4;
    */
   tagsAll: string[];
 
   /**
-   * labels that must all be there with just these values.
+   * All of these labels, with exactly these values.
    *
    * @generated from field: map<string, string> labels = 5;
    */
   labels: { [key: string]: string };
 
   /**
-   * min_importance: importance at least this. 0 or absent: no bound.
+   * importance is at least this. 0 or unset means no minimum.
    *
    * @generated from field: optional double min_importance = 6;
    */
   minImportance?: number | undefined;
 
   /**
-   * max_importance: importance at most this. Absent: no bound.
+   * importance is at most this. Unset means no maximum.
    *
    * @generated from field: optional double max_importance = 7;
    */
   maxImportance?: number | undefined;
 
   /**
-   * pinned: just those pinned (true) or not (false). Absent: both.
+   * True: only pinned. False: only unpinned. Unset: both.
    *
    * @generated from field: optional bool pinned = 8;
    */
   pinned?: boolean | undefined;
 
   /**
-   * source_uris: just those with one of these, as they stand.
+   * Source URIs, compared exactly.
    *
    * @generated from field: repeated string source_uris = 9;
    */
   sourceUris: string[];
 
   /**
-   * project_statuses: just projects with one of these.
+   * Only projects with one of these statuses.
    *
    * @generated from field: repeated string project_statuses = 10;
    */
   projectStatuses: string[];
 
   /**
-   * tech_stack: just projects that use at least one of these.
+   * Only projects with at least one of these technologies.
    *
    * @generated from field: repeated string tech_stack = 11;
    */
   techStack: string[];
 
   /**
-   * created_after: create_time later than this.
+   * create_time is later than this.
    *
    * @generated from field: google.protobuf.Timestamp created_after = 12;
    */
   createdAfter?: Timestamp | undefined;
 
   /**
-   * created_before: create_time earlier than this.
+   * create_time is earlier than this.
    *
    * @generated from field: google.protobuf.Timestamp created_before = 13;
    */
@@ -376,43 +374,43 @@ export const MemoryFilterSchema: GenMessage<MemoryFilter> = /*@__PURE__*/
   messageDesc(file_lot_v1_memory, 3);
 
 /**
- * MemoryHit is a memory that was found.
+ * MemoryHit is a memory found by a query.
  *
  * @generated from message lot.v1.MemoryHit
  */
 export type MemoryHit = Message<"lot.v1.MemoryHit"> & {
   /**
-   * memory.
+   * Memory.
    *
    * @generated from field: lot.v1.Memory memory = 1;
    */
   memory?: Memory | undefined;
 
   /**
-   * score that hits are ordered by, larger first. Compare it within one answer only.
+   * Score by which hits are ordered, descending. Comparable only within one response.
    *
    * @generated from field: double score = 2;
    */
   score: number;
 
   /**
-   * similarity in [0, 1]: the cosine of query and memory, negative ones as 0; also of a hit that was
-   * found by its words alone.
+   * Cosine similarity of query and memory, in [0, 1], with negative values raised to 0; also set
+   * for a hit found by words alone.
    *
    * @generated from field: double similarity = 3;
    */
   similarity: number;
 
   /**
-   * score_parts whose weighted sum is the score; only with explain.
+   * Parts whose weighted sum is the score; only with explain.
    *
    * @generated from field: repeated lot.v1.ScorePart score_parts = 4;
    */
   scoreParts: ScorePart[];
 
   /**
-   * passage of a long content whose meaning is nearest to the query's; absent where the content is
-   * one passage.
+   * Passage of a long content that is nearest to the query in meaning; unset if the content is a
+   * single passage.
    *
    * @generated from field: lot.v1.Passage passage = 5;
    */
@@ -433,21 +431,21 @@ export const MemoryHitSchema: GenMessage<MemoryHit> = /*@__PURE__*/
  */
 export type Passage = Message<"lot.v1.Passage"> & {
   /**
-   * text of it: whole paragraphs or sentences as a rule, without the white space around them.
+   * Text, usually whole paragraphs or sentences, without surrounding white space.
    *
    * @generated from field: string text = 1;
    */
   text: string;
 
   /**
-   * start_offset in the content, in Unicode characters from 0.
+   * Start offset in the content, in Unicode characters from 0.
    *
    * @generated from field: int32 start_offset = 2;
    */
   startOffset: number;
 
   /**
-   * end_offset just behind it, in Unicode characters.
+   * End offset, exclusive, in Unicode characters.
    *
    * @generated from field: int32 end_offset = 3;
    */
@@ -462,13 +460,13 @@ export const PassageSchema: GenMessage<Passage> = /*@__PURE__*/
   messageDesc(file_lot_v1_memory, 5);
 
 /**
- * MemoryKind is what a memory is.
+ * MemoryKind is the kind of a memory.
  *
  * @generated from enum lot.v1.MemoryKind
  */
 export enum MemoryKind {
   /**
-   * On input: the kind of the details, else NOTE. Never given back.
+   * On input: the kind of the details, else NOTE. Never returned.
    *
    * @generated from enum value: MEMORY_KIND_UNSPECIFIED = 0;
    */
@@ -489,14 +487,14 @@ export enum MemoryKind {
   SOLUTION = 2,
 
   /**
-   * A rule of good practice.
+   * A best practice.
    *
    * @generated from enum value: MEMORY_KIND_BEST_PRACTICE = 3;
    */
   BEST_PRACTICE = 3,
 
   /**
-   * A document or a part of one.
+   * A document or part of one.
    *
    * @generated from enum value: MEMORY_KIND_DOCUMENT = 4;
    */
@@ -510,14 +508,14 @@ export enum MemoryKind {
   CODE_SNIPPET = 5,
 
   /**
-   * What a conversation came to. Details: ConversationSummaryDetails.
+   * The gist of a conversation. Details: ConversationSummaryDetails.
    *
    * @generated from enum value: MEMORY_KIND_CONVERSATION_SUMMARY = 6;
    */
   CONVERSATION_SUMMARY = 6,
 
   /**
-   * A project: `title` names it, `content` describes it. Details: ProjectDetails.
+   * A project: `title` is its name, `content` its description. Details: ProjectDetails.
    *
    * @generated from enum value: MEMORY_KIND_PROJECT = 7;
    */

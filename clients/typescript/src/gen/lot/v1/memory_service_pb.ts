@@ -39,40 +39,40 @@ export const file_lot_v1_memory_service: GenFile = /*@__PURE__*/
  */
 export type CreateMemoryRequest = Message<"lot.v1.CreateMemoryRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. memory to store. Its output-only fields are ignored; a memory_id inside it must be
-   * empty or equal to the one beside it.
+   * Required. Memory to store. Output-only fields are ignored; memory_id inside it must be empty or
+   * equal to memory_id here.
    *
    * @generated from field: lot.v1.Memory memory = 2;
    */
   memory?: Memory | undefined;
 
   /**
-   * memory_id to store it under. Empty: one is made. A second create under the same id answers
-   * `created = false` if the content is the same, else MEMORY_ID_IN_USE.
+   * ID to store it under. Empty means a generated one. Creating under an existing ID returns
+   * `created = false` if the content is the same, else it fails with MEMORY_ID_IN_USE.
    *
    * @generated from field: string memory_id = 3;
    */
   memoryId: string;
 
   /**
-   * request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-   * write and answers with the current state; with other content it is REQUEST_ID_REUSED. If the
-   * memory was deleted or has expired since, it is MEMORY_NOT_FOUND, whatever has its id by then.
+   * Makes a retry safe for 24 h: the same request completes or returns the same write, in its
+   * current state; other content fails with REQUEST_ID_REUSED. If the memory has been deleted or
+   * has expired since, a retry fails with MEMORY_NOT_FOUND, even if its ID is in use again.
    *
    * @generated from field: string request_id = 4;
    */
   requestId: string;
 
   /**
-   * dedupe: EXACT stores the same content once, and not with a memory_id; NONE, which is also what
-   * unspecified means here, stores another one. SEMANTIC has no meaning for memories and is refused.
+   * EXACT stores the same content once; not allowed with a memory_id. NONE, the default here,
+   * stores another memory. SEMANTIC does not apply to memories and is rejected.
    *
    * @generated from field: lot.v1.Dedupe dedupe = 5;
    */
@@ -93,21 +93,21 @@ export const CreateMemoryRequestSchema: GenMessage<CreateMemoryRequest> = /*@__P
  */
 export type CreateMemoryResponse = Message<"lot.v1.CreateMemoryResponse"> & {
   /**
-   * memory as it now stands.
+   * The memory after the call.
    *
    * @generated from field: lot.v1.Memory memory = 1;
    */
   memory?: Memory | undefined;
 
   /**
-   * created is false when it was there already.
+   * False if it already existed.
    *
    * @generated from field: bool created = 2;
    */
   created: boolean;
 
   /**
-   * notices, for example that a text is longer than the model reads.
+   * For example that a text is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -128,14 +128,14 @@ export const CreateMemoryResponseSchema: GenMessage<CreateMemoryResponse> = /*@_
  */
 export type BatchCreateMemoriesRequest = Message<"lot.v1.BatchCreateMemoriesRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. items, 1 to 500.
+   * Required. Items, 1 to 500.
    *
    * @generated from field: repeated lot.v1.CreateMemoryItem items = 2;
    */
@@ -156,28 +156,28 @@ export const BatchCreateMemoriesRequestSchema: GenMessage<BatchCreateMemoriesReq
  */
 export type CreateMemoryItem = Message<"lot.v1.CreateMemoryItem"> & {
   /**
-   * Required. memory to store.
+   * Required. Memory to store.
    *
    * @generated from field: lot.v1.Memory memory = 1;
    */
   memory?: Memory | undefined;
 
   /**
-   * memory_id to store it under; empty: one is made.
+   * ID to store it under; empty means a generated one.
    *
    * @generated from field: string memory_id = 2;
    */
   memoryId: string;
 
   /**
-   * request_id of this item.
+   * Request ID of this item.
    *
    * @generated from field: string request_id = 3;
    */
   requestId: string;
 
   /**
-   * dedupe of this item.
+   * Deduplication of this item.
    *
    * @generated from field: lot.v1.Dedupe dedupe = 4;
    */
@@ -198,28 +198,28 @@ export const CreateMemoryItemSchema: GenMessage<CreateMemoryItem> = /*@__PURE__*
  */
 export type BatchCreateMemoriesResponse = Message<"lot.v1.BatchCreateMemoriesResponse"> & {
   /**
-   * results, one an item, in the order of the request.
+   * One result per item, in the order of the request.
    *
    * @generated from field: repeated lot.v1.CreateMemoryResult results = 1;
    */
   results: CreateMemoryResult[];
 
   /**
-   * created_count is the number of memories that were new.
+   * Number of memories created.
    *
    * @generated from field: int32 created_count = 2;
    */
   createdCount: number;
 
   /**
-   * failed_count is the number of results that are an error.
+   * Number of items that failed.
    *
    * @generated from field: int32 failed_count = 3;
    */
   failedCount: number;
 
   /**
-   * notices, for example that long fields were omitted because the response would be too large.
+   * For example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 4;
    */
@@ -234,19 +234,19 @@ export const BatchCreateMemoriesResponseSchema: GenMessage<BatchCreateMemoriesRe
   messageDesc(file_lot_v1_memory_service, 4);
 
 /**
- * CreateMemoryResult is what became of one item.
+ * CreateMemoryResult is the result of one item.
  *
  * @generated from message lot.v1.CreateMemoryResult
  */
 export type CreateMemoryResult = Message<"lot.v1.CreateMemoryResult"> & {
   /**
-   * result.
+   * Response or error.
    *
    * @generated from oneof lot.v1.CreateMemoryResult.result
    */
   result: {
     /**
-     * response as CreateMemory would give it.
+     * Response, as from CreateMemory.
      *
      * @generated from field: lot.v1.CreateMemoryResponse response = 1;
      */
@@ -254,7 +254,7 @@ export type CreateMemoryResult = Message<"lot.v1.CreateMemoryResult"> & {
     case: "response";
   } | {
     /**
-     * error as CreateMemory would give it, details included.
+     * Error, as from CreateMemory, including details.
      *
      * @generated from field: google.rpc.Status error = 2;
      */
@@ -277,14 +277,14 @@ export const CreateMemoryResultSchema: GenMessage<CreateMemoryResult> = /*@__PUR
  */
 export type GetMemoryRequest = Message<"lot.v1.GetMemoryRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. memory_id.
+   * Required. Memory ID.
    *
    * @generated from field: string memory_id = 2;
    */
@@ -305,7 +305,7 @@ export const GetMemoryRequestSchema: GenMessage<GetMemoryRequest> = /*@__PURE__*
  */
 export type GetMemoryResponse = Message<"lot.v1.GetMemoryResponse"> & {
   /**
-   * memory.
+   * Memory.
    *
    * @generated from field: lot.v1.Memory memory = 1;
    */
@@ -326,41 +326,40 @@ export const GetMemoryResponseSchema: GenMessage<GetMemoryResponse> = /*@__PURE_
  */
 export type UpdateMemoryRequest = Message<"lot.v1.UpdateMemoryRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. memory holds the new values. `content` may be empty if the mask leaves it out.
+   * Required. The new values. `content` may be empty if the mask does not name it.
    *
    * @generated from field: lot.v1.Memory memory = 2;
    */
   memory?: Memory | undefined;
 
   /**
-   * Required. memory_id of the memory to edit.
+   * Required. ID of the memory to update.
    *
    * @generated from field: string memory_id = 3;
    */
   memoryId: string;
 
   /**
-   * update_mask names the paths to set: a field (`content`, `tags`), a field of the details
-   * (`project.status`, which leaves the rest of the project alone), or `details` and `expiration`.
-   * A named path takes its value from the given memory, even if empty; metadata, labels and lists
-   * are replaced as a whole. `*` means all editable fields. Without a mask, every populated field
-   * is set, within `project` and `conversation_summary` too, and the rest stays unchanged. An
-   * output-only or unknown path is an error that lists the valid ones. The result must still have
-   * the `details` of its kind.
+   * Fields to set: a field (`content`, `tags`), a field of the details (`project.status`, which
+   * leaves the rest of the project unchanged), or `details` and `expiration`. A named field takes
+   * the given value, even if empty; metadata, labels and lists are replaced as a whole. `*` means
+   * all editable fields. Without a mask, all populated fields are set, including those within
+   * `project` and `conversation_summary`. An output-only or unknown path is an error that lists the
+   * valid ones. The resulting `details` must match the kind.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 4;
    */
   updateMask?: FieldMask | undefined;
 
   /**
-   * etag that the memory must still have. Empty: any.
+   * Only if the memory has this etag. Empty means any.
    *
    * @generated from field: string etag = 5;
    */
@@ -381,14 +380,14 @@ export const UpdateMemoryRequestSchema: GenMessage<UpdateMemoryRequest> = /*@__P
  */
 export type UpdateMemoryResponse = Message<"lot.v1.UpdateMemoryResponse"> & {
   /**
-   * memory as it now stands.
+   * The memory after the call.
    *
    * @generated from field: lot.v1.Memory memory = 1;
    */
   memory?: Memory | undefined;
 
   /**
-   * notices, for example that a text is longer than the model reads.
+   * For example that a text is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 2;
    */
@@ -409,28 +408,28 @@ export const UpdateMemoryResponseSchema: GenMessage<UpdateMemoryResponse> = /*@_
  */
 export type DeleteMemoryRequest = Message<"lot.v1.DeleteMemoryRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. memory_id.
+   * Required. Memory ID.
    *
    * @generated from field: string memory_id = 2;
    */
   memoryId: string;
 
   /**
-   * etag that the memory must still have. Empty: any.
+   * Only if the memory has this etag. Empty means any.
    *
    * @generated from field: string etag = 3;
    */
   etag: string;
 
   /**
-   * allow_missing: it is no error if the memory does not exist.
+   * Succeed if the memory does not exist.
    *
    * @generated from field: bool allow_missing = 4;
    */
@@ -451,7 +450,7 @@ export const DeleteMemoryRequestSchema: GenMessage<DeleteMemoryRequest> = /*@__P
  */
 export type DeleteMemoryResponse = Message<"lot.v1.DeleteMemoryResponse"> & {
   /**
-   * deleted is false if it did not exist and allow_missing was set.
+   * False if it did not exist and allow_missing was set.
    *
    * @generated from field: bool deleted = 1;
    */
@@ -472,36 +471,36 @@ export const DeleteMemoryResponseSchema: GenMessage<DeleteMemoryResponse> = /*@_
  */
 export type ListMemoriesRequest = Message<"lot.v1.ListMemoriesRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * filter; empty lists all.
+   * Filter; empty matches all.
    *
    * @generated from field: lot.v1.MemoryFilter filter = 2;
    */
   filter?: MemoryFilter | undefined;
 
   /**
-   * page_size: 0 is 10; at most 1,000.
+   * 0 means 10; at most 1,000.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * page_token as given by the last page, for the same namespace and filter.
+   * Token from the previous page, for the same namespace and filter.
    *
    * @generated from field: string page_token = 4;
    */
   pageToken: string;
 
   /**
-   * read_mask selects the fields of each memory to return, for example `tags`. Empty or `*`: all.
-   * An unknown path is an error that lists the valid ones.
+   * Fields of each memory to return, for example `tags`. Empty or `*` means all. An unknown path is
+   * an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 5;
    */
@@ -522,15 +521,15 @@ export const ListMemoriesRequestSchema: GenMessage<ListMemoriesRequest> = /*@__P
  */
 export type ListMemoriesResponse = Message<"lot.v1.ListMemoriesResponse"> & {
   /**
-   * memories, newest first.
+   * Memories, newest first.
    *
    * @generated from field: repeated lot.v1.Memory memories = 1;
    */
   memories: Memory[];
 
   /**
-   * next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-   * not be the last.
+   * Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+   * may not be the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -551,69 +550,69 @@ export const ListMemoriesResponseSchema: GenMessage<ListMemoriesResponse> = /*@_
  */
 export type SearchMemoriesRequest = Message<"lot.v1.SearchMemoriesRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. query in natural language, at most 64 KiB.
+   * Required. Query in natural language, at most 64 KiB.
    *
    * @generated from field: string query = 2;
    */
   query: string;
 
   /**
-   * filter that every hit satisfies.
+   * Filter that every hit must match.
    *
    * @generated from field: lot.v1.MemoryFilter filter = 3;
    */
   filter?: MemoryFilter | undefined;
 
   /**
-   * limit: 0 is 5; at most 100.
+   * 0 means 5; at most 100.
    *
    * @generated from field: int32 limit = 4;
    */
   limit: number;
 
   /**
-   * min_similarity in [0, 1] that every hit has. 0 or absent: no bound. With the default model
-   * unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
+   * Minimum similarity of every hit, in [0, 1]. 0 or unset means no minimum. With the default
+   * model, unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
    *
    * @generated from field: optional double min_similarity = 5;
    */
   minSimilarity?: number | undefined;
 
   /**
-   * ranking. BALANCED orders the most relevant hits by importance. RELIABLE and EXPLORE do not apply
-   * to memories and are refused.
+   * Ranking. BALANCED orders the most relevant hits by importance. RELIABLE and EXPLORE do not
+   * apply to memories and are rejected.
    *
    * @generated from field: lot.v1.Ranking ranking = 6;
    */
   ranking: Ranking;
 
   /**
-   * rerank by a cross-encoder: it reads the query together with each of the best candidates (10,
-   * within 2 s, unless the server is set otherwise) and moves them by what it finds. Slower by some
-   * 5 ms a short candidate and 0.2 s one of 512 word pieces. Those that it had no time for stay where they were, with the notice
-   * RERANK_INCOMPLETE. Without that model on the server: RERANKER_UNAVAILABLE.
+   * Rerank the best candidates (10, within 2 s, by default) with a cross-encoder, which reads each
+   * together with the query. Takes about 5 ms for a short candidate and 0.2 s for one of 512 word
+   * pieces. Candidates it has no time for keep their place, with the notice RERANK_INCOMPLETE.
+   * Fails with RERANKER_UNAVAILABLE if the server has no such model.
    *
    * @generated from field: bool rerank = 7;
    */
   rerank: boolean;
 
   /**
-   * explain fills score_parts of each hit and the response's explanation.
+   * Return score_parts with each hit, and the explanation.
    *
    * @generated from field: bool explain = 8;
    */
   explain: boolean;
 
   /**
-   * read_mask selects the fields of each hit's memory to return, for example `tags`. Empty or `*`:
-   * all. An unknown path is an error that lists the valid ones.
+   * Fields of each hit's memory to return, for example `tags`. Empty or `*` means all. An unknown
+   * path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 9;
    */
@@ -634,28 +633,28 @@ export const SearchMemoriesRequestSchema: GenMessage<SearchMemoriesRequest> = /*
  */
 export type SearchMemoriesResponse = Message<"lot.v1.SearchMemoriesResponse"> & {
   /**
-   * hits, best first.
+   * Hits, best first.
    *
    * @generated from field: repeated lot.v1.MemoryHit hits = 1;
    */
   hits: MemoryHit[];
 
   /**
-   * retrieval_id names this search, for example to SubmitFeedback; kept for 7 days.
+   * ID of this search, for example for SubmitFeedback; retained for 7 days.
    *
    * @generated from field: string retrieval_id = 2;
    */
   retrievalId: string;
 
   /**
-   * notices, for example that the query is longer than the model reads.
+   * For example that the query is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
   notices: Notice[];
 
   /**
-   * explanation; only with explain.
+   * Explanation; only with explain.
    *
    * @generated from field: lot.v1.RecallExplanation explanation = 4;
    */
@@ -676,21 +675,21 @@ export const SearchMemoriesResponseSchema: GenMessage<SearchMemoriesResponse> = 
  */
 export type DeleteMemoriesRequest = Message<"lot.v1.DeleteMemoriesRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. filter of what to delete; one that lets all through is refused.
+   * Required. Filter of what to delete; an empty filter is rejected.
    *
    * @generated from field: lot.v1.MemoryFilter filter = 2;
    */
   filter?: MemoryFilter | undefined;
 
   /**
-   * dry_run deletes nothing.
+   * Delete nothing.
    *
    * @generated from field: bool dry_run = 3;
    */
@@ -711,14 +710,14 @@ export const DeleteMemoriesRequestSchema: GenMessage<DeleteMemoriesRequest> = /*
  */
 export type DeleteMemoriesResponse = Message<"lot.v1.DeleteMemoriesResponse"> & {
   /**
-   * deleted_count is how many were, or would be, deleted.
+   * Number of records that were, or would be, deleted.
    *
    * @generated from field: int64 deleted_count = 1;
    */
   deletedCount: bigint;
 
   /**
-   * memory_ids of the first 100 of them.
+   * IDs of the first 100 of them.
    *
    * @generated from field: repeated string memory_ids = 2;
    */
@@ -733,10 +732,10 @@ export const DeleteMemoriesResponseSchema: GenMessage<DeleteMemoriesResponse> = 
   messageDesc(file_lot_v1_memory_service, 17);
 
 /**
- * MemoryService keeps knowledge that outlives a task, and the memory of a session.
+ * MemoryService stores knowledge that outlives a task, and the memory of sessions.
  *
- * In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
- * namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+ * In every request `namespace` is the tenant; empty means `default`. No call reads across
+ * namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
  *
  * @generated from service lot.v1.MemoryService
  */
@@ -744,10 +743,10 @@ export const MemoryService: GenService<{
   /**
    * CreateMemory stores a memory.
    *
-   * With `dedupe` EXACT the same content is stored once: kind, title, content (white space folded,
-   * but for code) and language make it the same. The stored one is given back with `created` false,
-   * and a notice names what was given otherwise. Errors: MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry
-   * of a create whose memory was deleted since), REQUEST_ID_REUSED.
+   * With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
+   * space, except in code) and language identify it. The stored memory is then returned with
+   * `created` false, and a notice names fields given differently. Errors: MEMORY_ID_IN_USE,
+   * MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.MemoryService.CreateMemory
    */
@@ -758,8 +757,8 @@ export const MemoryService: GenService<{
   },
   /**
    * BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-   * fail by themselves: look at each result. Only an item that breaks a rule of this contract has
-   * the whole request refused, and is named. Errors: LIMIT_EXCEEDED.
+   * fail individually: check every result. Only an item that violates the contract rejects the
+   * whole request; the violation names it. Errors: LIMIT_EXCEEDED.
    *
    * @generated from rpc lot.v1.MemoryService.BatchCreateMemories
    */
@@ -769,7 +768,7 @@ export const MemoryService: GenService<{
     output: typeof BatchCreateMemoriesResponseSchema;
   },
   /**
-   * GetMemory reads one. Errors: MEMORY_NOT_FOUND.
+   * GetMemory returns a memory. Errors: MEMORY_NOT_FOUND.
    *
    * @generated from rpc lot.v1.MemoryService.GetMemory
    */
@@ -779,7 +778,7 @@ export const MemoryService: GenService<{
     output: typeof GetMemoryResponseSchema;
   },
   /**
-   * UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
+   * UpdateMemory updates a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
    *
    * @generated from rpc lot.v1.MemoryService.UpdateMemory
    */
@@ -789,7 +788,7 @@ export const MemoryService: GenService<{
     output: typeof UpdateMemoryResponseSchema;
   },
   /**
-   * DeleteMemory deletes one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
+   * DeleteMemory deletes a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
    *
    * @generated from rpc lot.v1.MemoryService.DeleteMemory
    */
@@ -799,7 +798,7 @@ export const MemoryService: GenService<{
     output: typeof DeleteMemoryResponseSchema;
   },
   /**
-   * ListMemories lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH.
+   * ListMemories lists memories by creation time, newest first. Errors: PAGE_TOKEN_MISMATCH.
    *
    * @generated from rpc lot.v1.MemoryService.ListMemories
    */
@@ -809,8 +808,8 @@ export const MemoryService: GenService<{
     output: typeof ListMemoriesResponseSchema;
   },
   /**
-   * SearchMemories finds the memories most relevant to a query by meaning and words, among those that the
-   * filter lets through.
+   * SearchMemories returns the memories matching the filter that are most relevant to a query by
+   * meaning and words.
    *
    * @generated from rpc lot.v1.MemoryService.SearchMemories
    */
@@ -820,8 +819,8 @@ export const MemoryService: GenService<{
     output: typeof SearchMemoriesResponseSchema;
   },
   /**
-   * DeleteMemories deletes all that a filter lets through; an empty filter is refused. Pinned
-   * memories stay, unless the filter says `pinned = true`. What is created meanwhile may stay.
+   * DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
+   * memories remain, unless the filter has `pinned = true`. Memories created meanwhile may remain.
    *
    * @generated from rpc lot.v1.MemoryService.DeleteMemories
    */
@@ -831,16 +830,14 @@ export const MemoryService: GenService<{
     output: typeof DeleteMemoriesResponseSchema;
   },
   /**
-   * SaveErrorSolution stores what fixed an error, or that nothing did yet.
+   * SaveErrorSolution stores what fixed an error, or that nothing has yet.
    *
-   * Without `error_solution_id` the same solution of the same error is stored once: the text of the
-   * error but for times, places and ids, and language, resolution, steps and `worked` make it the
-   * same. The stored one is given back with `created` false, and what was given otherwise is named
-   * in a notice. An edited solution counts as what it says now. An outcome is counted by
-   * RecordErrorSolutionOutcome only, never by a save.
-   * Errors: ERROR_SOLUTION_ID_IN_USE,
-   * ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
-   * REQUEST_ID_REUSED.
+   * Without `error_solution_id`, the same solution of the same error is stored once; the error's
+   * text (except times, places and IDs), language, resolution, steps and `worked` identify it, as
+   * last edited. The stored solution is then returned with `created` false, and a notice names
+   * fields given differently. A save never counts as an outcome: call RecordErrorSolutionOutcome.
+   * Errors: ERROR_SOLUTION_ID_IN_USE, ERROR_SOLUTION_NOT_FOUND (a retry after the solution was
+   * deleted), REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.MemoryService.SaveErrorSolution
    */
@@ -850,7 +847,7 @@ export const MemoryService: GenService<{
     output: typeof SaveErrorSolutionResponseSchema;
   },
   /**
-   * GetErrorSolution returns one. Errors: ERROR_SOLUTION_NOT_FOUND.
+   * GetErrorSolution returns an error solution. Errors: ERROR_SOLUTION_NOT_FOUND.
    *
    * @generated from rpc lot.v1.MemoryService.GetErrorSolution
    */
@@ -860,9 +857,9 @@ export const MemoryService: GenService<{
     output: typeof GetErrorSolutionResponseSchema;
   },
   /**
-   * UpdateErrorSolution edits what callers edit; the signature follows. Outcomes are untouched; as
-   * long as there are none, an edit of `worked` sets the success_rate that a save would start from,
-   * unless that was given. Errors: ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
+   * UpdateErrorSolution updates the editable fields; the signature follows. Outcomes do not change;
+   * while there are none, an edit of `worked` resets success_rate to the initial value a save would
+   * give it, unless the save set one. Errors: ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
    *
    * @generated from rpc lot.v1.MemoryService.UpdateErrorSolution
    */
@@ -872,12 +869,12 @@ export const MemoryService: GenService<{
     output: typeof UpdateErrorSolutionResponseSchema;
   },
   /**
-   * FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
-   * then those of a similar one. What was tried and did not help comes back apart, in `unsolved`.
+   * FindErrorSolutions returns solutions of an error: first those of the same signature, then those
+   * of similar errors. What did not help is returned separately, in `unsolved`.
    *
-   * Two errors of one signature need not have one fix: `No module named 'yaml'` and `No module
-   * named 'PIL'` differ in a name. Each hit of the same signature names what differs, and scores
-   * less the more that is.
+   * Errors of one signature may need different fixes: `No module named 'yaml'` and `No module named
+   * 'PIL'` differ in a name. Each hit of the same signature lists its differences, and scores lower
+   * the more there are.
    *
    * @generated from rpc lot.v1.MemoryService.FindErrorSolutions
    */
@@ -899,7 +896,7 @@ export const MemoryService: GenService<{
     output: typeof RecordErrorSolutionOutcomeResponseSchema;
   },
   /**
-   * ListErrorSolutions lists by time of creation, newest first. Errors:
+   * ListErrorSolutions lists error solutions by creation time, newest first. Errors:
    * PAGE_TOKEN_MISMATCH.
    *
    * @generated from rpc lot.v1.MemoryService.ListErrorSolutions
@@ -910,8 +907,8 @@ export const MemoryService: GenService<{
     output: typeof ListErrorSolutionsResponseSchema;
   },
   /**
-   * DeleteErrorSolution deletes one, and its outcomes. Errors: ERROR_SOLUTION_NOT_FOUND,
-   * ETAG_MISMATCH.
+   * DeleteErrorSolution deletes an error solution and its outcomes. Errors:
+   * ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
    *
    * @generated from rpc lot.v1.MemoryService.DeleteErrorSolution
    */
@@ -921,8 +918,8 @@ export const MemoryService: GenService<{
     output: typeof DeleteErrorSolutionResponseSchema;
   },
   /**
-   * PutPreference sets a preference; the value it had goes into its history, of which the latest 100
-   * are kept. The value and category that it has already change nothing: no revision, no
+   * PutPreference sets a preference; the previous value is added to its history, which retains the
+   * latest 100. Putting the current value and category changes nothing, neither revision nor
    * `update_time`. Errors: ETAG_MISMATCH, PREFERENCE_NOT_FOUND, REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.MemoryService.PutPreference
@@ -933,7 +930,7 @@ export const MemoryService: GenService<{
     output: typeof PutPreferenceResponseSchema;
   },
   /**
-   * GetPreference reads one. Errors: PREFERENCE_NOT_FOUND.
+   * GetPreference returns a preference. Errors: PREFERENCE_NOT_FOUND.
    *
    * @generated from rpc lot.v1.MemoryService.GetPreference
    */
@@ -943,7 +940,7 @@ export const MemoryService: GenService<{
     output: typeof GetPreferenceResponseSchema;
   },
   /**
-   * ListPreferences lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH.
+   * ListPreferences lists preferences by creation time, newest first. Errors: PAGE_TOKEN_MISMATCH.
    *
    * @generated from rpc lot.v1.MemoryService.ListPreferences
    */
@@ -953,7 +950,8 @@ export const MemoryService: GenService<{
     output: typeof ListPreferencesResponseSchema;
   },
   /**
-   * DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND, ETAG_MISMATCH.
+   * DeletePreference deletes a preference and its history. Errors: PREFERENCE_NOT_FOUND,
+   * ETAG_MISMATCH.
    *
    * @generated from rpc lot.v1.MemoryService.DeletePreference
    */
@@ -963,8 +961,8 @@ export const MemoryService: GenService<{
     output: typeof DeletePreferenceResponseSchema;
   },
   /**
-   * PutSessionValue sets a value of a session, which comes to be if it is not there. Sent again it
-   * sets the same once more. Errors: SESSION_FULL.
+   * PutSessionValue sets a value of a session, creating the session if needed. Idempotent. Errors:
+   * SESSION_FULL.
    *
    * @generated from rpc lot.v1.MemoryService.PutSessionValue
    */
@@ -974,7 +972,7 @@ export const MemoryService: GenService<{
     output: typeof PutSessionValueResponseSchema;
   },
   /**
-   * GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND.
+   * GetSessionValue returns a value of a session. Errors: SESSION_NOT_FOUND.
    *
    * @generated from rpc lot.v1.MemoryService.GetSessionValue
    */
@@ -984,10 +982,10 @@ export const MemoryService: GenService<{
     output: typeof GetSessionValueResponseSchema;
   },
   /**
-   * AppendSessionMessage adds a message to the window of a session, which comes to be if it is not
-   * there; beyond `max_messages` the oldest fall out and are deleted. Messages of several callers
-   * are in the order of their sequences. Errors: REQUEST_ID_REUSED; SESSION_NOT_FOUND for a repeat
-   * whose session was cleared or lapsed since.
+   * AppendSessionMessage appends a message to the window of a session, creating the session if
+   * needed; beyond `max_messages` the oldest messages are deleted. Messages of concurrent callers
+   * are ordered by sequence. Errors: REQUEST_ID_REUSED; SESSION_NOT_FOUND for a retry after the
+   * session was cleared or expired.
    *
    * @generated from rpc lot.v1.MemoryService.AppendSessionMessage
    */
@@ -997,8 +995,8 @@ export const MemoryService: GenService<{
     output: typeof AppendSessionMessageResponseSchema;
   },
   /**
-   * GetSession reads the values and the window of a session, messages in order. Reading renews
-   * nothing. Errors: SESSION_NOT_FOUND.
+   * GetSession returns the values and messages of a session, messages in order. Reading does not
+   * renew its ttl. Errors: SESSION_NOT_FOUND.
    *
    * @generated from rpc lot.v1.MemoryService.GetSession
    */
@@ -1008,8 +1006,8 @@ export const MemoryService: GenService<{
     output: typeof GetSessionResponseSchema;
   },
   /**
-   * ClearSession forgets a session or parts of it. The id of one that was forgotten is free; a part
-   * is a write like any other, which renews the session. Errors: SESSION_NOT_FOUND.
+   * ClearSession deletes a session or parts of it. The ID of a deleted session can be used again;
+   * clearing a part is a write, which renews the ttl. Errors: SESSION_NOT_FOUND.
    *
    * @generated from rpc lot.v1.MemoryService.ClearSession
    */
@@ -1019,9 +1017,9 @@ export const MemoryService: GenService<{
     output: typeof ClearSessionResponseSchema;
   },
   /**
-   * GetTaskContext gathers what is known that helps with a task, ready for a prompt: the call to make
-   * first. A namespace that knows nothing answers so, it is no error. Errors: EPISODE_NOT_FOUND, for
-   * a task_id of no episode.
+   * GetTaskContext collects what is known that helps with a task, ready for a prompt: the first
+   * call to make. An empty namespace returns an empty context, not an error. Errors:
+   * EPISODE_NOT_FOUND, if no episode has the task_id.
    *
    * @generated from rpc lot.v1.MemoryService.GetTaskContext
    */
@@ -1031,13 +1029,12 @@ export const MemoryService: GenService<{
     output: typeof GetTaskContextResponseSchema;
   },
   /**
-   * WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up. The
-   * first message comes at once, with a cursor and no changes. Order holds per thing; each change
-   * comes at least once; states in between may be left out, as each thing is told as it stands. So
-   * take STORED and UPDATED alike: as the thing's present state. What merely expires is not told,
-   * nor are events of episodes. When the server stops the stream ends with SHUTTING_DOWN: go on with
-   * the last cursor. Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that does not read for a
-   * minute.
+   * WatchChanges streams changes until the caller cancels. The first message comes at once, with a
+   * cursor and no changes. Changes are ordered per record and sent at least once; intermediate
+   * states may be skipped, as each record is sent in its current state. So treat STORED and UPDATED
+   * alike. Expiry and episode events are not reported. When the server stops, the stream ends with
+   * SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_TOO_OLD; OVERLOADED if the client
+   * does not read for a minute.
    *
    * @generated from rpc lot.v1.MemoryService.WatchChanges
    */

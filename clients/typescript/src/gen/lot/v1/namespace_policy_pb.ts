@@ -15,116 +15,119 @@ export const file_lot_v1_namespace_policy: GenFile = /*@__PURE__*/
   fileDesc("Ch1sb3QvdjEvbmFtZXNwYWNlX3BvbGljeS5wcm90bxIGbG90LnYxIvYECg9OYW1lc3BhY2VQb2xpY3kSFAoMbWF4X2VwaXNvZGVzGAEgASgDEhsKE21heF9lcnJvcl9zb2x1dGlvbnMYAiABKAMSFAoMbWF4X3BhdHRlcm5zGAMgASgDEhQKDG1heF9tZW1vcmllcxgEIAEoAxIyCg9tYXhfZXBpc29kZV9hZ2UYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SOQoWbWF4X2Vycm9yX3NvbHV0aW9uX2FnZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg9tYXhfcGF0dGVybl9hZ2UYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoObWF4X21lbW9yeV9hZ2UYCCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIQoUc2ltaWxhcml0eV90aHJlc2hvbGQYCSABKAFIAIgBARIdChBjb25maWRlbmNlX2Jvb3N0GAogASgBSAGIAQESIQoUYWN0aW9uX2xlYXJuaW5nX3JhdGUYDiABKAFIAogBARIcCg9hY3Rpb25fZGlzY291bnQYDyABKAFIA4gBARIRCgluYW1lc3BhY2UYCyABKAkSDAoEZXRhZxgMIAEoCRIvCgt1cGRhdGVfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCFwoVX3NpbWlsYXJpdHlfdGhyZXNob2xkQhMKEV9jb25maWRlbmNlX2Jvb3N0QhcKFV9hY3Rpb25fbGVhcm5pbmdfcmF0ZUISChBfYWN0aW9uX2Rpc2NvdW50Ii4KGUdldE5hbWVzcGFjZVBvbGljeVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJIkUKGkdldE5hbWVzcGFjZVBvbGljeVJlc3BvbnNlEicKBnBvbGljeRgBIAEoCzIXLmxvdC52MS5OYW1lc3BhY2VQb2xpY3ki0AEKHFVwZGF0ZU5hbWVzcGFjZVBvbGljeVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEicKBnBvbGljeRgCIAEoCzIXLmxvdC52MS5OYW1lc3BhY2VQb2xpY3kSLwoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEiQKBnByZXNldBgEIAEoDjIULmxvdC52MS5Qb2xpY3lQcmVzZXQSDAoEZXRhZxgFIAEoCRIPCgdkcnlfcnVuGAYgASgIItMBCh1VcGRhdGVOYW1lc3BhY2VQb2xpY3lSZXNwb25zZRInCgZwb2xpY3kYASABKAsyFy5sb3QudjEuTmFtZXNwYWNlUG9saWN5ElIKD3BlbmRpbmdfZGVsZXRlcxgCIAMoCzI5LmxvdC52MS5VcGRhdGVOYW1lc3BhY2VQb2xpY3lSZXNwb25zZS5QZW5kaW5nRGVsZXRlc0VudHJ5GjUKE1BlbmRpbmdEZWxldGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASplCgxQb2xpY3lQcmVzZXQSHQoZUE9MSUNZX1BSRVNFVF9VTlNQRUNJRklFRBAAEhsKF1BPTElDWV9QUkVTRVRfVU5MSU1JVEVEEAESGQoVUE9MSUNZX1BSRVNFVF9CT1VOREVEEAJCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
 
 /**
- * NamespacePolicy says how much a namespace keeps, and with which thresholds it learns. By default
- * everything is kept. Pinned things are neither deleted nor counted, nor are RUNNING episodes. What
- * is edited or used while a sweep is at work is spared until the next one.
+ * NamespacePolicy sets what a namespace retains, and thresholds of its learning. By default
+ * everything is retained. Pinned records and RUNNING episodes are neither deleted nor counted.
+ * Records edited or used during a sweep are spared until the next one.
  *
  * @generated from message lot.v1.NamespacePolicy
  */
 export type NamespacePolicy = Message<"lot.v1.NamespacePolicy"> & {
   /**
-   * max_episodes kept, the latest started. 0: no bound.
+   * Maximum number of episodes; the latest started are retained. 0 means no limit.
    *
    * @generated from field: int64 max_episodes = 1;
    */
   maxEpisodes: bigint;
 
   /**
-   * max_error_solutions kept, the most reliable, then the latest. 0: no bound.
+   * Maximum number of error solutions; the most reliable, then the latest, are retained. 0 means no
+   * limit.
    *
    * @generated from field: int64 max_error_solutions = 2;
    */
   maxErrorSolutions: bigint;
 
   /**
-   * max_patterns kept, the best, as by PrunePatternsRequest.max_remaining. 0: no bound.
+   * Maximum number of patterns; the best are retained, as by PrunePatternsRequest.max_remaining. 0
+   * means no limit.
    *
    * @generated from field: int64 max_patterns = 3;
    */
   maxPatterns: bigint;
 
   /**
-   * max_memories kept, the most important, of equals the newest. 0: no bound.
+   * Maximum number of memories; the most important, then the newest, are retained. 0 means no
+   * limit.
    *
    * @generated from field: int64 max_memories = 4;
    */
   maxMemories: bigint;
 
   /**
-   * max_episode_age from their end on. Absent: no bound.
+   * Maximum age of episodes since their end. Unset means no limit.
    *
    * @generated from field: google.protobuf.Duration max_episode_age = 5;
    */
   maxEpisodeAge?: Duration | undefined;
 
   /**
-   * max_error_solution_age since the last save or outcome. Absent: no bound.
+   * Maximum age of error solutions since the last save or outcome. Unset means no limit.
    *
    * @generated from field: google.protobuf.Duration max_error_solution_age = 6;
    */
   maxErrorSolutionAge?: Duration | undefined;
 
   /**
-   * max_pattern_age since the last edit or outcome. Absent: no bound.
+   * Maximum age of patterns since the last edit or outcome. Unset means no limit.
    *
    * @generated from field: google.protobuf.Duration max_pattern_age = 7;
    */
   maxPatternAge?: Duration | undefined;
 
   /**
-   * max_memory_age since the last edit. Absent: no bound.
+   * Maximum age of memories since the last edit. Unset means no limit.
    *
    * @generated from field: google.protobuf.Duration max_memory_age = 8;
    */
   maxMemoryAge?: Duration | undefined;
 
   /**
-   * similarity_threshold in [0, 1] of the structural score of recommendations; absent is 0.3.
+   * Minimum structural score of recommendations, in [0, 1]; unset means 0.3.
    *
    * @generated from field: optional double similarity_threshold = 9;
    */
   similarityThreshold?: number | undefined;
 
   /**
-   * confidence_boost that the confidence of recommendations is multiplied by; absent is 1.
+   * Factor by which the confidence of recommendations is multiplied; unset means 1.
    *
    * @generated from field: optional double confidence_boost = 10;
    */
   confidenceBoost?: number | undefined;
 
   /**
-   * action_learning_rate α in (0, 1]: how far the value of an action moves towards what a step shows
-   * (RecordSteps, Q-learning). Absent is 0.1. A new rate counts for steps recorded from then on.
+   * Learning rate α of action values, in (0, 1]: how far a step moves a value (RecordSteps,
+   * Q-learning). Unset means 0.1. A new rate applies to steps recorded from then on.
    *
    * @generated from field: optional double action_learning_rate = 14;
    */
   actionLearningRate?: number | undefined;
 
   /**
-   * action_discount γ in [0, 0.99]: what the best value of the next state counts in a step. 0 learns
-   * from each step's own reward. Absent is 0.95. A new discount counts from then on.
+   * Discount γ of action values, in [0, 0.99]: the weight of the best value of the next state. 0
+   * learns only from each step's own reward. Unset means 0.95. A new discount applies from then on.
    *
    * @generated from field: optional double action_discount = 15;
    */
   actionDiscount?: number | undefined;
 
   /**
-   * Output only. namespace it is of.
+   * Output only. Namespace of the policy.
    *
    * @generated from field: string namespace = 11;
    */
   namespace: string;
 
   /**
-   * Output only. etag; empty while the policy is the default. The etag of a cleared policy never
-   * matches the next one. Restarts and imports keep it.
+   * Output only. Etag; empty while the policy is the default. The etag of a cleared policy never
+   * matches a later one. Survives restarts and imports.
    *
    * @generated from field: string etag = 12;
    */
   etag: string;
 
   /**
-   * Output only. update_time; absent while the policy is the default.
+   * Output only. Time of the last update; unset while the policy is the default.
    *
    * @generated from field: google.protobuf.Timestamp update_time = 13;
    */
@@ -145,7 +148,7 @@ export const NamespacePolicySchema: GenMessage<NamespacePolicy> = /*@__PURE__*/
  */
 export type GetNamespacePolicyRequest = Message<"lot.v1.GetNamespacePolicyRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
@@ -166,7 +169,7 @@ export const GetNamespacePolicyRequestSchema: GenMessage<GetNamespacePolicyReque
  */
 export type GetNamespacePolicyResponse = Message<"lot.v1.GetNamespacePolicyResponse"> & {
   /**
-   * policy; where none was set, the default.
+   * The policy, or the default if none was set.
    *
    * @generated from field: lot.v1.NamespacePolicy policy = 1;
    */
@@ -187,44 +190,44 @@ export const GetNamespacePolicyResponseSchema: GenMessage<GetNamespacePolicyResp
  */
 export type UpdateNamespacePolicyRequest = Message<"lot.v1.UpdateNamespacePolicyRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * policy holds the new values. Required unless a preset is given.
+   * The new values. Required unless a preset is set.
    *
    * @generated from field: lot.v1.NamespacePolicy policy = 2;
    */
   policy?: NamespacePolicy | undefined;
 
   /**
-   * update_mask names the paths to set. A named path takes its value from the given policy, even if
-   * unset. `*` means all. Without a mask, every populated field is set and the rest stays
-   * unchanged. An output-only or unknown path is an error that lists the valid ones.
+   * Fields to set. A named field takes the given value, even if unset. `*` means all. Without a
+   * mask, all populated fields are set. An output-only or unknown path is an error that lists the
+   * valid ones.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */
   updateMask?: FieldMask | undefined;
 
   /**
-   * preset to set first: all bounds, max_* and max_*_age, become its own.
+   * Preset to apply first; it replaces all bounds (max_* and max_*_age).
    *
    * @generated from field: lot.v1.PolicyPreset preset = 4;
    */
   preset: PolicyPreset;
 
   /**
-   * etag that the policy must still have. Empty: any.
+   * Only if the policy has this etag. Empty means any.
    *
    * @generated from field: string etag = 5;
    */
   etag: string;
 
   /**
-   * dry_run sets nothing, and says what the policy would come to.
+   * Set nothing; return the policy that would result.
    *
    * @generated from field: bool dry_run = 6;
    */
@@ -245,15 +248,15 @@ export const UpdateNamespacePolicyRequestSchema: GenMessage<UpdateNamespacePolic
  */
 export type UpdateNamespacePolicyResponse = Message<"lot.v1.UpdateNamespacePolicyResponse"> & {
   /**
-   * policy as it now stands, or would.
+   * The policy after the call, or as it would be.
    *
    * @generated from field: lot.v1.NamespacePolicy policy = 1;
    */
   policy?: NamespacePolicy | undefined;
 
   /**
-   * pending_deletes is how many things the next sweep deletes, or would, as things are now: by ResourceKind
-   * without its prefix, for example `EPISODE`. resourceKinds with none are left out.
+   * Number of records the next sweep will, or would, delete as of now, by resource kind without the
+   * enum prefix, for example `EPISODE`. Zero counts are omitted.
    *
    * @generated from field: map<string, int64> pending_deletes = 2;
    */
@@ -268,20 +271,20 @@ export const UpdateNamespacePolicyResponseSchema: GenMessage<UpdateNamespacePoli
   messageDesc(file_lot_v1_namespace_policy, 4);
 
 /**
- * PolicyPreset is a set of bounds to start from. It leaves the thresholds as they are.
+ * PolicyPreset is a set of bounds to start from. It leaves the thresholds unchanged.
  *
  * @generated from enum lot.v1.PolicyPreset
  */
 export enum PolicyPreset {
   /**
-   * None: what the request says is set on the present policy.
+   * None: the update applies to the current policy.
    *
    * @generated from enum value: POLICY_PRESET_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * Keep everything; the default.
+   * Retain everything; the default.
    *
    * @generated from enum value: POLICY_PRESET_UNLIMITED = 1;
    */

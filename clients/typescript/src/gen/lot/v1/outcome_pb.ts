@@ -15,66 +15,66 @@ export const file_lot_v1_outcome: GenFile = /*@__PURE__*/
   fileDesc("ChRsb3QvdjEvb3V0Y29tZS5wcm90bxIGbG90LnYxIvgBCghPdXRjb21lcxITCgt1c2FnZV9jb3VudBgBIAEoAxIVCg1zdWNjZXNzX2NvdW50GAIgASgDEhUKDWZhaWx1cmVfY291bnQYAyABKAMSFQoNcGFydGlhbF9jb3VudBgEIAEoAxIUCgxzdWNjZXNzX3JhdGUYBSABKAESEwoLcmVsaWFiaWxpdHkYBiABKAESMwoQYXZlcmFnZV9kdXJhdGlvbhgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg5sYXN0X3VzZWRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiOAoJU2NvcmVQYXJ0EgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAESDgoGd2VpZ2h0GAMgASgBIkoKBk5vdGljZRIgCgRjb2RlGAEgASgOMhIubG90LnYxLk5vdGljZUNvZGUSDQoFZmllbGQYAiABKAkSDwoHbWVzc2FnZRgDIAEoCSphCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABITCg9PVVRDT01FX1NVQ0NFU1MQARITCg9PVVRDT01FX0ZBSUxVUkUQAhITCg9PVVRDT01FX1BBUlRJQUwQAypoCgpDb21wbGV4aXR5EhoKFkNPTVBMRVhJVFlfVU5TUEVDSUZJRUQQABISCg5DT01QTEVYSVRZX0xPVxABEhUKEUNPTVBMRVhJVFlfTUVESVVNEAISEwoPQ09NUExFWElUWV9ISUdIEAMqkgEKB1JhbmtpbmcSFwoTUkFOS0lOR19VTlNQRUNJRklFRBAAEhQKEFJBTktJTkdfQkFMQU5DRUQQARIWChJSQU5LSU5HX1NJTUlMQVJJVFkQAhIUChBSQU5LSU5HX1JFTElBQkxFEAMSEwoPUkFOS0lOR19FWFBMT1JFEAQSFQoRUkFOS0lOR19SRUxFVkFOQ0UQBSqzAgoKTm90aWNlQ29kZRIbChdOT1RJQ0VfQ09ERV9VTlNQRUNJRklFRBAAEh4KGk5PVElDRV9DT0RFX1RFWFRfVFJVTkNBVEVEEAESHwobTk9USUNFX0NPREVfUVVFUllfVFJVTkNBVEVEEAISIAocTk9USUNFX0NPREVfRklFTERTX1VOQ0hBTkdFRBADEiQKIE5PVElDRV9DT0RFX1FVRVJZX05PVF9TRUFSQ0hBQkxFEAQSIQodTk9USUNFX0NPREVfUkVSQU5LX0lOQ09NUExFVEUQBRIWChJOT1RJQ0VfQ09ERV9NRVJHRUQQBhIiCh5OT1RJQ0VfQ09ERV9SRVNQT05TRV9UUlVOQ0FURUQQBxIgChxOT1RJQ0VfQ09ERV9VTkxJS0VMWV9PTUlUVEVEEAhCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
- * Outcomes is what is known of how well a thing worked. Output only: it moves by outcomes, never by
- * an update, and neither a retrieval nor an outcome touches `update_time`.
+ * Outcomes summarize how well something worked. Output only; changed by outcomes, never by an
+ * update. Neither retrievals nor outcomes change `update_time`.
  *
  * @generated from message lot.v1.Outcomes
  */
 export type Outcomes = Message<"lot.v1.Outcomes"> & {
   /**
-   * usage_count is the number of outcomes. 0 means never tried: then success_rate is only what the
-   * caller gave when saving (1.0 unless said otherwise), which passes every `min_success_rate`.
+   * Number of outcomes. At 0 (never tried), success_rate is only the initial value set by the save
+   * (1.0 by default), which passes every `min_success_rate` up to it.
    *
    * @generated from field: int64 usage_count = 1;
    */
   usageCount: bigint;
 
   /**
-   * success_count is the number of outcomes SUCCESS.
+   * Number of SUCCESS outcomes.
    *
    * @generated from field: int64 success_count = 2;
    */
   successCount: bigint;
 
   /**
-   * failure_count is the number of outcomes FAILURE.
+   * Number of FAILURE outcomes.
    *
    * @generated from field: int64 failure_count = 3;
    */
   failureCount: bigint;
 
   /**
-   * partial_count is the number of outcomes PARTIAL.
+   * Number of PARTIAL outcomes.
    *
    * @generated from field: int64 partial_count = 4;
    */
   partialCount: bigint;
 
   /**
-   * success_rate in [0, 1] is an exponential moving average with α = 0.3, starting from the first
-   * value the caller gave: rate ← 0.3 · x + 0.7 · rate, x = 1, ½ or 0 for SUCCESS, PARTIAL, FAILURE.
+   * Success rate in [0, 1]: an exponential moving average with α = 0.3 from the initial value: rate
+   * ← 0.3 · x + 0.7 · rate, where x = 1, ½ or 0 for SUCCESS, PARTIAL or FAILURE.
    *
    * @generated from field: double success_rate = 5;
    */
   successRate: number;
 
   /**
-   * reliability in [0, 1] is the lower bound of the Wilson score interval at 95 % of the share of
-   * successes (PARTIAL counts one half) in `usage_count` outcomes. 0 while never tried.
+   * Lower bound, in [0, 1], of the 95 % Wilson score interval of the success share (PARTIAL counts
+   * one half) over `usage_count` outcomes. 0 if never tried.
    *
    * @generated from field: double reliability = 6;
    */
   reliability: number;
 
   /**
-   * average_duration is the mean over the outcomes that said how long they took; absent if none did.
+   * Mean duration of the outcomes that have one; unset if none has.
    *
    * @generated from field: google.protobuf.Duration average_duration = 7;
    */
   averageDuration?: Duration | undefined;
 
   /**
-   * last_used_time is the time of the latest outcome; absent while never tried.
+   * Time of the latest outcome; unset if never tried.
    *
    * @generated from field: google.protobuf.Timestamp last_used_time = 8;
    */
@@ -95,29 +95,30 @@ export const OutcomesSchema: GenMessage<Outcomes> = /*@__PURE__*/
  */
 export type ScorePart = Message<"lot.v1.ScorePart"> & {
   /**
-   * name of the component. Relevance is the sum of `similarity` (the cosine), `bm25` (the words) and
-   * `rerank` (the cross-encoder), the last two on the cosine's scale, and `task_type_pattern`, which
-   * raises a pattern whose expression matches the query to a near-tie. Learning adds `learned`
-   * (BALANCED), `reliability` (RELIABLE) or `explored` (EXPLORE) to near-ties (LearnedFrom says how),
-   * and `below_gate` to all others; of a memory that was given an importance, `importance` takes the
-   * place of the former. Error solutions have `reliability` (of their outcomes) beside relevance, those
-   * of the same error `agreement` (of the names in both) in place of the words. Similar episodes have
-   * `category`, `task_type`, `complexity` and `text`. A part without weight is left out.
+   * Name of the component. Relevance is the sum of `similarity` (the cosine), `bm25` (the words)
+   * and `rerank` (the cross-encoder), the last two scaled to the cosine, and `task_type_pattern`,
+   * which raises a pattern whose expression matches the query to a near-tie. Learning adds
+   * `learned` (BALANCED), `reliability` (RELIABLE) or `explored` (EXPLORE) to near-ties (see
+   * LearnedFrom), and `below_gate` to all other hits; a memory with a given importance has
+   * `importance` instead of the former. Error solutions have `reliability` (of their outcomes)
+   * beside relevance; those of the same error have `agreement` (of the names in both) instead of
+   * the words. Similar episodes have `category`, `task_type`, `complexity` and `text`. Parts with
+   * weight 0 are omitted.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * value of the component before its weight. Of `learned`, `reliability`, `explored` and `importance`
-   * it is in [-1, 1]; 0 changes nothing. Of `below_gate` it is 1, with a negative weight.
+   * Value before weighting. In [-1, 1] for `learned`, `reliability`, `explored` and `importance`,
+   * where 0 changes nothing; 1, with a negative weight, for `below_gate`.
    *
    * @generated from field: double value = 2;
    */
   value: number;
 
   /**
-   * weight it enters the score with.
+   * Weight of the component in the score.
    *
    * @generated from field: double weight = 3;
    */
@@ -132,27 +133,27 @@ export const ScorePartSchema: GenMessage<ScorePart> = /*@__PURE__*/
   messageDesc(file_lot_v1_outcome, 1);
 
 /**
- * Notice tells of something that did not fail but that the caller should know.
+ * Notice reports something that is not an error but that the caller should know.
  *
  * @generated from message lot.v1.Notice
  */
 export type Notice = Message<"lot.v1.Notice"> & {
   /**
-   * code says what it is about.
+   * Subject of the notice.
    *
    * @generated from field: lot.v1.NoticeCode code = 1;
    */
   code: NoticeCode;
 
   /**
-   * field is the path of the field concerned, for example `pattern.task`.
+   * Path of the field concerned, for example `pattern.task`.
    *
    * @generated from field: string field = 2;
    */
   field: string;
 
   /**
-   * message is a sentence for people.
+   * Human-readable message.
    *
    * @generated from field: string message = 3;
    */
@@ -173,7 +174,7 @@ export const NoticeSchema: GenMessage<Notice> = /*@__PURE__*/
  */
 export enum Outcome {
   /**
-   * Not given; refused where an outcome is required.
+   * Unspecified; rejected where an outcome is required.
    *
    * @generated from enum value: OUTCOME_UNSPECIFIED = 0;
    */
@@ -214,7 +215,7 @@ export const OutcomeSchema: GenEnum<Outcome> = /*@__PURE__*/
  */
 export enum Complexity {
   /**
-   * Not given; where the server can, it derives one (see Episode.complexity).
+   * Unspecified; derived where possible (see Episode.complexity).
    *
    * @generated from enum value: COMPLEXITY_UNSPECIFIED = 0;
    */
@@ -249,29 +250,29 @@ export const ComplexitySchema: GenEnum<Complexity> = /*@__PURE__*/
   enumDesc(file_lot_v1_outcome, 1);
 
 /**
- * Ranking says in which order hits come.
+ * Ranking is the order of hits.
  *
  * @generated from enum lot.v1.Ranking
  */
 export enum Ranking {
   /**
-   * BALANCED.
+   * Same as BALANCED.
    *
    * @generated from enum value: RANKING_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * Relevance, by meaning and by words together, with what was learned reordering hits that are nearly
-   * as relevant as the best one.
+   * Relevance by meaning and words, with hits nearly as relevant as the best reordered by what was
+   * learned.
    *
    * @generated from enum value: RANKING_BALANCED = 1;
    */
   BALANCED = 1,
 
   /**
-   * Only the `similarity` shown on each hit, that is, by meaning alone: neither words nor what was
-   * learned count. RELEVANCE finds better. Refused with `rerank`.
+   * `similarity` alone, that is, meaning only: neither words nor learning count. RELEVANCE gives
+   * better results. Not allowed with `rerank`.
    *
    * @generated from enum value: RANKING_SIMILARITY = 2;
    */
@@ -279,25 +280,25 @@ export enum Ranking {
 
   /**
    * As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson, as
-   * for Outcomes.reliability) is above the chance assumed for what was never tried, and by no more
-   * than that: what is proven comes first.
+   * for Outcomes.reliability) exceeds the chance assumed for untried hits, and only by the excess:
+   * what is proven comes first.
    *
    * @generated from enum value: RANKING_RELIABLE = 3;
    */
   RELIABLE = 3,
 
   /**
-   * As BALANCED, but the mean chance of success is moved towards a random sample of what it may be,
-   * further if there are more outcomes, and reproducibly with `seed`: what failed is tried again now
-   * and then, and what is only fairly good gives way. What was never tried ranks as in BALANCED.
+   * As BALANCED, but the mean chance of success is moved towards a random sample of its possible
+   * values, further with more outcomes, and reproducibly with `seed`: failures are retried now and
+   * then, and moderate successes give way. Untried hits rank as in BALANCED.
    *
    * @generated from enum value: RANKING_EXPLORE = 4;
    */
   EXPLORE = 4,
 
   /**
-   * Relevance alone, by meaning and words together: the order that BALANCED, RELIABLE and EXPLORE
-   * start from. Nothing learned counts.
+   * Relevance alone, by meaning and words: the order that BALANCED, RELIABLE and EXPLORE start
+   * from. Learning does not count.
    *
    * @generated from enum value: RANKING_RELEVANCE = 5;
    */
@@ -311,80 +312,79 @@ export const RankingSchema: GenEnum<Ranking> = /*@__PURE__*/
   enumDesc(file_lot_v1_outcome, 2);
 
 /**
- * NoticeCode is what a notice is about.
+ * NoticeCode is the subject of a notice.
  *
  * @generated from enum lot.v1.NoticeCode
  */
 export enum NoticeCode {
   /**
-   * Never sent.
+   * Never returned.
    *
    * @generated from enum value: NOTICE_CODE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * A text was longer than the embedding model reads, which is up to 8 windows of
-   * ServerLimits.max_embedding_tokens, of a memory up to 512 passages; it is stored whole, but what
-   * lies behind them does not take part in similarity.
+   * A text exceeds what the embedding model reads: 8 windows of ServerLimits.max_embedding_tokens,
+   * or 512 passages of a memory. It is stored whole, but the rest does not affect similarity.
    *
    * @generated from enum value: NOTICE_CODE_TEXT_TRUNCATED = 1;
    */
   TEXT_TRUNCATED = 1,
 
   /**
-   * A query was longer than the embedding model reads, as above, or has more than 512 different terms;
-   * the rest did not take part.
+   * A query exceeds what the embedding model reads, as above, or has more than 512 distinct terms;
+   * the rest was ignored.
    *
    * @generated from enum value: NOTICE_CODE_QUERY_TRUNCATED = 2;
    */
   QUERY_TRUNCATED = 2,
 
   /**
-   * A repeated save gave other values for fields of the stored pattern or error solution; they stay
-   * as they were. Use UpdatePattern to change them; save an error solution under an id of its own.
-   * Or an edit left a confidence as feedback had moved it; name `confidence` in the mask to set it.
+   * A repeated save gave other values for fields of the stored pattern or error solution; they were
+   * not changed. Use UpdatePattern to change them; save an error solution under an ID of its own.
+   * Or an update did not change a confidence that feedback has adjusted; name `confidence` in the
+   * mask to set it.
    *
    * @generated from enum value: NOTICE_CODE_FIELDS_UNCHANGED = 3;
    */
   FIELDS_UNCHANGED = 3,
 
   /**
-   * A query without a letter, a digit or a symbol that has a meaning of its own: nothing was looked
-   * for. Ask in words.
+   * The query has no letter, digit or meaningful symbol; nothing was searched. Use words.
    *
    * @generated from enum value: NOTICE_CODE_QUERY_NOT_SEARCHABLE = 4;
    */
   QUERY_NOT_SEARCHABLE = 4,
 
   /**
-   * The cross-encoder had no time for all of the candidates; those that it did not reach stay where
-   * they were. Ask again, or with a shorter query.
+   * The cross-encoder had no time for all candidates; the rest kept their place. Retry, or use a
+   * shorter query.
    *
    * @generated from enum value: NOTICE_CODE_RERANK_INCOMPLETE = 5;
    */
   RERANK_INCOMPLETE = 5,
 
   /**
-   * A save with `dedupe` SEMANTIC stored nothing: it counted as a success of a pattern of nearly the
-   * same meaning, which the response holds. The message tells the similarity and the id.
+   * A save with `dedupe` SEMANTIC stored nothing; it counted as a success of a pattern of nearly
+   * the same meaning, which was returned. The message gives its similarity and ID.
    *
    * @generated from enum value: NOTICE_CODE_MERGED = 6;
    */
   MERGED = 6,
 
   /**
-   * The full response would be over 3 MiB (gRPC clients accept 4 MiB by default). Long fields of
-   * the last items, or the last items themselves, are omitted; the message says which. Read them by
-   * id, or ask for less with a limit or a read mask.
+   * The full response would exceed 3 MiB (gRPC clients accept 4 MiB by default). Long fields of the
+   * last items, or the last items themselves, are omitted; the message says which. Read them by ID,
+   * or use a limit or a read mask.
    *
    * @generated from enum value: NOTICE_CODE_RESPONSE_TRUNCATED = 7;
    */
   RESPONSE_TRUNCATED = 7,
 
   /**
-   * Some of the nearest records are unlikely to help with the task and were left out of its context;
-   * the message says how many of each kind. Set min_similarity to 0 to get them all.
+   * Some of the nearest records were omitted from the context because they are unlikely to help;
+   * the message gives their number by kind. Set min_similarity to 0 to include them.
    *
    * @generated from enum value: NOTICE_CODE_UNLIKELY_OMITTED = 8;
    */

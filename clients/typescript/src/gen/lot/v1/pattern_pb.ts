@@ -21,273 +21,271 @@ export const file_lot_v1_pattern: GenFile = /*@__PURE__*/
 /**
  * Pattern is a way of doing something, with how well it worked.
  *
- * `task`, `context` and `title` are what it is found by. Texts hold no NUL. A text longer than the
- * model reads at once (512 word pieces) is read in up to 8 windows; what lies behind them is stored
- * but not read, which a notice says.
+ * Searches match `task`, `context` and `title`. Texts must not contain NUL. A text longer than the
+ * model reads at once (512 word pieces) is read in up to 8 windows; the rest is stored but not
+ * read, which a notice reports.
  *
  * @generated from message lot.v1.Pattern
  */
 export type Pattern = Message<"lot.v1.Pattern"> & {
   /**
-   * pattern_id identifies the pattern in its namespace: a letter or digit, then up to 127 letters,
-   * digits, `.`, `_`, `:` or `-`. Output only in the message; choose it by the request's field.
+   * ID within the namespace: a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or
+   * `-`. Output only here; set it in the request's field.
    *
    * @generated from field: string pattern_id = 1;
    */
   patternId: string;
 
   /**
-   * kind; unspecified is stored as TASK.
+   * Kind; unspecified means TASK.
    *
    * @generated from field: lot.v1.PatternKind kind = 2;
    */
   kind: PatternKind;
 
   /**
-   * code_kind says what a CODE pattern is; refused for other kinds.
+   * Kind of code of a CODE pattern; rejected for other kinds.
    *
    * @generated from field: lot.v1.CodeKind code_kind = 3;
    */
   codeKind: CodeKind;
 
   /**
-   * pattern_type; unspecified is stored as SUCCESS.
+   * Type; unspecified means SUCCESS.
    *
    * @generated from field: lot.v1.PatternType pattern_type = 4;
    */
   patternType: PatternType;
 
   /**
-   * title is a short name for people. At most 1 KiB.
+   * Short human-readable title. At most 1 KiB.
    *
    * @generated from field: string title = 5;
    */
   title: string;
 
   /**
-   * Required. task in natural language: what was to be done, or for CODE what the code does. At
-   * most 64 KiB.
+   * Required. Task in natural language; for CODE, what the code does. At most 64 KiB.
    *
    * @generated from field: string task = 6;
    */
   task: string;
 
   /**
-   * context says when the pattern applies. At most 64 KiB.
+   * When the pattern applies. At most 64 KiB.
    *
    * @generated from field: string context = 7;
    */
   context: string;
 
   /**
-   * actions taken, in order. At most 1,000, and 1.5 MiB in total, serialized.
+   * Actions taken, in order. At most 1,000, and 1.5 MiB serialized in total.
    *
    * @generated from field: repeated lot.v1.Action actions = 8;
    */
   actions: Action[];
 
   /**
-   * code; for kind CODE. At most 256 KiB.
+   * Code; for kind CODE. At most 256 KiB.
    *
    * @generated from field: string code = 9;
    */
   code: string;
 
   /**
-   * language of the code or the task, for example `python`. Stored in lower case, with the usual
-   * aliases mapped (`py` → `python`, `js` → `javascript`, `ts` → `typescript`, `golang` → `go`,
-   * `c++` → `cpp`, `c#` → `csharp`, …); filters are mapped alike.
+   * Language of the code or the task, for example `python`. Stored in lower case with common
+   * aliases normalized (`py` → `python`, `js` → `javascript`, `ts` → `typescript`, `golang` → `go`,
+   * `c++` → `cpp`, `c#` → `csharp`, …), as are filters.
    *
    * @generated from field: string language = 10;
    */
   language: string;
 
   /**
-   * category of the task, for example `backend`. Compared as it stands.
+   * Category of the task, for example `backend`. Compared exactly.
    *
    * @generated from field: string category = 11;
    */
   category: string;
 
   /**
-   * task_type, for example `api_endpoint`. Compared as it stands.
+   * Type of the task, for example `api_endpoint`. Compared exactly.
    *
    * @generated from field: string task_type = 12;
    */
   taskType: string;
 
   /**
-   * task_type_pattern is a regular expression (RE2, case-insensitive) of the tasks that a LEARNED
-   * pattern is for. One that RE2 refuses, or that needs more than 256 KiB compiled, is refused. A
-   * LEARNED pattern whose expression matches the query of RecallPatterns counts there as nearly as
-   * relevant as the best hit, whatever its words, and the best such pattern has one of several places
-   * on the page; the newest 1,000 that the filter lets through are tried.
+   * Regular expression (RE2, case-insensitive) of the tasks a LEARNED pattern is for. Rejected if
+   * invalid or over 256 KiB compiled. If it matches the query of RecallPatterns, the pattern counts
+   * as nearly as relevant as the best hit, whatever its words, and the best such pattern gets one
+   * place of a page with several. The newest 1,000 that match the filter are tried.
    *
    * @generated from field: string task_type_pattern = 13;
    */
   taskTypePattern: string;
 
   /**
-   * complexity of the task; unspecified stays so.
+   * Complexity of the task; never derived.
    *
    * @generated from field: lot.v1.Complexity complexity = 14;
    */
   complexity: Complexity;
 
   /**
-   * approach taken, for example `standard` or `incremental`.
+   * Approach taken, for example `standard` or `incremental`.
    *
    * @generated from field: string approach = 15;
    */
   approach: string;
 
   /**
-   * success_indicators are terms, tools or steps that go with success. At most 100.
+   * Terms, tools or steps associated with success. At most 100.
    *
    * @generated from field: repeated string success_indicators = 16;
    */
   successIndicators: string[];
 
   /**
-   * failure_indicators are terms, tools or steps that go with failure. At most 100.
+   * Terms, tools or steps associated with failure. At most 100.
    *
    * @generated from field: repeated string failure_indicators = 17;
    */
   failureIndicators: string[];
 
   /**
-   * recommended_context is what to have at hand when using the pattern.
+   * Context to have available when using the pattern.
    *
    * @generated from field: string recommended_context = 18;
    */
   recommendedContext: string;
 
   /**
-   * success_factors are reasons why it worked. At most 100.
+   * Reasons for success. At most 100.
    *
    * @generated from field: repeated string success_factors = 19;
    */
   successFactors: string[];
 
   /**
-   * tools used. At most 100, each once.
+   * Tools used. At most 100, no duplicates.
    *
    * @generated from field: repeated string tools = 20;
    */
   tools: string[];
 
   /**
-   * tags to filter by. At most 100, each once.
+   * Tags for filtering. At most 100, no duplicates.
    *
    * @generated from field: repeated string tags = 21;
    */
   tags: string[];
 
   /**
-   * labels to filter by, as for Memory.labels.
+   * Labels for filtering, as for Memory.labels.
    *
    * @generated from field: map<string, string> labels = 22;
    */
   labels: { [key: string]: string };
 
   /**
-   * metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
-   * ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:
-   * integers exactly up to 2^63, other numbers to 15 digits. Nested at most 16 deep, at most 256
-   * KiB; no NaN or infinity.
+   * Stored and returned, never interpreted. Numbers are doubles: integers beyond ±(2^53 - 1) are
+   * rounded before they arrive, so send them as strings. Numbers are returned as received: integers
+   * exactly up to 2^63, others to 15 digits. At most 16 levels deep and 256 KiB; no NaN or
+   * infinity.
    *
    * @generated from field: google.protobuf.Struct metadata = 23;
    */
   metadata?: JsonObject | undefined;
 
   /**
-   * pinned things are never pruned.
+   * Pinned records are never pruned.
    *
    * @generated from field: bool pinned = 24;
    */
   pinned: boolean;
 
   /**
-   * confidence in [0, 1] that the pattern holds; absent on input is stored as 0.5. Feedback moves it.
+   * Confidence in [0, 1] that the pattern holds; unset on input means 0.5. Adjusted by feedback.
    *
    * @generated from field: optional double confidence = 25;
    */
   confidence?: number | undefined;
 
   /**
-   * Output only. outcomes recorded for the pattern.
+   * Output only. Outcomes recorded for the pattern.
    *
    * @generated from field: lot.v1.Outcomes outcomes = 26;
    */
   outcomes?: Outcomes | undefined;
 
   /**
-   * source_episode_ids are the episodes it was learned from. At most 1,000.
+   * Episodes it was learned from. At most 1,000.
    *
    * @generated from field: repeated string source_episode_ids = 27;
    */
   sourceEpisodeIds: string[];
 
   /**
-   * source_pattern_ids are the patterns it was distilled from. At most 1,000.
+   * Patterns it was distilled from. At most 1,000.
    *
    * @generated from field: repeated string source_pattern_ids = 28;
    */
   sourcePatternIds: string[];
 
   /**
-   * parent_pattern_id is the DISTILLED pattern of the group that it belongs to. DistillPatterns
-   * writes it, which moves neither etag nor update_time.
+   * DISTILLED pattern of the group it belongs to. Set by DistillPatterns, without changing etag or
+   * update_time.
    *
    * @generated from field: string parent_pattern_id = 29;
    */
   parentPatternId: string;
 
   /**
-   * supersedes names the pattern that this one replaces, which must be there. Recall leaves it out
-   * from then on, until this pattern is deleted, expires (within a minute) or names another.
+   * ID of the pattern this one replaces, which must exist. RecallPatterns omits that one until this
+   * pattern is deleted, expires (within a minute) or supersedes another.
    *
    * @generated from field: string supersedes = 30;
    */
   supersedes: string;
 
   /**
-   * Output only. namespace it is in.
+   * Output only. Namespace of the record.
    *
    * @generated from field: string namespace = 31;
    */
   namespace: string;
 
   /**
-   * Output only. etag of the editable fields; outcomes do not change it. The etag of a deleted
-   * pattern never matches a later one with the same id. Restarts and imports keep it.
+   * Output only. Etag of the editable fields; outcomes do not change it. The etag of a deleted
+   * pattern never matches a later one with the same ID. Survives restarts and imports.
    *
    * @generated from field: string etag = 32;
    */
   etag: string;
 
   /**
-   * Output only. create_time.
+   * Output only. Creation time.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 33;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * Output only. update_time of the last edit; equals create_time if never edited.
+   * Output only. Time of the last edit; create_time if never edited.
    *
    * @generated from field: google.protobuf.Timestamp update_time = 34;
    */
   updateTime?: Timestamp | undefined;
 
   /**
-   * expiration: from then on the pattern is absent. Absent means it is kept for good.
+   * When the pattern expires and is no longer returned. Unset means never.
    *
    * @generated from oneof lot.v1.Pattern.expiration
    */
   expiration: {
     /**
-     * expire_time is the instant. Given back in this form.
+     * Expiry time. The form in which it is returned.
      *
      * @generated from field: google.protobuf.Timestamp expire_time = 35;
      */
@@ -295,7 +293,7 @@ export type Pattern = Message<"lot.v1.Pattern"> & {
     case: "expireTime";
   } | {
     /**
-     * Input only. ttl from now; more than 0.
+     * Input only. Time until expiry, from now; more than 0.
      *
      * @generated from field: google.protobuf.Duration ttl = 36;
      */
@@ -304,15 +302,15 @@ export type Pattern = Message<"lot.v1.Pattern"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * Output only. feedback it got; absent without any.
+   * Output only. Feedback on the pattern; unset if none.
    *
    * @generated from field: lot.v1.PatternFeedback feedback = 40;
    */
   feedback?: PatternFeedback | undefined;
 
   /**
-   * Output only. superseded_by is the newest pattern that supersedes this one. It follows from that
-   * one's `supersedes` and moves neither etag nor update_time.
+   * Output only. Newest pattern that supersedes this one, derived from its `supersedes`. Changes
+   * neither etag nor update_time.
    *
    * @generated from field: string superseded_by = 37;
    */
@@ -333,21 +331,21 @@ export const PatternSchema: GenMessage<Pattern> = /*@__PURE__*/
  */
 export type Action = Message<"lot.v1.Action"> & {
   /**
-   * Required. tool that was called.
+   * Required. Tool called.
    *
    * @generated from field: string tool = 1;
    */
   tool: string;
 
   /**
-   * args it was called with. Numbers and limits are as for Pattern.metadata.
+   * Arguments of the call. Numbers and limits as for Pattern.metadata.
    *
    * @generated from field: google.protobuf.Struct args = 2;
    */
   args?: JsonObject | undefined;
 
   /**
-   * note for people.
+   * Human-readable note.
    *
    * @generated from field: string note = 3;
    */
@@ -362,142 +360,142 @@ export const ActionSchema: GenMessage<Action> = /*@__PURE__*/
   messageDesc(file_lot_v1_pattern, 1);
 
 /**
- * PatternFilter narrows patterns, inside the store, before any cut. Within a list any value will
- * do (tags_all excepted); across fields all must hold. An empty filter matches all.
+ * PatternFilter filters patterns, inside the store, before any limit. A list matches any of its
+ * values (except tags_all); all fields must match. An empty filter matches all.
  *
  * @generated from message lot.v1.PatternFilter
  */
 export type PatternFilter = Message<"lot.v1.PatternFilter"> & {
   /**
-   * languages; mapped like Pattern.language.
+   * Languages, normalized like Pattern.language.
    *
    * @generated from field: repeated string languages = 1;
    */
   languages: string[];
 
   /**
-   * kinds.
+   * Kinds.
    *
    * @generated from field: repeated lot.v1.PatternKind kinds = 2;
    */
   kinds: PatternKind[];
 
   /**
-   * code_kinds.
+   * Kinds of code.
    *
    * @generated from field: repeated lot.v1.CodeKind code_kinds = 3;
    */
   codeKinds: CodeKind[];
 
   /**
-   * pattern_types.
+   * Pattern types.
    *
    * @generated from field: repeated lot.v1.PatternType pattern_types = 4;
    */
   patternTypes: PatternType[];
 
   /**
-   * task_types.
+   * Task types.
    *
    * @generated from field: repeated string task_types = 5;
    */
   taskTypes: string[];
 
   /**
-   * categories.
+   * Categories.
    *
    * @generated from field: repeated string categories = 6;
    */
   categories: string[];
 
   /**
-   * tags_any: at least one of them.
+   * At least one of these tags.
    *
    * @generated from field: repeated string tags_any = 7;
    */
   tagsAny: string[];
 
   /**
-   * tags_all: every one of them.
+   * All of these tags.
    *
    * @generated from field: repeated string tags_all = 8;
    */
   tagsAll: string[];
 
   /**
-   * labels that must all be there with just these values.
+   * All of these labels, with exactly these values.
    *
    * @generated from field: map<string, string> labels = 9;
    */
   labels: { [key: string]: string };
 
   /**
-   * min_success_rate: success_rate at least this. 0 or absent: no bound. Patterns never tried pass
-   * with the rate they were saved with; see min_usage_count.
+   * success_rate is at least this. 0 or unset means no minimum. Patterns never tried have their
+   * initial rate; see min_usage_count.
    *
    * @generated from field: optional double min_success_rate = 10;
    */
   minSuccessRate?: number | undefined;
 
   /**
-   * min_usage_count: at least so many outcomes. 0: no bound.
+   * usage_count is at least this. 0 means no minimum.
    *
    * @generated from field: int64 min_usage_count = 11;
    */
   minUsageCount: bigint;
 
   /**
-   * created_after: create_time later than this.
+   * create_time is later than this.
    *
    * @generated from field: google.protobuf.Timestamp created_after = 12;
    */
   createdAfter?: Timestamp | undefined;
 
   /**
-   * created_before: create_time earlier than this.
+   * create_time is earlier than this.
    *
    * @generated from field: google.protobuf.Timestamp created_before = 13;
    */
   createdBefore?: Timestamp | undefined;
 
   /**
-   * complexities.
+   * Complexities.
    *
    * @generated from field: repeated lot.v1.Complexity complexities = 14;
    */
   complexities: Complexity[];
 
   /**
-   * tools: used at least one of them.
+   * Used at least one of these tools.
    *
    * @generated from field: repeated string tools = 15;
    */
   tools: string[];
 
   /**
-   * approaches.
+   * Approaches.
    *
    * @generated from field: repeated string approaches = 16;
    */
   approaches: string[];
 
   /**
-   * pinned: just those pinned (true) or not (false). Absent: both.
+   * True: only pinned. False: only unpinned. Unset: both.
    *
    * @generated from field: optional bool pinned = 17;
    */
   pinned?: boolean | undefined;
 
   /**
-   * min_reliability: Outcomes.reliability at least this. 0 or absent: no bound.
+   * Outcomes.reliability is at least this. 0 or unset means no minimum.
    *
    * @generated from field: optional double min_reliability = 18;
    */
   minReliability?: number | undefined;
 
   /**
-   * superseded: just those superseded (true) or not (false). Absent: RecallPatterns and
-   * DistillPatterns leave superseded ones out, all else takes both.
+   * True: only superseded. False: only not superseded. Unset: RecallPatterns and DistillPatterns
+   * omit superseded patterns, all other calls include them.
    *
    * @generated from field: optional bool superseded = 19;
    */
@@ -512,13 +510,13 @@ export const PatternFilterSchema: GenMessage<PatternFilter> = /*@__PURE__*/
   messageDesc(file_lot_v1_pattern, 2);
 
 /**
- * PatternKind is what a pattern is.
+ * PatternKind is the kind of a pattern.
  *
  * @generated from enum lot.v1.PatternKind
  */
 export enum PatternKind {
   /**
-   * On input: TASK. Never given back.
+   * On input: TASK. Never returned.
    *
    * @generated from enum value: PATTERN_KIND_UNSPECIFIED = 0;
    */
@@ -546,7 +544,7 @@ export enum PatternKind {
   LEARNED = 3,
 
   /**
-   * Generalised from other patterns.
+   * Generalized from other patterns.
    *
    * @generated from enum value: PATTERN_KIND_DISTILLED = 4;
    */
@@ -560,13 +558,13 @@ export const PatternKindSchema: GenEnum<PatternKind> = /*@__PURE__*/
   enumDesc(file_lot_v1_pattern, 0);
 
 /**
- * CodeKind is what a piece of code is.
+ * CodeKind is the kind of a piece of code.
  *
  * @generated from enum lot.v1.CodeKind
  */
 export enum CodeKind {
   /**
-   * Not said.
+   * Unspecified.
    *
    * @generated from enum value: CODE_KIND_UNSPECIFIED = 0;
    */
@@ -594,7 +592,7 @@ export enum CodeKind {
   CLASS = 3,
 
   /**
-   * Handling of errors.
+   * Error handling.
    *
    * @generated from enum value: CODE_KIND_ERROR_HANDLER = 4;
    */
@@ -635,7 +633,7 @@ export const CodeKindSchema: GenEnum<CodeKind> = /*@__PURE__*/
  */
 export enum PatternType {
   /**
-   * On input: SUCCESS. Never given back.
+   * On input: SUCCESS. Never returned.
    *
    * @generated from enum value: PATTERN_TYPE_UNSPECIFIED = 0;
    */

@@ -29,46 +29,47 @@ export const file_lot_v1_pattern_service: GenFile = /*@__PURE__*/
  */
 export type SavePatternRequest = Message<"lot.v1.SavePatternRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. pattern to store. Its output-only fields are ignored; a pattern_id inside it must be
-   * empty or equal to the one beside it.
+   * Required. Pattern to store. Output-only fields are ignored; pattern_id inside it must be empty
+   * or equal to pattern_id here.
    *
    * @generated from field: lot.v1.Pattern pattern = 2;
    */
   pattern?: Pattern | undefined;
 
   /**
-   * pattern_id to store it under. Empty: one is made. Given, it means `dedupe` NONE; a second save
-   * under the same id answers `created = false` if the content is the same, else PATTERN_ID_IN_USE.
+   * ID to store it under. Empty means a generated one. If set, `dedupe` is NONE; saving under an
+   * existing ID returns `created = false` if the content is the same, else it fails with
+   * PATTERN_ID_IN_USE.
    *
    * @generated from field: string pattern_id = 3;
    */
   patternId: string;
 
   /**
-   * initial_success_rate in [0, 1] that success_rate starts from; absent is 1.0.
+   * Initial success_rate, in [0, 1]; unset means 1.0.
    *
    * @generated from field: optional double initial_success_rate = 4;
    */
   initialSuccessRate?: number | undefined;
 
   /**
-   * request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-   * write and answers with the current state; with other content it is REQUEST_ID_REUSED. If the
-   * pattern was deleted or has expired since, it is PATTERN_NOT_FOUND, whatever has its id by then.
+   * Makes a retry safe for 24 h: the same request completes or returns the same write, in its
+   * current state; other content fails with REQUEST_ID_REUSED. If the pattern has been deleted or
+   * has expired since, a retry fails with PATTERN_NOT_FOUND, even if its ID is in use again.
    *
    * @generated from field: string request_id = 5;
    */
   requestId: string;
 
   /**
-   * dedupe.
+   * Deduplication.
    *
    * @generated from field: lot.v1.Dedupe dedupe = 6;
    */
@@ -89,21 +90,21 @@ export const SavePatternRequestSchema: GenMessage<SavePatternRequest> = /*@__PUR
  */
 export type SavePatternResponse = Message<"lot.v1.SavePatternResponse"> & {
   /**
-   * pattern as it now stands.
+   * The pattern after the call.
    *
    * @generated from field: lot.v1.Pattern pattern = 1;
    */
   pattern?: Pattern | undefined;
 
   /**
-   * created is false when the content or the id was there already.
+   * False if the content or the ID already existed.
    *
    * @generated from field: bool created = 2;
    */
   created: boolean;
 
   /**
-   * notices, for example that a text is longer than the model reads.
+   * For example that a text is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -124,14 +125,14 @@ export const SavePatternResponseSchema: GenMessage<SavePatternResponse> = /*@__P
  */
 export type BatchSavePatternsRequest = Message<"lot.v1.BatchSavePatternsRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. items, 1 to 500.
+   * Required. Items, 1 to 500.
    *
    * @generated from field: repeated lot.v1.SavePatternItem items = 2;
    */
@@ -152,35 +153,35 @@ export const BatchSavePatternsRequestSchema: GenMessage<BatchSavePatternsRequest
  */
 export type SavePatternItem = Message<"lot.v1.SavePatternItem"> & {
   /**
-   * Required. pattern to store.
+   * Required. Pattern to store.
    *
    * @generated from field: lot.v1.Pattern pattern = 1;
    */
   pattern?: Pattern | undefined;
 
   /**
-   * pattern_id to store it under; empty: one is made.
+   * ID to store it under; empty means a generated one.
    *
    * @generated from field: string pattern_id = 2;
    */
   patternId: string;
 
   /**
-   * initial_success_rate in [0, 1]; absent is 1.0.
+   * Initial success_rate, in [0, 1]; unset means 1.0.
    *
    * @generated from field: optional double initial_success_rate = 3;
    */
   initialSuccessRate?: number | undefined;
 
   /**
-   * request_id of this item.
+   * Request ID of this item.
    *
    * @generated from field: string request_id = 4;
    */
   requestId: string;
 
   /**
-   * dedupe.
+   * Deduplication.
    *
    * @generated from field: lot.v1.Dedupe dedupe = 5;
    */
@@ -201,28 +202,28 @@ export const SavePatternItemSchema: GenMessage<SavePatternItem> = /*@__PURE__*/
  */
 export type BatchSavePatternsResponse = Message<"lot.v1.BatchSavePatternsResponse"> & {
   /**
-   * results, one an item, in the order of the request.
+   * One result per item, in the order of the request.
    *
    * @generated from field: repeated lot.v1.SavePatternResult results = 1;
    */
   results: SavePatternResult[];
 
   /**
-   * created_count is the number of patterns that were new.
+   * Number of patterns created.
    *
    * @generated from field: int32 created_count = 2;
    */
   createdCount: number;
 
   /**
-   * failed_count is the number of results that are an error.
+   * Number of items that failed.
    *
    * @generated from field: int32 failed_count = 3;
    */
   failedCount: number;
 
   /**
-   * notices, for example that long fields were omitted because the response would be too large.
+   * For example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 4;
    */
@@ -237,19 +238,19 @@ export const BatchSavePatternsResponseSchema: GenMessage<BatchSavePatternsRespon
   messageDesc(file_lot_v1_pattern_service, 4);
 
 /**
- * SavePatternResult is what became of one item.
+ * SavePatternResult is the result of one item.
  *
  * @generated from message lot.v1.SavePatternResult
  */
 export type SavePatternResult = Message<"lot.v1.SavePatternResult"> & {
   /**
-   * result.
+   * Response or error.
    *
    * @generated from oneof lot.v1.SavePatternResult.result
    */
   result: {
     /**
-     * response as SavePattern would give it.
+     * Response, as from SavePattern.
      *
      * @generated from field: lot.v1.SavePatternResponse response = 1;
      */
@@ -257,7 +258,7 @@ export type SavePatternResult = Message<"lot.v1.SavePatternResult"> & {
     case: "response";
   } | {
     /**
-     * error as SavePattern would give it, details included.
+     * Error, as from SavePattern, including details.
      *
      * @generated from field: google.rpc.Status error = 2;
      */
@@ -280,28 +281,28 @@ export const SavePatternResultSchema: GenMessage<SavePatternResult> = /*@__PURE_
  */
 export type GetPatternRequest = Message<"lot.v1.GetPatternRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. pattern_id.
+   * Required. Pattern ID.
    *
    * @generated from field: string pattern_id = 2;
    */
   patternId: string;
 
   /**
-   * include_lineage fills lineage.
+   * Return the lineage.
    *
    * @generated from field: bool include_lineage = 3;
    */
   includeLineage: boolean;
 
   /**
-   * include_feedback gives the feedback beside the pattern.
+   * Return the feedback.
    *
    * @generated from field: bool include_feedback = 4;
    */
@@ -322,29 +323,29 @@ export const GetPatternRequestSchema: GenMessage<GetPatternRequest> = /*@__PURE_
  */
 export type GetPatternResponse = Message<"lot.v1.GetPatternResponse"> & {
   /**
-   * pattern.
+   * Pattern.
    *
    * @generated from field: lot.v1.Pattern pattern = 1;
    */
   pattern?: Pattern | undefined;
 
   /**
-   * feedback, newest first, the latest 100; only with include_feedback.
+   * Latest 100 feedback entries, newest first; only with include_feedback.
    *
    * @generated from field: repeated lot.v1.FeedbackEntry feedback = 3;
    */
   feedback: FeedbackEntry[];
 
   /**
-   * lineage: the patterns it comes from and that came of it, so that one sees whether a successor
-   * does better; the nearest first, at most 100 of each relation. Only with include_lineage.
+   * Patterns it derives from and those derived from it, to see whether a successor does better:
+   * nearest first, at most 100 per relation. Only with include_lineage.
    *
    * @generated from field: repeated lot.v1.LineageEntry lineage = 2;
    */
   lineage: LineageEntry[];
 
   /**
-   * notices, for example that long fields were omitted because the response would be too large.
+   * For example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 4;
    */
@@ -359,48 +360,48 @@ export const GetPatternResponseSchema: GenMessage<GetPatternResponse> = /*@__PUR
   messageDesc(file_lot_v1_pattern_service, 7);
 
 /**
- * LineageEntry is a pattern that is related to another.
+ * LineageEntry is a pattern related to another.
  *
  * @generated from message lot.v1.LineageEntry
  */
 export type LineageEntry = Message<"lot.v1.LineageEntry"> & {
   /**
-   * relation to the pattern asked for.
+   * Relation to the requested pattern.
    *
    * @generated from field: lot.v1.LineageRelation relation = 1;
    */
   relation: LineageRelation;
 
   /**
-   * pattern_id.
+   * Pattern ID.
    *
    * @generated from field: string pattern_id = 2;
    */
   patternId: string;
 
   /**
-   * task.
+   * Task of the request.
    *
    * @generated from field: string task = 3;
    */
   task: string;
 
   /**
-   * outcomes, rates included.
+   * Outcomes, including rates.
    *
    * @generated from field: lot.v1.Outcomes outcomes = 4;
    */
   outcomes?: Outcomes | undefined;
 
   /**
-   * create_time.
+   * Creation time.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 5;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * distance in steps; 1 is a direct relation.
+   * Distance in steps; 1 is a direct relation.
    *
    * @generated from field: int32 distance = 6;
    */
@@ -421,39 +422,38 @@ export const LineageEntrySchema: GenMessage<LineageEntry> = /*@__PURE__*/
  */
 export type UpdatePatternRequest = Message<"lot.v1.UpdatePatternRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. pattern holds the new values. `task` may be empty if the mask leaves it out.
+   * Required. The new values. `task` may be empty if the mask does not name it.
    *
    * @generated from field: lot.v1.Pattern pattern = 2;
    */
   pattern?: Pattern | undefined;
 
   /**
-   * Required. pattern_id of the pattern to edit.
+   * Required. ID of the pattern to update.
    *
    * @generated from field: string pattern_id = 3;
    */
   patternId: string;
 
   /**
-   * update_mask names the paths to set (`task`, `tags`, …; `expiration` sets or clears the expiry).
-   * A named path takes its value from the given pattern, even if empty; actions, metadata, labels
-   * and lists are replaced as a whole. `*` means all editable fields. Without a mask, every
-   * populated field is set and the rest stays unchanged. An output-only or unknown path is an error
-   * that lists the valid ones.
+   * Fields to set (`task`, `tags`, …; `expiration` sets or clears the expiry). A named field takes
+   * the given value, even if empty; actions, metadata, labels and lists are replaced as a whole.
+   * `*` means all editable fields. Without a mask, all populated fields are set. An output-only or
+   * unknown path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 4;
    */
   updateMask?: FieldMask | undefined;
 
   /**
-   * etag that the pattern must still have. Empty: any.
+   * Only if the pattern has this etag. Empty means any.
    *
    * @generated from field: string etag = 5;
    */
@@ -474,14 +474,14 @@ export const UpdatePatternRequestSchema: GenMessage<UpdatePatternRequest> = /*@_
  */
 export type UpdatePatternResponse = Message<"lot.v1.UpdatePatternResponse"> & {
   /**
-   * pattern as it now stands.
+   * The pattern after the call.
    *
    * @generated from field: lot.v1.Pattern pattern = 1;
    */
   pattern?: Pattern | undefined;
 
   /**
-   * notices, for example that a text is longer than the model reads.
+   * For example that a text is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 2;
    */
@@ -502,28 +502,28 @@ export const UpdatePatternResponseSchema: GenMessage<UpdatePatternResponse> = /*
  */
 export type DeletePatternRequest = Message<"lot.v1.DeletePatternRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. pattern_id.
+   * Required. Pattern ID.
    *
    * @generated from field: string pattern_id = 2;
    */
   patternId: string;
 
   /**
-   * etag that the pattern must still have. Empty: any.
+   * Only if the pattern has this etag. Empty means any.
    *
    * @generated from field: string etag = 3;
    */
   etag: string;
 
   /**
-   * allow_missing: it is no error if the pattern does not exist.
+   * Succeed if the pattern does not exist.
    *
    * @generated from field: bool allow_missing = 4;
    */
@@ -544,7 +544,7 @@ export const DeletePatternRequestSchema: GenMessage<DeletePatternRequest> = /*@_
  */
 export type DeletePatternResponse = Message<"lot.v1.DeletePatternResponse"> & {
   /**
-   * deleted is false if it did not exist and allow_missing was set.
+   * False if it did not exist and allow_missing was set.
    *
    * @generated from field: bool deleted = 1;
    */
@@ -565,36 +565,36 @@ export const DeletePatternResponseSchema: GenMessage<DeletePatternResponse> = /*
  */
 export type ListPatternsRequest = Message<"lot.v1.ListPatternsRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * filter; empty lists all.
+   * Filter; empty matches all.
    *
    * @generated from field: lot.v1.PatternFilter filter = 2;
    */
   filter?: PatternFilter | undefined;
 
   /**
-   * page_size: 0 is 10; at most 1,000.
+   * 0 means 10; at most 1,000.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * page_token as given by the last page, for the same namespace and filter.
+   * Token from the previous page, for the same namespace and filter.
    *
    * @generated from field: string page_token = 4;
    */
   pageToken: string;
 
   /**
-   * read_mask selects the fields of each pattern to return, for example `tags`. Empty or `*`: all.
-   * An unknown path is an error that lists the valid ones.
+   * Fields of each pattern to return, for example `tags`. Empty or `*` means all. An unknown path
+   * is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 5;
    */
@@ -615,15 +615,15 @@ export const ListPatternsRequestSchema: GenMessage<ListPatternsRequest> = /*@__P
  */
 export type ListPatternsResponse = Message<"lot.v1.ListPatternsResponse"> & {
   /**
-   * patterns, newest first.
+   * Patterns, newest first.
    *
    * @generated from field: repeated lot.v1.Pattern patterns = 1;
    */
   patterns: Pattern[];
 
   /**
-   * next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-   * not be the last.
+   * Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+   * may not be the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -644,76 +644,76 @@ export const ListPatternsResponseSchema: GenMessage<ListPatternsResponse> = /*@_
  */
 export type RecallPatternsRequest = Message<"lot.v1.RecallPatternsRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. query in natural language, at most 64 KiB.
+   * Required. Query in natural language, at most 64 KiB.
    *
    * @generated from field: string query = 2;
    */
   query: string;
 
   /**
-   * filter that every hit satisfies.
+   * Filter that every hit must match.
    *
    * @generated from field: lot.v1.PatternFilter filter = 3;
    */
   filter?: PatternFilter | undefined;
 
   /**
-   * limit: 0 is 5; at most 100.
+   * 0 means 5; at most 100.
    *
    * @generated from field: int32 limit = 4;
    */
   limit: number;
 
   /**
-   * min_similarity in [0, 1] that every hit has. 0 or absent: no bound. With the default model
-   * unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
+   * Minimum similarity of every hit, in [0, 1]. 0 or unset means no minimum. With the default
+   * model, unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
    *
    * @generated from field: optional double min_similarity = 5;
    */
   minSimilarity?: number | undefined;
 
   /**
-   * ranking.
+   * Ranking.
    *
    * @generated from field: lot.v1.Ranking ranking = 6;
    */
   ranking: Ranking;
 
   /**
-   * seed of EXPLORE's sample: the same one gives the same order while nothing is learned. Absent:
-   * any; the explanation tells which. Not used by the other rankings.
+   * Seed of EXPLORE: the same seed gives the same order until something is learned. Unset means
+   * random; the explanation returns it. Ignored by other rankings.
    *
    * @generated from field: optional int64 seed = 7;
    */
   seed?: bigint | undefined;
 
   /**
-   * rerank by a cross-encoder: it reads the query together with each of the best candidates (10,
-   * within 2 s, unless the server is set otherwise) and moves them by what it finds. Slower by some
-   * 5 ms a short candidate and 0.2 s one of 512 word pieces. Those that it had no time for stay where they were, with the notice
-   * RERANK_INCOMPLETE. Without that model on the server: RERANKER_UNAVAILABLE.
+   * Rerank the best candidates (10, within 2 s, by default) with a cross-encoder, which reads each
+   * together with the query. Takes about 5 ms for a short candidate and 0.2 s for one of 512 word
+   * pieces. Candidates it has no time for keep their place, with the notice RERANK_INCOMPLETE.
+   * Fails with RERANKER_UNAVAILABLE if the server has no such model.
    *
    * @generated from field: bool rerank = 8;
    */
   rerank: boolean;
 
   /**
-   * explain fills score_parts of each hit and the response's explanation.
+   * Return score_parts with each hit, and the explanation.
    *
    * @generated from field: bool explain = 9;
    */
   explain: boolean;
 
   /**
-   * read_mask selects the fields of each hit's pattern to return, for example `tags`. Empty or `*`:
-   * all. An unknown path is an error that lists the valid ones.
+   * Fields of each hit's pattern to return, for example `tags`. Empty or `*` means all. An unknown
+   * path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 10;
    */
@@ -734,28 +734,28 @@ export const RecallPatternsRequestSchema: GenMessage<RecallPatternsRequest> = /*
  */
 export type RecallPatternsResponse = Message<"lot.v1.RecallPatternsResponse"> & {
   /**
-   * hits, best first.
+   * Hits, best first.
    *
    * @generated from field: repeated lot.v1.PatternHit hits = 1;
    */
   hits: PatternHit[];
 
   /**
-   * retrieval_id to give back to RecordOutcome, kept for 7 days.
+   * Retrieval ID for RecordOutcome, retained for 7 days.
    *
    * @generated from field: string retrieval_id = 2;
    */
   retrievalId: string;
 
   /**
-   * notices, for example that the query is longer than the model reads.
+   * For example that the query is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
   notices: Notice[];
 
   /**
-   * explanation; only with explain.
+   * Explanation; only with explain.
    *
    * @generated from field: lot.v1.RecallExplanation explanation = 4;
    */
@@ -770,21 +770,21 @@ export const RecallPatternsResponseSchema: GenMessage<RecallPatternsResponse> = 
   messageDesc(file_lot_v1_pattern_service, 16);
 
 /**
- * PatternHit is a pattern that was found.
+ * PatternHit is a pattern found by a query.
  *
  * @generated from message lot.v1.PatternHit
  */
 export type PatternHit = Message<"lot.v1.PatternHit"> & {
   /**
-   * pattern.
+   * Pattern.
    *
    * @generated from field: lot.v1.Pattern pattern = 1;
    */
   pattern?: Pattern | undefined;
 
   /**
-   * score that hits are ordered by, larger first: relevance by meaning and words, on the scale of a
-   * similarity, plus what was learned; with SIMILARITY, the similarity itself. Compare scores only
+   * Score by which hits are ordered, descending: relevance by meaning and words, scaled like a
+   * similarity, plus what was learned; with SIMILARITY, the similarity itself. Comparable only
    * within one response.
    *
    * @generated from field: double score = 2;
@@ -792,37 +792,36 @@ export type PatternHit = Message<"lot.v1.PatternHit"> & {
   score: number;
 
   /**
-   * similarity in [0, 1]: the cosine of the query and the pattern's text or its code, whichever is
-   * larger, negative ones as 0; also of a hit that was found by its words alone.
+   * Cosine similarity of the query and the pattern's text or code, whichever is larger, in [0, 1],
+   * with negative values raised to 0; also set for a hit found by words alone.
    *
    * @generated from field: double similarity = 3;
    */
   similarity: number;
 
   /**
-   * score_parts whose weighted sum is the score; only with explain.
+   * Parts whose weighted sum is the score; only with explain.
    *
    * @generated from field: repeated lot.v1.ScorePart score_parts = 4;
    */
   scoreParts: ScorePart[];
 
   /**
-   * learned_from are the outcomes on similar queries that counted, nearest query first; only with
-   * explain. Empty if there are none, for a hit below the gate, and for SIMILARITY and RELEVANCE.
+   * Outcomes on similar queries that counted, nearest query first; only with explain. Empty if
+   * there are none, for a hit below the gate, and for SIMILARITY and RELEVANCE.
    *
    * @generated from field: repeated lot.v1.LearnedFrom learned_from = 5;
    */
   learnedFrom: LearnedFrom[];
 
   /**
-   * match_probability in [0, 1] that the pattern is for the same task as the query: that is, that the
-   * same thing is to be done, so what worked there should work here. Names, places, numbers and other
-   * values may differ; an opposite ("enable", "disable") or a negation is another task. It is
-   * computed from the similarity, the words, and opposites and negations in English;
-   * docs/retrieval.md shows how accurate it is. Learning does not change it. Absent if the server
-   * uses an embedding model that it was not calibrated on. From .5 on, reuse was right more often than
-   * not, except among closely related tasks ("Add a login page", "Add a search page"), which it cannot
-   * tell from paraphrases.
+   * Probability in [0, 1] that the pattern is for the same task as the query, so that what worked
+   * there should work here. Names, places, numbers and other values may differ; an opposite
+   * ("enable", "disable") or a negation is another task. Computed from similarity, words, and
+   * English opposites and negations; docs/retrieval.md shows how accurate it is. Learning does not
+   * change it. Unset if it is not calibrated for the embedding model. From 0.5 on, reuse was right
+   * more often than not, except among closely related tasks ("Add a login page", "Add a search
+   * page"), which it cannot tell from paraphrases.
    *
    * @generated from field: optional double match_probability = 6;
    */
@@ -837,42 +836,42 @@ export const PatternHitSchema: GenMessage<PatternHit> = /*@__PURE__*/
   messageDesc(file_lot_v1_pattern_service, 17);
 
 /**
- * LearnedFrom is what a hit's outcomes on one query tell about the query of the recall.
+ * LearnedFrom is a hit's outcomes on one query, and how they count for the query of the recall.
  *
- * Let S and n be the sums of weight · success_count and weight · trial_count over the hit's outcomes on
- * the same query (similarity from 0.9999 on), S' and n' those over the others, and odds(p) be
- * p / (1 - p). For BALANCED the `learned` part of a near-tie has the value
+ * Let S and n be the sums of weight · success_count and weight · trial_count over the hit's
+ * outcomes on the same query (similarity from 0.9999 on), S' and n' those over the others, and
+ * odds(p) = p / (1 - p). For BALANCED, the `learned` part of a near-tie has the value
  *
  *     (ln odds(chance) - ln odds(untried)) / 3, at least -1 and at most 1
  *     chance        = (S + 2 · before) / (n + 2)
  *     odds(before)  = odds(untried) · odds((S' + 4 · 0.45) / (n' + 4)) / odds(0.45)
  *     odds(untried) = odds(0.45) · (2.25 + Σ t · S / n) / (2.25 + Σ t · e)
  *
- * summed over the near-ties that were tried on the same query, also those that are not on the page,
- * with t = n / (n + 1) and odds(e) = odds(0.45) · exp(-3 · behind / learned_weight), where `behind` is
- * how far the hit's relevance is below the best one. Without outcomes of its own a hit's value is 0.
- * docs/learning.md explains why, and how RELIABLE and EXPLORE differ.
+ * where Σ is over the near-ties tried on the same query, including those not on the page, t = n /
+ * (n + 1), odds(e) = odds(0.45) · exp(-3 · behind / learned_weight), and `behind` is the distance
+ * of the hit's relevance from the best one. A hit without outcomes has value 0. docs/learning.md
+ * explains this, and how RELIABLE and EXPLORE differ.
  *
  * @generated from message lot.v1.LearnedFrom
  */
 export type LearnedFrom = Message<"lot.v1.LearnedFrom"> & {
   /**
-   * query that those outcomes answered, in the words of the first of them. Of a pattern that
-   * answered more than 64, those whose queries were nearest are kept as one.
+   * Query of these outcomes, in the words of the first of them. A pattern has at most 64 queries;
+   * beyond that the nearest two are merged.
    *
    * @generated from field: string query = 1;
    */
   query: string;
 
   /**
-   * similarity of the two queries: their cosine.
+   * Cosine similarity of the two queries.
    *
    * @generated from field: double similarity = 2;
    */
   similarity: number;
 
   /**
-   * weight in [0, 1] with which they count: exp((similarity - 1) / kernel_width), divided by
+   * Weight of these outcomes, in [0, 1]: exp((similarity - 1) / kernel_width), divided by
    * trial_count if that is above 1 and the query is a different one (similarity below 0.9999).
    *
    * @generated from field: double weight = 3;
@@ -880,21 +879,21 @@ export type LearnedFrom = Message<"lot.v1.LearnedFrom"> & {
   weight: number;
 
   /**
-   * trial_count of them, older ones faded.
+   * Number of outcomes, older ones discounted.
    *
    * @generated from field: double trial_count = 4;
    */
   trialCount: number;
 
   /**
-   * success_count of them: PARTIAL counts one half, older ones are faded.
+   * Number of successes, PARTIAL counting one half, older ones discounted.
    *
    * @generated from field: double success_count = 5;
    */
   successCount: number;
 
   /**
-   * last_time of an outcome on that query.
+   * Time of the last outcome on that query.
    *
    * @generated from field: google.protobuf.Timestamp last_time = 6;
    */
@@ -909,83 +908,83 @@ export const LearnedFromSchema: GenMessage<LearnedFrom> = /*@__PURE__*/
   messageDesc(file_lot_v1_pattern_service, 18);
 
 /**
- * RecallExplanation says how hits came about.
+ * RecallExplanation explains the hits of a recall.
  *
  * @generated from message lot.v1.RecallExplanation
  */
 export type RecallExplanation = Message<"lot.v1.RecallExplanation"> & {
   /**
-   * ranking that was used.
+   * Ranking used.
    *
    * @generated from field: lot.v1.Ranking ranking = 1;
    */
   ranking: Ranking;
 
   /**
-   * pool_size is how many candidates were ranked.
+   * Number of candidates ranked.
    *
    * @generated from field: int32 pool_size = 2;
    */
   poolSize: number;
 
   /**
-   * gate: hits this near to the best relevance may be reordered by what was learned.
+   * Hits whose relevance is within this of the best may be reordered by what was learned.
    *
    * @generated from field: double gate = 3;
    */
   gate: number;
 
   /**
-   * learned_weight is the most that what was learned can add to a score.
+   * Maximum that learning can add to a score.
    *
    * @generated from field: double learned_weight = 4;
    */
   learnedWeight: number;
 
   /**
-   * matching_count is how many things of its kind in the namespace the filter lets through.
+   * Number of records of this kind in the namespace that match the filter.
    *
    * @generated from field: int64 matching_count = 5;
    */
   matchingCount: bigint;
 
   /**
-   * namespace_count is how many of them the namespace has.
+   * Number of records of this kind in the namespace.
    *
    * @generated from field: int64 namespace_count = 6;
    */
   namespaceCount: bigint;
 
   /**
-   * filters that were asked for, and those that are always there.
+   * Filters of the request, and those always applied.
    *
    * @generated from field: repeated lot.v1.FilterCount filters = 7;
    */
   filters: FilterCount[];
 
   /**
-   * kernel_width: how fast outcomes on other queries lose weight with the distance; see LearnedFrom.
+   * How fast outcomes on other queries lose weight with distance; see LearnedFrom.
    *
    * @generated from field: double kernel_width = 8;
    */
   kernelWidth: number;
 
   /**
-   * half_life after which an outcome weighs half. Absent: they never fade with time.
+   * Time in which the weight of an outcome halves. Unset means it does not decrease with time.
    *
    * @generated from field: google.protobuf.Duration half_life = 9;
    */
   halfLife?: Duration | undefined;
 
   /**
-   * kept is what a new outcome leaves of the weight of the earlier ones on its query, in (0, 1].
+   * Factor in (0, 1] by which a new outcome multiplies the weight of earlier ones on its query.
    *
    * @generated from field: double decay = 10;
    */
   decay: number;
 
   /**
-   * seed that EXPLORE took.
+   * Seed used by EXPLORE.
    *
    * @generated from field: optional int64 seed = 11;
    */
@@ -1000,20 +999,20 @@ export const RecallExplanationSchema: GenMessage<RecallExplanation> = /*@__PURE_
   messageDesc(file_lot_v1_pattern_service, 19);
 
 /**
- * FilterCount is what a filter keeps out.
+ * FilterCount reports what a filter excludes.
  *
  * @generated from message lot.v1.FilterCount
  */
 export type FilterCount = Message<"lot.v1.FilterCount"> & {
   /**
-   * field of the request's filter, for example `languages`.
+   * Field of the request's filter, for example `languages`.
    *
    * @generated from field: string field = 1;
    */
   field: string;
 
   /**
-   * removed_count is how many things of its kind in the namespace this field alone keeps out.
+   * Number of records of this kind in the namespace that this field alone excludes.
    *
    * @generated from field: int64 removed_count = 2;
    */
@@ -1034,65 +1033,66 @@ export const FilterCountSchema: GenMessage<FilterCount> = /*@__PURE__*/
  */
 export type RecordOutcomeRequest = Message<"lot.v1.RecordOutcomeRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. pattern_ids that were really used, 1 to 100; hits that were not used get no credit.
+   * Required. Patterns actually used, 1 to 100; unused hits get no credit.
    *
    * @generated from field: repeated string pattern_ids = 2;
    */
   patternIds: string[];
 
   /**
-   * retrieval_id of the recall that found them. Unknown without `query`: RETRIEVAL_UNKNOWN.
+   * Retrieval ID of the recall that found them. If unknown and there is no `query`, the call fails
+   * with RETRIEVAL_UNKNOWN.
    *
    * @generated from field: string retrieval_id = 3;
    */
   retrievalId: string;
 
   /**
-   * query that was asked. Without query and retrieval_id the outcome counts for the pattern as a
-   * whole only.
+   * Query of the recall. Without query and retrieval_id, the outcome counts only for the pattern as
+   * a whole.
    *
    * @generated from field: string query = 4;
    */
   query: string;
 
   /**
-   * Required. outcome.
+   * Required. Outcome.
    *
    * @generated from field: lot.v1.Outcome outcome = 5;
    */
   outcome: Outcome;
 
   /**
-   * reward in [-1, 1], stored for learning by reward; it does not move success_rate.
+   * Reward in [-1, 1], stored for learning by reward; does not change success_rate.
    *
    * @generated from field: optional double reward = 6;
    */
   reward?: number | undefined;
 
   /**
-   * duration of the use; 0 or more. Absent: not said.
+   * How long the use took; 0 or more. Unset means unknown.
    *
    * @generated from field: google.protobuf.Duration duration = 7;
    */
   duration?: Duration | undefined;
 
   /**
-   * note for people.
+   * Human-readable note.
    *
    * @generated from field: string note = 8;
    */
   note: string;
 
   /**
-   * request_id makes a repeat safe for 24 h: an outcome never counts twice, nor for another pattern that
-   * took an id since. The answer to a repeat leaves out patterns that are gone.
+   * Makes a retry safe for 24 h: an outcome never counts twice, nor for another pattern that now
+   * has the ID. The response to a retry omits deleted patterns.
    *
    * @generated from field: string request_id = 9;
    */
@@ -1113,22 +1113,21 @@ export const RecordOutcomeRequestSchema: GenMessage<RecordOutcomeRequest> = /*@_
  */
 export type RecordOutcomeResponse = Message<"lot.v1.RecordOutcomeResponse"> & {
   /**
-   * patterns as they now stand, in the order of the request. One that was deleted meanwhile is left
-   * out.
+   * Patterns after the call, in the order of the request. Those deleted meanwhile are omitted.
    *
    * @generated from field: repeated lot.v1.Pattern patterns = 1;
    */
   patterns: Pattern[];
 
   /**
-   * outcome_id that it is logged under; CorrectOutcome undoes it by that.
+   * ID under which it is logged; use it to undo it by CorrectOutcome.
    *
    * @generated from field: string outcome_id = 2;
    */
   outcomeId: string;
 
   /**
-   * notices, for example that long fields were omitted because the response would be too large.
+   * For example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -1149,85 +1148,84 @@ export const RecordOutcomeResponseSchema: GenMessage<RecordOutcomeResponse> = /*
  */
 export type OutcomeEntry = Message<"lot.v1.OutcomeEntry"> & {
   /**
-   * outcome_id of the call that made it.
+   * ID of the outcome; one per call.
    *
    * @generated from field: string outcome_id = 1;
    */
   outcomeId: string;
 
   /**
-   * pattern_id.
+   * Pattern ID.
    *
    * @generated from field: string pattern_id = 2;
    */
   patternId: string;
 
   /**
-   * outcome.
+   * Outcome.
    *
    * @generated from field: lot.v1.Outcome outcome = 3;
    */
   outcome: Outcome;
 
   /**
-   * reward, if given.
+   * Reward, if given.
    *
    * @generated from field: optional double reward = 4;
    */
   reward?: number | undefined;
 
   /**
-   * duration, if given.
+   * Duration, if given.
    *
    * @generated from field: google.protobuf.Duration duration = 5;
    */
   duration?: Duration | undefined;
 
   /**
-   * query that was asked, if known.
+   * Query of the recall, if known.
    *
    * @generated from field: string query = 6;
    */
   query: string;
 
   /**
-   * retrieval_id, if given.
+   * Retrieval ID, if given.
    *
    * @generated from field: string retrieval_id = 7;
    */
   retrievalId: string;
 
   /**
-   * note.
+   * Note.
    *
    * @generated from field: string note = 8;
    */
   note: string;
 
   /**
-   * create_time.
+   * Creation time.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 9;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * corrects names the entry that this one undoes. `outcome` is what counts instead; unspecified:
-   * nothing.
+   * Entry that this one corrects. `outcome` counts instead; unspecified means nothing does.
    *
    * @generated from field: string corrects = 10;
    */
   corrects: string;
 
   /**
-   * corrected_by names the entry that undid this one; empty while it counts.
+   * Entry that corrected this one; empty while it counts.
    *
    * @generated from field: string corrected_by = 11;
    */
   correctedBy: string;
 
   /**
-   * repeat is true of an entry that a repeated save made, not RecordOutcome.
+   * True if made by a repeated save rather than RecordOutcome.
    *
    * @generated from field: bool repeat = 12;
    */
@@ -1248,36 +1246,36 @@ export const OutcomeEntrySchema: GenMessage<OutcomeEntry> = /*@__PURE__*/
  */
 export type ListOutcomesRequest = Message<"lot.v1.ListOutcomesRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. pattern_id.
+   * Required. Pattern ID.
    *
    * @generated from field: string pattern_id = 2;
    */
   patternId: string;
 
   /**
-   * page_size: 0 is 10; at most 1,000.
+   * 0 means 10; at most 1,000.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * page_token as given by the last page.
+   * Token from the previous page.
    *
    * @generated from field: string page_token = 4;
    */
   pageToken: string;
 
   /**
-   * read_mask selects the fields of each entry to return, for example `tags`. Empty or `*`: all. An
-   * unknown path is an error that lists the valid ones.
+   * Fields of each entry to return, for example `tags`. Empty or `*` means all. An unknown path is
+   * an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 5;
    */
@@ -1298,15 +1296,15 @@ export const ListOutcomesRequestSchema: GenMessage<ListOutcomesRequest> = /*@__P
  */
 export type ListOutcomesResponse = Message<"lot.v1.ListOutcomesResponse"> & {
   /**
-   * outcomes, newest first.
+   * Outcomes, newest first.
    *
    * @generated from field: repeated lot.v1.OutcomeEntry outcomes = 1;
    */
   outcomes: OutcomeEntry[];
 
   /**
-   * next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-   * not be the last.
+   * Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+   * may not be the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -1327,35 +1325,35 @@ export const ListOutcomesResponseSchema: GenMessage<ListOutcomesResponse> = /*@_
  */
 export type CorrectOutcomeRequest = Message<"lot.v1.CorrectOutcomeRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. outcome_id to undo.
+   * Required. ID of the outcome to undo.
    *
    * @generated from field: string outcome_id = 2;
    */
   outcomeId: string;
 
   /**
-   * outcome to count instead; unspecified: none.
+   * Outcome to count instead; unspecified means none.
    *
    * @generated from field: lot.v1.Outcome outcome = 3;
    */
   outcome: Outcome;
 
   /**
-   * note for people.
+   * Human-readable note.
    *
    * @generated from field: string note = 4;
    */
   note: string;
 
   /**
-   * request_id makes a repeat safe for 24 h. The answer to a repeat leaves out patterns that are gone.
+   * Makes a retry safe for 24 h. The response to a retry omits deleted patterns.
    *
    * @generated from field: string request_id = 5;
    */
@@ -1376,21 +1374,21 @@ export const CorrectOutcomeRequestSchema: GenMessage<CorrectOutcomeRequest> = /*
  */
 export type CorrectOutcomeResponse = Message<"lot.v1.CorrectOutcomeResponse"> & {
   /**
-   * patterns as they now stand.
+   * Patterns after the call.
    *
    * @generated from field: repeated lot.v1.Pattern patterns = 1;
    */
   patterns: Pattern[];
 
   /**
-   * outcome_id that the correction is logged under.
+   * ID under which the correction is logged.
    *
    * @generated from field: string outcome_id = 2;
    */
   outcomeId: string;
 
   /**
-   * notices, for example that long fields were omitted because the response would be too large.
+   * For example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -1411,45 +1409,45 @@ export const CorrectOutcomeResponseSchema: GenMessage<CorrectOutcomeResponse> = 
  */
 export type GiveFeedbackRequest = Message<"lot.v1.GiveFeedbackRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. pattern_id.
+   * Required. Pattern ID.
    *
    * @generated from field: string pattern_id = 2;
    */
   patternId: string;
 
   /**
-   * helpful: without an adjustment, true adds 0.1 to the confidence and false takes 0.1 off. Required
-   * unless confidence_adjustment is given.
+   * Whether the pattern was helpful. Without an adjustment, true raises the confidence by 0.1 and
+   * false lowers it by 0.1. Required unless confidence_adjustment is set.
    *
    * @generated from field: optional bool helpful = 3;
    */
   helpful?: boolean | undefined;
 
   /**
-   * confidence_adjustment in [-1, 1], added to the confidence, which stays in [0, 1] (and is rounded
-   * to nine digits, so that tenths add up). With it helpful is only counted.
+   * Value in [-1, 1] added to the confidence, which is limited to [0, 1] (and rounded to nine
+   * digits, so that tenths add up). If set, helpful is only counted.
    *
    * @generated from field: optional double confidence_adjustment = 4;
    */
   confidenceAdjustment?: number | undefined;
 
   /**
-   * text for people.
+   * Human-readable text.
    *
    * @generated from field: string text = 5;
    */
   text: string;
 
   /**
-   * request_id makes a repeat safe for 24 h. If the pattern was deleted or has expired since, a repeat is
-   * PATTERN_NOT_FOUND, whatever has its id by then.
+   * Makes a retry safe for 24 h. If the pattern has been deleted or has expired since, a retry
+   * fails with PATTERN_NOT_FOUND, even if its ID is in use again.
    *
    * @generated from field: string request_id = 6;
    */
@@ -1470,14 +1468,14 @@ export const GiveFeedbackRequestSchema: GenMessage<GiveFeedbackRequest> = /*@__P
  */
 export type GiveFeedbackResponse = Message<"lot.v1.GiveFeedbackResponse"> & {
   /**
-   * pattern as it now stands.
+   * The pattern after the call.
    *
    * @generated from field: lot.v1.Pattern pattern = 1;
    */
   pattern?: Pattern | undefined;
 
   /**
-   * feedback as it counted.
+   * The feedback, with its effect.
    *
    * @generated from field: lot.v1.FeedbackEntry feedback = 2;
    */
@@ -1498,29 +1496,29 @@ export const GiveFeedbackResponseSchema: GenMessage<GiveFeedbackResponse> = /*@_
  */
 export type ListFeedbackCandidatesRequest = Message<"lot.v1.ListFeedbackCandidatesRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * filter.
+   * Filter.
    *
    * @generated from field: lot.v1.PatternFilter filter = 2;
    */
   filter?: PatternFilter | undefined;
 
   /**
-   * limit: 0 is 10; at most 100.
+   * 0 means 10; at most 100.
    *
    * @generated from field: int32 limit = 3;
    */
   limit: number;
 
   /**
-   * read_mask selects the fields of each pattern to return, for example `tags`. Empty or `*`: all.
-   * An unknown path is an error that lists the valid ones.
+   * Fields of each pattern to return, for example `tags`. Empty or `*` means all. An unknown path
+   * is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 4;
    */
@@ -1541,36 +1539,36 @@ export const ListFeedbackCandidatesRequestSchema: GenMessage<ListFeedbackCandida
  */
 export type ListFeedbackCandidatesResponse = Message<"lot.v1.ListFeedbackCandidatesResponse"> & {
   /**
-   * patterns, the one whose feedback teaches most first; of equals the more used, then the newer.
+   * Patterns, the most valuable to judge first; then the most used, then the newest.
    *
    * @generated from field: repeated lot.v1.Pattern patterns = 1;
    */
   patterns: Pattern[];
 
   /**
-   * scores, one a pattern.
+   * One score per pattern.
    *
    * @generated from field: repeated double scores = 2;
    */
   scores: number[];
 
   /**
-   * examined_count is how many patterns were looked at, the most used first, at most 1,000.
+   * Number of patterns examined, the most used first, at most 1,000.
    *
    * @generated from field: int32 examined_count = 3;
    */
   examinedCount: number;
 
   /**
-   * exact is true when no pattern beyond those can have a higher score than one that is listed. False
-   * only where more than 1,000 are used so much alike, and so certain, that looking on might pay.
+   * True if no other pattern can score higher than a listed one. False only if more than 1,000
+   * patterns are so similar in use, and so certain, that examining more might find one.
    *
    * @generated from field: bool exact = 4;
    */
   exact: boolean;
 
   /**
-   * notices, for example that long fields were omitted because the response would be too large.
+   * For example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 5;
    */
@@ -1591,14 +1589,14 @@ export const ListFeedbackCandidatesResponseSchema: GenMessage<ListFeedbackCandid
  */
 export type GetPatternStatsRequest = Message<"lot.v1.GetPatternStatsRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * filter; empty counts all.
+   * Filter; empty counts all.
    *
    * @generated from field: lot.v1.PatternFilter filter = 2;
    */
@@ -1619,135 +1617,135 @@ export const GetPatternStatsRequestSchema: GenMessage<GetPatternStatsRequest> = 
  */
 export type GetPatternStatsResponse = Message<"lot.v1.GetPatternStatsResponse"> & {
   /**
-   * total_patterns.
+   * Number of patterns.
    *
    * @generated from field: int64 total_patterns = 1;
    */
   totalPatterns: bigint;
 
   /**
-   * average_success_rate, rounded to 0.001; absent without patterns. Patterns never used take part
-   * with the rate they were saved with; see average_used_success_rate.
+   * Mean success_rate, rounded to 0.001; unset without patterns. Includes the initial rates of
+   * patterns never used; see average_used_success_rate.
    *
    * @generated from field: optional double average_success_rate = 2;
    */
   averageSuccessRate?: number | undefined;
 
   /**
-   * max_success_rate, rounded to 0.001; absent without patterns.
+   * Highest success_rate, rounded to 0.001; unset without patterns.
    *
    * @generated from field: optional double max_success_rate = 3;
    */
   maxSuccessRate?: number | undefined;
 
   /**
-   * total_usage_count is the sum of usage_count.
+   * Sum of usage_count.
    *
    * @generated from field: int64 total_usage_count = 4;
    */
   totalUsageCount: bigint;
 
   /**
-   * most_used_pattern_id; of equals the newest. Empty while none was used.
+   * Most used pattern, then the newest. Empty if none was used.
    *
    * @generated from field: string most_used_pattern_id = 5;
    */
   mostUsedPatternId: string;
 
   /**
-   * by_language counts patterns; those without are left out. The 100 most frequent.
+   * Number of patterns by language, omitting those without one. The 100 most frequent.
    *
    * @generated from field: map<string, int64> by_language = 6;
    */
   byLanguage: { [key: string]: bigint };
 
   /**
-   * by_category counts patterns; those without are left out. The 100 most frequent.
+   * Number of patterns by category, omitting those without one. The 100 most frequent.
    *
    * @generated from field: map<string, int64> by_category = 7;
    */
   byCategory: { [key: string]: bigint };
 
   /**
-   * by_kind counts patterns by PatternKind without its prefix, for example `TASK`.
+   * Number of patterns by PatternKind, without the enum prefix, for example `TASK`.
    *
    * @generated from field: map<string, int64> by_kind = 8;
    */
   byKind: { [key: string]: bigint };
 
   /**
-   * min_success_rate, rounded to 0.001; absent without patterns.
+   * Lowest success_rate, rounded to 0.001; unset without patterns.
    *
    * @generated from field: optional double min_success_rate = 9;
    */
   minSuccessRate?: number | undefined;
 
   /**
-   * used_count is how many patterns were used at least once.
+   * Number of patterns used at least once.
    *
    * @generated from field: int64 used_count = 10;
    */
   usedCount: bigint;
 
   /**
-   * average_used_success_rate of those, rounded to 0.001; absent without any.
+   * Mean success_rate of these, rounded to 0.001; unset if there are none.
    *
    * @generated from field: optional double average_used_success_rate = 11;
    */
   averageUsedSuccessRate?: number | undefined;
 
   /**
-   * total_success_count is the number of outcomes SUCCESS.
+   * Number of SUCCESS outcomes.
    *
    * @generated from field: int64 total_success_count = 12;
    */
   totalSuccessCount: bigint;
 
   /**
-   * total_failure_count is the number of outcomes FAILURE.
+   * Number of FAILURE outcomes.
    *
    * @generated from field: int64 total_failure_count = 13;
    */
   totalFailureCount: bigint;
 
   /**
-   * total_partial_count is the number of outcomes PARTIAL.
+   * Number of PARTIAL outcomes.
    *
    * @generated from field: int64 total_partial_count = 14;
    */
   totalPartialCount: bigint;
 
   /**
-   * success_share of all outcomes, PARTIAL as one half: the success by use, where
-   * average_success_rate is that by pattern. Absent without outcomes.
+   * Share of successes among all outcomes, PARTIAL counting one half: success per use, while
+   * average_success_rate is success per pattern. Unset without outcomes.
    *
    * @generated from field: optional double success_share = 15;
    */
   successShare?: number | undefined;
 
   /**
-   * pinned_count is how many are pinned.
+   * Number of pinned patterns.
    *
    * @generated from field: int64 pinned_count = 16;
    */
   pinnedCount: bigint;
 
   /**
-   * by_pattern_type counts patterns by PatternType without its prefix, for example `SUCCESS`.
+   * Number of patterns by PatternType, without the enum prefix, for example `SUCCESS`.
    *
    * @generated from field: map<string, int64> by_pattern_type = 17;
    */
   byPatternType: { [key: string]: bigint };
 
   /**
-   * by_code_kind counts patterns by CodeKind without its prefix; those without are left out.
+   * Number of patterns by CodeKind, without the enum prefix, omitting those without one.
    *
    * @generated from field: map<string, int64> by_code_kind = 18;
    */
   byCodeKind: { [key: string]: bigint };
 
   /**
-   * by_task_type counts patterns; those without are left out. The 100 most frequent.
+   * Number of patterns by task type, omitting those without one. The 100 most frequent.
    *
    * @generated from field: map<string, int64> by_task_type = 19;
    */
@@ -1768,46 +1766,46 @@ export const GetPatternStatsResponseSchema: GenMessage<GetPatternStatsResponse> 
  */
 export type ExtractPatternsRequest = Message<"lot.v1.ExtractPatternsRequest"> & {
   /**
-   * namespace that learned patterns are stored in; empty is `default`.
+   * Namespace in which to store learned patterns; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * task_type_pattern is a regular expression (RE2, case-insensitive) on task or task type, of which
-   * the first 4,096 characters are looked at. It is stored with the patterns. Empty: all episodes,
-   * and each pattern gets one made from the words of its own tasks.
+   * Regular expression (RE2, case-insensitive) on the first 4,096 characters of task or task type.
+   * Stored with the patterns. Empty means all episodes; each pattern then gets one made from the
+   * words of its tasks.
    *
    * @generated from field: string task_type_pattern = 2;
    */
   taskTypePattern: string;
 
   /**
-   * pattern_type to learn; unspecified is SUCCESS. OPTIMIZATION tells fast from slow successes: fast
-   * are those up to the median of the metric `duration_seconds`, else of the time from start to end.
+   * Type to learn; unspecified means SUCCESS. OPTIMIZATION contrasts fast with slow successes: fast
+   * ones are up to the median of the metric `duration_seconds`, else of the time from start to end.
    *
    * @generated from field: lot.v1.PatternType pattern_type = 3;
    */
   patternType: PatternType;
 
   /**
-   * min_samples is how many distinct episodes a pattern needs that went the way it teaches: successes
-   * for SUCCESS, failures for FAILURE, successes of known duration for OPTIMIZATION. 0 is 3.
+   * Minimum number of distinct episodes per pattern: successes for SUCCESS, failures for FAILURE,
+   * successes of known duration for OPTIMIZATION. 0 means 3.
    *
    * @generated from field: int32 min_samples = 4;
    */
   minSamples: number;
 
   /**
-   * namespaces whose episodes are read; empty: just `namespace`.
+   * Namespaces whose episodes are read; empty means only `namespace`.
    *
    * @generated from field: repeated string namespaces = 5;
    */
   namespaces: string[];
 
   /**
-   * dry_run stores nothing.
+   * Store nothing.
    *
    * @generated from field: bool dry_run = 6;
    */
@@ -1828,22 +1826,22 @@ export const ExtractPatternsRequestSchema: GenMessage<ExtractPatternsRequest> = 
  */
 export type ExtractPatternsResponse = Message<"lot.v1.ExtractPatternsResponse"> & {
   /**
-   * patterns learned, or that would be, those of the largest groups first. Their metadata says under
-   * `extraction` what they were learned from.
+   * Patterns that were, or would be, learned, those of the largest groups first. Their metadata
+   * describes, under `extraction`, what they were learned from.
    *
    * @generated from field: repeated lot.v1.Pattern patterns = 1;
    */
   patterns: Pattern[];
 
   /**
-   * episode_count is how many ended episodes the regular expression let through.
+   * Number of ended episodes the regular expression matched.
    *
    * @generated from field: int64 episode_count = 2;
    */
   episodeCount: bigint;
 
   /**
-   * notices, for example that long fields were omitted because the response would be too large.
+   * For example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -1864,47 +1862,47 @@ export const ExtractPatternsResponseSchema: GenMessage<ExtractPatternsResponse> 
  */
 export type ExtractPatternsFromCodeRequest = Message<"lot.v1.ExtractPatternsFromCodeRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. code, at most 1 MiB of text. Code with more than 2,000 pieces, or with more than 3
-   * MiB in them (pieces stand in one another, and each carries context and success_metrics), is
-   * LIMIT_EXCEEDED, and so is code that takes over 5 s of CPU time or 512 MiB of memory to parse:
-   * send it in smaller parts.
+   * Required. Source code, at most 1 MiB. Fails with LIMIT_EXCEEDED for more than 2,000 pieces,
+   * more than 3 MiB in all pieces (they may nest, and each carries context and success_metrics), or
+   * parsing that takes over 5 s of CPU time or 512 MiB of memory: send smaller parts.
    *
    * @generated from field: string code = 2;
    */
   code: string;
 
   /**
-   * Required. language of the code; `py`, `js`, `jsx`, `ts`, `tsx`, `golang` and `rs` will do.
+   * Required. Language of the code; `py`, `js`, `jsx`, `ts`, `tsx`, `golang` and `rs` are accepted
+   * too.
    *
    * @generated from field: string language = 3;
    */
   language: string;
 
   /**
-   * context that each pattern gets.
+   * Context of each pattern.
    *
    * @generated from field: string context = 4;
    */
   context: string;
 
   /**
-   * success_metrics of the code, carried as metadata.success_metrics. A number `success_rate` among
-   * them must be in [0, 1]: the success rate of new patterns starts from it, else from 1.0. Nested
-   * at most 15 deep, at most 64 KiB.
+   * Metrics of the code, stored as metadata.success_metrics. A number `success_rate` in it must be
+   * in [0, 1]: it is the initial success rate of new patterns, else 1.0. At most 15 levels deep and
+   * 64 KiB.
    *
    * @generated from field: google.protobuf.Struct success_metrics = 5;
    */
   successMetrics?: JsonObject | undefined;
 
   /**
-   * dry_run stores nothing and gives the same patterns, with the same ids.
+   * Store nothing; return the same patterns, with the same IDs.
    *
    * @generated from field: bool dry_run = 6;
    */
@@ -1925,32 +1923,32 @@ export const ExtractPatternsFromCodeRequestSchema: GenMessage<ExtractPatternsFro
  */
 export type ExtractPatternsFromCodeResponse = Message<"lot.v1.ExtractPatternsFromCodeResponse"> & {
   /**
-   * patterns found, in the order of the code. Code that is there twice under one name is one.
+   * Patterns found, in source order. Identical code of the same name is returned once.
    *
    * @generated from field: repeated lot.v1.Pattern patterns = 1;
    */
   patterns: Pattern[];
 
   /**
-   * unparsed describes the places that could not be parsed, for example
-   * `line 12, column 5: ) is missing in load`: the first 50, then how many more. What holds such a
-   * place is no pattern; what is whole is. Pieces over 256 KiB, which no pattern can hold, are told
-   * here too. Empty, with no patterns: all was understood, and there is nothing to store in it.
+   * Places that could not be parsed, for example `line 12, column 5: ) is missing in load`: the
+   * first 50, then the number of others. A piece containing such a place is no pattern; intact
+   * pieces are. Pieces over 256 KiB, the limit of a pattern, are listed too. Empty, with no
+   * patterns, means all was parsed and there is nothing to store.
    *
    * @generated from field: repeated string unparsed = 2;
    */
   unparsed: string[];
 
   /**
-   * created_count is how many of the patterns are new, or in a dry_run would be.
+   * Number of patterns that are, or would be, new.
    *
    * @generated from field: int32 created_count = 3;
    */
   createdCount: number;
 
   /**
-   * notices: FIELDS_UNCHANGED where patterns that were there keep other success_metrics than were given;
-   * TEXT_TRUNCATED where the model did not read all of a new one.
+   * FIELDS_UNCHANGED if existing patterns retain other success_metrics than given; TEXT_TRUNCATED if the
+   * model did not read all of a new one.
    *
    * @generated from field: repeated lot.v1.Notice notices = 4;
    */
@@ -1971,38 +1969,38 @@ export const ExtractPatternsFromCodeResponseSchema: GenMessage<ExtractPatternsFr
  */
 export type DistillPatternsRequest = Message<"lot.v1.DistillPatternsRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * filter of the patterns that are looked at. Superseded ones are left out unless it asks for them.
+   * Filter of the patterns considered. Superseded ones are omitted unless it asks for them.
    *
    * @generated from field: lot.v1.PatternFilter filter = 2;
    */
   filter?: PatternFilter | undefined;
 
   /**
-   * min_group_size of a new group: 0 is 3; at least 2, since one pattern generalises nothing.
+   * Minimum size of a new group: 0 means 3; at least 2, since one pattern cannot be generalized.
    *
    * @generated from field: int32 min_group_size = 3;
    */
   minGroupSize: number;
 
   /**
-   * similarity in [0, 1] within a new group: the mean cosine over all pairs, plus 0.2 for tasks that
-   * differ only in one or two values, minus 0.1 for tasks with another action. Opposites ("Enable
-   * dark mode", "Disable dark mode") are never grouped. Absent is the server's default, 0.85 unless
-   * configured otherwise.
+   * Similarity in [0, 1] within a new group: the mean cosine over all pairs, plus 0.2 for tasks
+   * that differ only in one or two values, minus 0.1 for tasks with different actions. Opposites
+   * ("Enable dark mode", "Disable dark mode") are never grouped. Unset means the server's default
+   * (0.85 unless configured).
    *
    * @generated from field: optional double similarity = 4;
    */
   similarity?: number | undefined;
 
   /**
-   * dry_run stores nothing and answers the same, but for times and etags of what it would write.
+   * Store nothing; return the same, except for times and etags of what would be written.
    *
    * @generated from field: bool dry_run = 5;
    */
@@ -2023,50 +2021,50 @@ export const DistillPatternsRequestSchema: GenMessage<DistillPatternsRequest> = 
  */
 export type DistillPatternsResponse = Message<"lot.v1.DistillPatternsResponse"> & {
   /**
-   * groups at the top level that hold a pattern that was looked at, the largest first; at most 200.
+   * Top-level groups containing a considered pattern, largest first; at most 200.
    *
    * @generated from field: repeated lot.v1.DistilledGroup groups = 1;
    */
   groups: DistilledGroup[];
 
   /**
-   * group_count is how many there are at the top level.
+   * Number of top-level groups.
    *
    * @generated from field: int32 group_count = 2;
    */
   groupCount: number;
 
   /**
-   * pattern_count is how many patterns were looked at.
+   * Number of patterns considered.
    *
    * @generated from field: int32 pattern_count = 3;
    */
   patternCount: number;
 
   /**
-   * omitted_count is how many more the filter lets through: of one kind, type and language the 5,000
-   * best that are in no group yet are looked at. Narrow the filter to reach the others.
+   * Number of matching patterns not considered: per kind, type and language, only the 5,000 best
+   * ungrouped ones are. Narrow the filter to reach the others.
    *
    * @generated from field: int32 omitted_count = 4;
    */
   omittedCount: number;
 
   /**
-   * created_count is how many groups, at any level, are new.
+   * Number of new groups, at any level.
    *
    * @generated from field: int32 created_count = 5;
    */
   createdCount: number;
 
   /**
-   * extended_count is how many groups, at any level, got new members.
+   * Number of groups with new members, at any level.
    *
    * @generated from field: int32 extended_count = 6;
    */
   extendedCount: number;
 
   /**
-   * notices, for example that long fields were omitted because the response would be too large.
+   * For example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 7;
    */
@@ -2081,35 +2079,35 @@ export const DistillPatternsResponseSchema: GenMessage<DistillPatternsResponse> 
   messageDesc(file_lot_v1_pattern_service, 39);
 
 /**
- * DistilledGroup is a group of like patterns.
+ * DistilledGroup is a group of similar patterns.
  *
  * @generated from message lot.v1.DistilledGroup
  */
 export type DistilledGroup = Message<"lot.v1.DistilledGroup"> & {
   /**
-   * pattern that generalises the group. Its metadata has `slots` (example values by name),
-   * `member_count`, `similarity` and `level` as of when it was made or last got members.
+   * Pattern that generalizes the group. Its metadata has `slots` (example values by name),
+   * `member_count`, `similarity` and `level`, as of its creation or last new members.
    *
    * @generated from field: lot.v1.Pattern pattern = 1;
    */
   pattern?: Pattern | undefined;
 
   /**
-   * member_pattern_ids: the first 1,000, oldest first. Of a group of groups, their DISTILLED patterns.
+   * First 1,000 members, oldest first. For a group of groups, their DISTILLED patterns.
    *
    * @generated from field: repeated string member_pattern_ids = 2;
    */
   memberPatternIds: string[];
 
   /**
-   * member_count is how many there are.
+   * Number of members.
    *
    * @generated from field: int32 member_count = 4;
    */
   memberCount: number;
 
   /**
-   * groups within it.
+   * Groups within it.
    *
    * @generated from field: repeated lot.v1.DistilledGroup groups = 3;
    */
@@ -2130,21 +2128,21 @@ export const DistilledGroupSchema: GenMessage<DistilledGroup> = /*@__PURE__*/
  */
 export type PrunePatternsRequest = Message<"lot.v1.PrunePatternsRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * filter; empty lets all through.
+   * Filter; empty matches all.
    *
    * @generated from field: lot.v1.PatternFilter filter = 2;
    */
   filter?: PatternFilter | undefined;
 
   /**
-   * max_success_rate: delete those whose success_rate is at most this. Absent: no bound; then
+   * Delete patterns whose success_rate is at most this. Unset means no such bound; then
    * max_remaining is required.
    *
    * @generated from field: optional double max_success_rate = 3;
@@ -2152,23 +2150,24 @@ export type PrunePatternsRequest = Message<"lot.v1.PrunePatternsRequest"> & {
   maxSuccessRate?: number | undefined;
 
   /**
-   * min_usage_count: touch only those used at least so often. The others are neither deleted nor
-   * counted by max_remaining. 0: no bound.
+   * Consider only patterns used at least this often. The others are neither deleted nor counted by
+   * max_remaining. 0 means no minimum.
    *
    * @generated from field: int64 min_usage_count = 4;
    */
   minUsageCount: bigint;
 
   /**
-   * max_remaining so many of those that max_success_rate leaves, the best: by reliability, then
-   * success_rate, then usage_count, then the newest. Pinned ones are not counted. 0: no bound.
+   * Of those left by max_success_rate, retain only this many, the best: by reliability, then
+   * success_rate, then usage_count, then the newest. Pinned patterns do not count. 0 means no
+   * limit.
    *
    * @generated from field: int64 max_remaining = 5;
    */
   maxRemaining: bigint;
 
   /**
-   * dry_run deletes nothing.
+   * Delete nothing.
    *
    * @generated from field: bool dry_run = 6;
    */
@@ -2189,44 +2188,42 @@ export const PrunePatternsRequestSchema: GenMessage<PrunePatternsRequest> = /*@_
  */
 export type PrunePatternsResponse = Message<"lot.v1.PrunePatternsResponse"> & {
   /**
-   * deleted_count is how many were, or would be, deleted.
+   * Number of records that were, or would be, deleted.
    *
    * @generated from field: int64 deleted_count = 1;
    */
   deletedCount: bigint;
 
   /**
-   * pattern_ids of the first 1,000 of them: first those by max_success_rate, then those by
-   * max_remaining, each the worst first.
+   * First 1,000 of them: by max_success_rate, then by max_remaining, each worst first.
    *
    * @generated from field: repeated string pattern_ids = 2;
    */
   patternIds: string[];
 
   /**
-   * oldest_remaining_time is the creation time of the oldest pattern kept, of those that the filter lets
-   * through. Absent if none is.
+   * Creation time of the oldest retained pattern that matches the filter. Unset if there is none.
    *
    * @generated from field: google.protobuf.Timestamp oldest_remaining_time = 3;
    */
   oldestRemainingTime?: Timestamp | undefined;
 
   /**
-   * elapsed is how long it took.
+   * Time taken.
    *
    * @generated from field: google.protobuf.Duration elapsed = 4;
    */
   elapsed?: Duration | undefined;
 
   /**
-   * skipped_count is how many were edited, used or given feedback meanwhile, and so were kept.
+   * Number spared because they were edited, used or given feedback meanwhile.
    *
    * @generated from field: int64 skipped_count = 5;
    */
   skippedCount: bigint;
 
   /**
-   * remaining_count is how many patterns that the filter lets through are, or would be, left.
+   * Number of matching patterns that are, or would be, retained.
    *
    * @generated from field: int64 remaining_count = 6;
    */
@@ -2241,21 +2238,21 @@ export const PrunePatternsResponseSchema: GenMessage<PrunePatternsResponse> = /*
   messageDesc(file_lot_v1_pattern_service, 42);
 
 /**
- * Dedupe says what a save does when the same content is there.
+ * Dedupe controls a save of content that already exists.
  *
  * @generated from enum lot.v1.Dedupe
  */
 export enum Dedupe {
   /**
-   * EXACT, or NONE where a pattern_id is given.
+   * EXACT, or NONE if a pattern_id is given.
    *
    * @generated from enum value: DEDUPE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * Count a success for the pattern of the same content that was saved with EXACT. Not with a
-   * pattern_id.
+   * Count a success for the existing pattern of the same content saved with EXACT. Not allowed with
+   * a pattern_id.
    *
    * @generated from enum value: DEDUPE_EXACT = 1;
    */
@@ -2269,11 +2266,11 @@ export enum Dedupe {
   NONE = 2,
 
   /**
-   * As EXACT; and where no pattern has the same content, count a success for the nearest one of the
-   * same kind, type and language whose texts reach the similarity that the server is set to (0.95
-   * unless said otherwise), with code also its code. Texts that differ in a number, a quotation, a
-   * URL or a path, or just in the order of their words, are never merged; nor are superseded or
-   * expired patterns merged with. Not with a pattern_id.
+   * As EXACT; and if no pattern has the same content, count a success for the nearest one of the
+   * same kind, type and language whose texts, and code if any, reach the similarity set on the
+   * server (0.95 by default). Never merges texts that differ in a number, quotation, URL or path,
+   * or only in word order, nor merges with superseded or expired patterns. Not allowed with a
+   * pattern_id.
    *
    * @generated from enum value: DEDUPE_SEMANTIC = 3;
    */
@@ -2287,41 +2284,41 @@ export const DedupeSchema: GenEnum<Dedupe> = /*@__PURE__*/
   enumDesc(file_lot_v1_pattern_service, 0);
 
 /**
- * LineageRelation is what another pattern is to the one that was asked for.
+ * LineageRelation is how a pattern relates to the requested one.
  *
  * @generated from enum lot.v1.LineageRelation
  */
 export enum LineageRelation {
   /**
-   * Never sent.
+   * Never returned.
    *
    * @generated from enum value: LINEAGE_RELATION_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * It was superseded by the one asked for, or by one that was.
+   * It was superseded by the requested one, directly or indirectly.
    *
    * @generated from enum value: LINEAGE_RELATION_SUPERSEDED = 1;
    */
   SUPERSEDED = 1,
 
   /**
-   * It superseded the one asked for, or one that did.
+   * It superseded the requested one, directly or indirectly.
    *
    * @generated from enum value: LINEAGE_RELATION_SUCCESSOR = 2;
    */
   SUCCESSOR = 2,
 
   /**
-   * The group that the one asked for belongs to, or a group of that group.
+   * The group the requested one belongs to, or a group of that group.
    *
    * @generated from enum value: LINEAGE_RELATION_GROUP = 3;
    */
   GROUP = 3,
 
   /**
-   * A member that the one asked for was distilled from.
+   * A member the requested one was distilled from.
    *
    * @generated from enum value: LINEAGE_RELATION_MEMBER = 4;
    */
@@ -2335,23 +2332,23 @@ export const LineageRelationSchema: GenEnum<LineageRelation> = /*@__PURE__*/
   enumDesc(file_lot_v1_pattern_service, 1);
 
 /**
- * PatternService keeps what worked, and how well.
+ * PatternService stores what worked, and how well.
  *
- * In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
- * namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+ * In every request `namespace` is the tenant; empty means `default`. No call reads across
+ * namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
  *
  * @generated from service lot.v1.PatternService
  */
 export const PatternService: GenService<{
   /**
-   * SavePattern stores a pattern, or counts a success for the one that is there.
+   * SavePattern stores a pattern, or counts a success for an existing one.
    *
-   * With the default `dedupe` EXACT a second save of the same kind, type, task, actions, code and
-   * language (white space and letter case folded in the task) counts as one SUCCESS for the first
-   * and answers `created = false`; other fields stay as they were, and a notice names those that
-   * differ. `dedupe` SEMANTIC counts it for a pattern of nearly the same meaning as well, and a
-   * notice MERGED says so. A pattern that `supersedes` another marks that one as superseded. Errors:
-   * PATTERN_ID_IN_USE, PATTERN_NOT_FOUND (what it supersedes), REQUEST_ID_REUSED.
+   * With `dedupe` EXACT, the default, another save of the same kind, type, task (ignoring white
+   * space and letter case), actions, code and language counts as one SUCCESS of the existing
+   * pattern and returns `created = false`; other fields do not change, and a notice names those
+   * that differ. With `dedupe` SEMANTIC this also applies to a pattern of nearly the same meaning,
+   * with notice MERGED. A pattern that `supersedes` another marks that one as superseded. Errors:
+   * PATTERN_ID_IN_USE, PATTERN_NOT_FOUND (the superseded one), REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.PatternService.SavePattern
    */
@@ -2361,9 +2358,9 @@ export const PatternService: GenService<{
     output: typeof SavePatternResponseSchema;
   },
   /**
-   * BatchSavePatterns saves up to 500 patterns, each as SavePattern would. Items succeed or fail by
-   * themselves: look at each result. One that breaks a rule of the contract refuses the whole batch,
-   * and the violation names the item; nothing is saved then.
+   * BatchSavePatterns saves up to 500 patterns, each as SavePattern would. Items succeed or fail
+   * individually: check every result. Only an item that violates the contract rejects the whole
+   * batch; the violation names it, and nothing is saved.
    *
    * @generated from rpc lot.v1.PatternService.BatchSavePatterns
    */
@@ -2373,7 +2370,7 @@ export const PatternService: GenService<{
     output: typeof BatchSavePatternsResponseSchema;
   },
   /**
-   * GetPattern reads one, and where it comes from if that is asked for. Errors: PATTERN_NOT_FOUND.
+   * GetPattern returns a pattern and, on request, its lineage. Errors: PATTERN_NOT_FOUND.
    *
    * @generated from rpc lot.v1.PatternService.GetPattern
    */
@@ -2383,10 +2380,10 @@ export const PatternService: GenService<{
     output: typeof GetPatternResponseSchema;
   },
   /**
-   * UpdatePattern edits what callers edit; outcomes are untouched. A confidence that feedback moved is
-   * set only where the mask names it; otherwise it stays, and a notice says so. A new `supersedes`
-   * marks that pattern as superseded and unmarks the one named before. Errors: PATTERN_NOT_FOUND
-   * (also for what it supersedes), ETAG_MISMATCH.
+   * UpdatePattern updates the editable fields; outcomes do not change. A confidence adjusted by
+   * feedback changes only if the mask names it; otherwise a notice reports that it did not. A new
+   * `supersedes` marks that pattern as superseded and unmarks the previous one. Errors:
+   * PATTERN_NOT_FOUND (also the superseded one), ETAG_MISMATCH.
    *
    * @generated from rpc lot.v1.PatternService.UpdatePattern
    */
@@ -2396,7 +2393,8 @@ export const PatternService: GenService<{
     output: typeof UpdatePatternResponseSchema;
   },
   /**
-   * DeletePattern deletes one; its outcomes go with it, and what it superseded is so no longer. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH.
+   * DeletePattern deletes a pattern with its outcomes; the one it superseded is no longer
+   * superseded. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH.
    *
    * @generated from rpc lot.v1.PatternService.DeletePattern
    */
@@ -2406,7 +2404,7 @@ export const PatternService: GenService<{
     output: typeof DeletePatternResponseSchema;
   },
   /**
-   * ListPatterns lists by time of creation, newest first.
+   * ListPatterns lists patterns by creation time, newest first.
    *
    * @generated from rpc lot.v1.PatternService.ListPatterns
    */
@@ -2416,8 +2414,8 @@ export const PatternService: GenService<{
     output: typeof ListPatternsResponseSchema;
   },
   /**
-   * RecallPatterns finds the patterns most relevant to a query by meaning and words, among those that the
-   * filter lets through.
+   * RecallPatterns returns the patterns matching the filter that are most relevant to a query by
+   * meaning and words.
    *
    * @generated from rpc lot.v1.PatternService.RecallPatterns
    */
@@ -2427,11 +2425,11 @@ export const PatternService: GenService<{
     output: typeof RecallPatternsResponseSchema;
   },
   /**
-   * RecordOutcome records how a use went, for the patterns that were really used. Errors:
-   * PATTERN_NOT_FOUND (none is counted then), RETRIEVAL_UNKNOWN, REQUEST_ID_REUSED.
+   * RecordOutcome records the outcome of using patterns, for those actually used. Errors:
+   * PATTERN_NOT_FOUND (then none is counted), RETRIEVAL_UNKNOWN, REQUEST_ID_REUSED.
    *
-   * With what was asked the outcome is also remembered for that query, and moves the ranking of like
-   * queries from then on.
+   * If the query is known, the outcome is also stored for it and affects the ranking of similar
+   * queries.
    *
    * @generated from rpc lot.v1.PatternService.RecordOutcome
    */
@@ -2441,8 +2439,8 @@ export const PatternService: GenService<{
     output: typeof RecordOutcomeResponseSchema;
   },
   /**
-   * ListOutcomes lists the log behind a pattern's counters, newest first: what RecordOutcome was
-   * told, repeated saves, and corrections. Errors: PATTERN_NOT_FOUND.
+   * ListOutcomes lists the log behind a pattern's counters, newest first: outcomes of
+   * RecordOutcome, repeated saves, and corrections. Errors: PATTERN_NOT_FOUND.
    *
    * @generated from rpc lot.v1.PatternService.ListOutcomes
    */
@@ -2452,10 +2450,10 @@ export const PatternService: GenService<{
     output: typeof ListOutcomesResponseSchema;
   },
   /**
-   * CorrectOutcome adds an entry that undoes an earlier one, for all patterns of the call that made
-   * it, as if it had never been, or had been another outcome. Counts are exact after it;
-   * success_rate is led back and on again over the log. An entry is corrected once; what corrected
-   * it can be corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
+   * CorrectOutcome adds a log entry that undoes an earlier one, for all patterns of that call, as
+   * if it had never been recorded or had had another outcome. Counts are exact afterwards;
+   * success_rate is recomputed from the log. An entry can be corrected once; its correction can be
+   * corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.PatternService.CorrectOutcome
    */
@@ -2465,8 +2463,8 @@ export const PatternService: GenService<{
     output: typeof CorrectOutcomeResponseSchema;
   },
   /**
-   * GiveFeedback moves a pattern's confidence, once for each call, and keeps what was said. Like an
-   * outcome it leaves etag and update_time alone. Errors: PATTERN_NOT_FOUND, REQUEST_ID_REUSED.
+   * GiveFeedback adjusts a pattern's confidence, once per call, and stores the feedback. Like an
+   * outcome, it changes neither etag nor update_time. Errors: PATTERN_NOT_FOUND, REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.PatternService.GiveFeedback
    */
@@ -2476,9 +2474,9 @@ export const PatternService: GenService<{
     output: typeof GiveFeedbackResponseSchema;
   },
   /**
-   * ListFeedbackCandidates lists patterns that are much used and uncertain: the larger
-   * √usage_count · (1 − |2 · confidence − 1|), the more a feedback teaches. Patterns that were never
-   * used, or whose confidence is 0 or 1, are none.
+   * ListFeedbackCandidates lists patterns that are used a lot but uncertain: feedback is most
+   * valuable where √usage_count · (1 − |2 · confidence − 1|) is largest. Omits patterns never used
+   * and those of confidence 0 or 1.
    *
    * @generated from rpc lot.v1.PatternService.ListFeedbackCandidates
    */
@@ -2488,7 +2486,8 @@ export const PatternService: GenService<{
     output: typeof ListFeedbackCandidatesResponseSchema;
   },
   /**
-   * GetPatternStats sums up the patterns that a filter lets through, exactly, without reading them.
+   * GetPatternStats returns exact statistics of the patterns matching a filter, without reading
+   * them.
    *
    * @generated from rpc lot.v1.PatternService.GetPatternStats
    */
@@ -2498,14 +2497,14 @@ export const PatternService: GenService<{
     output: typeof GetPatternStatsResponseSchema;
   },
   /**
-   * ExtractPatterns learns patterns from ended episodes, without a language model: one of kind LEARNED
-   * for each group of like episodes. Alike are those of one task_type; without one those of one
-   * category; without either those that the regular expression matches, or, where none is given,
-   * those whose tasks have the same words but for numbers, quoted names, paths and addresses.
+   * ExtractPatterns learns patterns from ended episodes, without a language model: one LEARNED
+   * pattern per group of similar episodes. Episodes are grouped by task_type, else by category,
+   * else by matching the regular expression or, if none is given, by tasks of the same words except
+   * for numbers, quoted names, paths and addresses.
    *
-   * The same episodes again change nothing, more episodes update the same patterns: what was edited
-   * since, or moved by feedback, stays, and so do outcomes. Of each group the newest 2,000 episodes
-   * are read, of all the newest 10,000, in equal parts from each of the namespaces.
+   * The same episodes again change nothing; more episodes update the same patterns, except for what
+   * was edited or adjusted by feedback since, and outcomes. It reads the newest 2,000 episodes of
+   * each group, and the newest 10,000 of all, in equal parts from each namespace.
    *
    * @generated from rpc lot.v1.PatternService.ExtractPatterns
    */
@@ -2515,11 +2514,11 @@ export const PatternService: GenService<{
     output: typeof ExtractPatternsResponseSchema;
   },
   /**
-   * ExtractPatternsFromCode takes patterns out of source code in Python, JavaScript, TypeScript
-   * (both with elements, JSX and TSX), Go, Rust or Java: functions, methods, classes, error
-   * handling, asynchronous code and algorithms, each as a CODE pattern. What it finds, as what, and
-   * what becomes of it is in docs/code.md. The same code again changes nothing: patterns that are
-   * there are given back as they stand. If a call fails half-way, repeat it.
+   * ExtractPatternsFromCode extracts patterns from source code in Python, JavaScript, TypeScript
+   * (both including JSX and TSX), Go, Rust or Java: functions, methods, classes, error handling,
+   * asynchronous code and algorithms, each as a CODE pattern. docs/code.md describes what is found
+   * and how it is stored. The same code again changes nothing: existing patterns are returned as
+   * they are. If a call fails midway, repeat it.
    *
    * @generated from rpc lot.v1.PatternService.ExtractPatternsFromCode
    */
@@ -2529,15 +2528,15 @@ export const PatternService: GenService<{
     output: typeof ExtractPatternsFromCodeResponseSchema;
   },
   /**
-   * DistillPatterns generalises groups of like patterns into DISTILLED ones.
+   * DistillPatterns generalizes groups of similar patterns into DISTILLED ones.
    *
    * Patterns of one kind, type and language are grouped by average-linkage clustering of their text
-   * vectors: the mean cosine over all pairs between the parts of a group is at least `similarity`.
-   * Groups whose means are alike to 0.1 less are grouped once more. Each group becomes a DISTILLED
-   * pattern: task and actions with what varies as `{slots}`, when it applies, and its members' counts
-   * summed at its creation. Members are kept and marked by `parent_pattern_id`. A later call adds to
-   * the groups that are there and never moves a member; without new patterns it changes nothing.
-   * DISTILLED and superseded patterns are not distilled.
+   * vectors: the mean cosine over all pairs between merged clusters is at least `similarity`.
+   * Groups whose similarity is at least 0.1 less than that are grouped once more. Each group
+   * becomes a DISTILLED pattern: task and actions with varying parts as `{slots}`, when it applies,
+   * and the sum of its members' counts at its creation. Members remain, marked by
+   * `parent_pattern_id`. Later calls extend existing groups and never move a member; without new
+   * patterns they change nothing. DISTILLED and superseded patterns are not distilled.
    *
    * @generated from rpc lot.v1.PatternService.DistillPatterns
    */
@@ -2547,10 +2546,10 @@ export const PatternService: GenService<{
     output: typeof DistillPatternsResponseSchema;
   },
   /**
-   * PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
-   * through and that are not pinned: by max_success_rate, by max_remaining, or both. One that is
-   * edited, used or given feedback while the call is at work is spared. Cut off, by
-   * ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
+   * PrunePatterns deletes unproven patterns among those that match the filter and are not pinned:
+   * by max_success_rate, by max_remaining, or both. Patterns edited, used or given feedback during
+   * the call are spared. If interrupted, by ServerLimits.max_call_duration or a crash, it has
+   * deleted some of them; call again for the rest.
    *
    * @generated from rpc lot.v1.PatternService.PrunePatterns
    */

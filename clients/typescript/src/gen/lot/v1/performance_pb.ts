@@ -27,36 +27,35 @@ export const file_lot_v1_performance: GenFile = /*@__PURE__*/
  */
 export type GetTrendsRequest = Message<"lot.v1.GetTrendsRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * filter of the ended episodes that count; empty counts all.
+   * Filter of the ended episodes to count; empty counts all.
    *
    * @generated from field: lot.v1.EpisodeFilter filter = 2;
    */
   filter?: EpisodeFilter | undefined;
 
   /**
-   * sample_size: the latest so many episodes of each category make its rate and time; 0 is 20; at
-   * most 1,000.
+   * Number of latest episodes per category for its rate and duration: 0 means 20; at most 1,000.
    *
    * @generated from field: int32 sample_size = 3;
    */
   sampleSize: number;
 
   /**
-   * interval: given, each trend has points of this length, from 1 min on.
+   * Length of trend points, at least 1 min; unset means no points.
    *
    * @generated from field: google.protobuf.Duration interval = 4;
    */
   interval?: Duration | undefined;
 
   /**
-   * max_points of each trend, the latest: 0 is 30; at most 1,000.
+   * Maximum number of points per trend, the latest: 0 means 30; at most 1,000.
    *
    * @generated from field: int32 max_points = 5;
    */
@@ -77,16 +76,16 @@ export const GetTrendsRequestSchema: GenMessage<GetTrendsRequest> = /*@__PURE__*
  */
 export type GetTrendsResponse = Message<"lot.v1.GetTrendsResponse"> & {
   /**
-   * trends, one a category, the one with most episodes first, at most 100. Episodes without a
-   * category are one with an empty name. RUNNING and ABANDONED episodes have not ended: they do not
-   * count.
+   * One trend per category, the one with most episodes first, at most 100. Episodes without a
+   * category are counted under an empty name. RUNNING and ABANDONED episodes do not count, since
+   * they have not ended.
    *
    * @generated from field: repeated lot.v1.CategoryTrend trends = 1;
    */
   trends: CategoryTrend[];
 
   /**
-   * notices, for example that long fields were omitted because the response would be too large.
+   * For example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 2;
    */
@@ -101,113 +100,113 @@ export const GetTrendsResponseSchema: GenMessage<GetTrendsResponse> = /*@__PURE_
   messageDesc(file_lot_v1_performance, 1);
 
 /**
- * CategoryTrend is how tasks of a category go.
+ * CategoryTrend is the trend of the tasks of a category.
  *
  * @generated from message lot.v1.CategoryTrend
  */
 export type CategoryTrend = Message<"lot.v1.CategoryTrend"> & {
   /**
-   * category.
+   * Category.
    *
    * @generated from field: string category = 1;
    */
   category: string;
 
   /**
-   * direction of the success rate.
+   * Direction of the success rate.
    *
    * @generated from field: lot.v1.TrendDirection direction = 2;
    */
   direction: TrendDirection;
 
   /**
-   * success_rate in [0, 1] of the sample: the latest ended by end_time.
+   * Success rate of the sample, in [0, 1]: the latest episodes by end_time.
    *
    * @generated from field: double success_rate = 3;
    */
   successRate: number;
 
   /**
-   * average_duration over the sample's episodes that took time; absent if none did.
+   * Mean duration of the sample's episodes that took time; unset if none did.
    *
    * @generated from field: google.protobuf.Duration average_duration = 4;
    */
   averageDuration?: Duration | undefined;
 
   /**
-   * total_count of ended episodes.
+   * Number of ended episodes.
    *
    * @generated from field: int64 total_count = 5;
    */
   totalCount: bigint;
 
   /**
-   * sample_count of episodes in the sample.
+   * Number of episodes in the sample.
    *
    * @generated from field: int64 sample_count = 6;
    */
   sampleCount: bigint;
 
   /**
-   * best_approaches: those of the sample's successes, the most frequent 3.
+   * The 3 most frequent approaches of the sample's successes.
    *
    * @generated from field: repeated lot.v1.NamedCount best_approaches = 7;
    */
   bestApproaches: NamedCount[];
 
   /**
-   * earlier_success_rate of the older half that direction was told from; 0 without data.
+   * Success rate of the older of the two halves compared for direction; 0 without data.
    *
    * @generated from field: double earlier_success_rate = 8;
    */
   earlierSuccessRate: number;
 
   /**
-   * later_success_rate of the newer half, which has the odd one.
+   * Success rate of the newer half, which has the odd episode.
    *
    * @generated from field: double later_success_rate = 9;
    */
   laterSuccessRate: number;
 
   /**
-   * points by interval, oldest first; only with an interval. Intervals without episodes are left
-   * out.
+   * Points by interval, oldest first; only with an interval. Intervals without episodes are
+   * omitted.
    *
    * @generated from field: repeated lot.v1.TrendPoint points = 10;
    */
   points: TrendPoint[];
 
   /**
-   * success_rate_lower bound of the 95 % interval of the sample's rate (Wilson's score interval).
+   * Lower bound of the 95 % Wilson score interval of success_rate.
    *
    * @generated from field: double success_rate_lower = 11;
    */
   successRateLower: number;
 
   /**
-   * success_rate_upper bound of it.
+   * Upper bound of it.
    *
    * @generated from field: double success_rate_upper = 12;
    */
   successRateUpper: number;
 
   /**
-   * compared_count of episodes in both halves: all of the category, at most the latest 1,000.
+   * Number of episodes in both halves: all of the category, at most the latest 1,000.
    *
    * @generated from field: int64 compared_count = 13;
    */
   comparedCount: bigint;
 
   /**
-   * change_p_value: how likely halves that differ as much, or more, are if nothing changed (Fisher's
-   * exact test, two-sided). Absent with INSUFFICIENT_DATA.
+   * Probability that halves differ at least this much if nothing changed (Fisher's exact test,
+   * two-sided). Unset with INSUFFICIENT_DATA.
    *
    * @generated from field: optional double change_p_value = 14;
    */
   changePValue?: number | undefined;
 
   /**
-   * change_significant: change_p_value is under 0.05. Where it is not, the direction may be chance.
+   * True if change_p_value is below 0.05. Otherwise the direction may be chance.
    *
    * @generated from field: bool change_significant = 15;
    */
@@ -228,28 +227,28 @@ export const CategoryTrendSchema: GenMessage<CategoryTrend> = /*@__PURE__*/
  */
 export type TrendPoint = Message<"lot.v1.TrendPoint"> & {
   /**
-   * start_time of the interval, a multiple of its length since 1970-01-01 UTC.
+   * Start of the interval, a multiple of its length since 1970-01-01 UTC.
    *
    * @generated from field: google.protobuf.Timestamp start_time = 1;
    */
   startTime?: Timestamp | undefined;
 
   /**
-   * count of episodes that ended in it.
+   * Number of episodes that ended in it.
    *
    * @generated from field: int64 count = 2;
    */
   count: bigint;
 
   /**
-   * success_count of them.
+   * Number of successes among them.
    *
    * @generated from field: int64 success_count = 3;
    */
   successCount: bigint;
 
   /**
-   * average_duration; absent if none took time.
+   * Mean duration; unset if none took time.
    *
    * @generated from field: google.protobuf.Duration average_duration = 4;
    */
@@ -270,21 +269,21 @@ export const TrendPointSchema: GenMessage<TrendPoint> = /*@__PURE__*/
  */
 export type GetPerformanceReportRequest = Message<"lot.v1.GetPerformanceReportRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * filter of the ended episodes that count; empty counts all.
+   * Filter of the ended episodes to count; empty counts all.
    *
    * @generated from field: lot.v1.EpisodeFilter filter = 2;
    */
   filter?: EpisodeFilter | undefined;
 
   /**
-   * sample_size of trends, as in GetTrends.
+   * Sample size of trends, as in GetTrends.
    *
    * @generated from field: int32 sample_size = 3;
    */
@@ -305,14 +304,14 @@ export const GetPerformanceReportRequestSchema: GenMessage<GetPerformanceReportR
  */
 export type GetPerformanceReportResponse = Message<"lot.v1.GetPerformanceReportResponse"> & {
   /**
-   * report.
+   * The report.
    *
    * @generated from field: lot.v1.PerformanceReport report = 1;
    */
   report?: PerformanceReport | undefined;
 
   /**
-   * notices, for example that long fields were omitted because the response would be too large.
+   * For example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 2;
    */
@@ -327,48 +326,48 @@ export const GetPerformanceReportResponseSchema: GenMessage<GetPerformanceReport
   messageDesc(file_lot_v1_performance, 5);
 
 /**
- * PerformanceReport is how tasks go, and what to do about it.
+ * PerformanceReport shows how tasks go, and what to improve.
  *
  * @generated from message lot.v1.PerformanceReport
  */
 export type PerformanceReport = Message<"lot.v1.PerformanceReport"> & {
   /**
-   * generate_time.
+   * When it was generated.
    *
    * @generated from field: google.protobuf.Timestamp generate_time = 1;
    */
   generateTime?: Timestamp | undefined;
 
   /**
-   * total_count of ended episodes.
+   * Number of ended episodes.
    *
    * @generated from field: int64 total_count = 2;
    */
   totalCount: bigint;
 
   /**
-   * success_count of them.
+   * Number of successes among them.
    *
    * @generated from field: int64 success_count = 3;
    */
   successCount: bigint;
 
   /**
-   * success_rate in [0, 1]; absent without episodes.
+   * Success rate, in [0, 1]; unset without episodes.
    *
    * @generated from field: optional double success_rate = 4;
    */
   successRate?: number | undefined;
 
   /**
-   * average_duration over the episodes that took time; absent if none did.
+   * Mean duration of the episodes that took time; unset if none did.
    *
    * @generated from field: google.protobuf.Duration average_duration = 5;
    */
   averageDuration?: Duration | undefined;
 
   /**
-   * by_category counts episodes; the 100 most frequent. Those without a category are under an empty
+   * Number of episodes by category; the 100 most frequent. Those without one are under an empty
    * name.
    *
    * @generated from field: map<string, int64> by_category = 6;
@@ -376,28 +375,28 @@ export type PerformanceReport = Message<"lot.v1.PerformanceReport"> & {
   byCategory: { [key: string]: bigint };
 
   /**
-   * trends, one a category, as in GetTrends, without points.
+   * One trend per category, as in GetTrends, without points.
    *
    * @generated from field: repeated lot.v1.CategoryTrend trends = 7;
    */
   trends: CategoryTrend[];
 
   /**
-   * advice on what to improve; one of kind STABLE if there is nothing.
+   * What to improve; a single STABLE entry if nothing.
    *
    * @generated from field: repeated lot.v1.Advice advice = 8;
    */
   advice: Advice[];
 
   /**
-   * insights on what worked; empty under 10 episodes.
+   * What worked; empty below 10 episodes.
    *
    * @generated from field: repeated lot.v1.Insight insights = 9;
    */
   insights: Insight[];
 
   /**
-   * markdown is the whole report as a page for people.
+   * The whole report as human-readable Markdown.
    *
    * @generated from field: string markdown = 10;
    */
@@ -418,21 +417,21 @@ export const PerformanceReportSchema: GenMessage<PerformanceReport> = /*@__PURE_
  */
 export type Advice = Message<"lot.v1.Advice"> & {
   /**
-   * kind.
+   * Kind.
    *
    * @generated from field: lot.v1.AdviceKind kind = 1;
    */
   kind: AdviceKind;
 
   /**
-   * category it is about; empty: all.
+   * Category concerned; empty means all.
    *
    * @generated from field: string category = 2;
    */
   category: string;
 
   /**
-   * message is a sentence for people.
+   * Human-readable message.
    *
    * @generated from field: string message = 3;
    */
@@ -453,28 +452,28 @@ export const AdviceSchema: GenMessage<Advice> = /*@__PURE__*/
  */
 export type Insight = Message<"lot.v1.Insight"> & {
   /**
-   * kind.
+   * Kind.
    *
    * @generated from field: lot.v1.InsightKind kind = 1;
    */
   kind: InsightKind;
 
   /**
-   * name of the approach, factor or tool.
+   * Name of the approach, factor or tool.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * count of successful episodes with it.
+   * Number of successful episodes with it.
    *
    * @generated from field: int64 count = 3;
    */
   count: bigint;
 
   /**
-   * message is a sentence for people.
+   * Human-readable message.
    *
    * @generated from field: string message = 4;
    */
@@ -489,13 +488,13 @@ export const InsightSchema: GenMessage<Insight> = /*@__PURE__*/
   messageDesc(file_lot_v1_performance, 8);
 
 /**
- * TrendDirection is where a success rate goes.
+ * TrendDirection is the direction of a success rate.
  *
  * @generated from enum lot.v1.TrendDirection
  */
 export enum TrendDirection {
   /**
-   * Never given back.
+   * Never returned.
    *
    * @generated from enum value: TREND_DIRECTION_UNSPECIFIED = 0;
    */
@@ -509,14 +508,14 @@ export enum TrendDirection {
   INSUFFICIENT_DATA = 1,
 
   /**
-   * The success rate of the newer half is higher by more than 0.1.
+   * The newer half's success rate is higher by more than 0.1.
    *
    * @generated from enum value: TREND_DIRECTION_IMPROVING = 2;
    */
   IMPROVING = 2,
 
   /**
-   * The success rate of the newer half is lower by more than 0.1.
+   * The newer half's success rate is lower by more than 0.1.
    *
    * @generated from enum value: TREND_DIRECTION_DECLINING = 3;
    */
@@ -537,13 +536,13 @@ export const TrendDirectionSchema: GenEnum<TrendDirection> = /*@__PURE__*/
   enumDesc(file_lot_v1_performance, 0);
 
 /**
- * AdviceKind is what an advice is about.
+ * AdviceKind is the subject of advice.
  *
  * @generated from enum lot.v1.AdviceKind
  */
 export enum AdviceKind {
   /**
-   * Never given back.
+   * Never returned.
    *
    * @generated from enum value: ADVICE_KIND_UNSPECIFIED = 0;
    */
@@ -557,21 +556,21 @@ export enum AdviceKind {
   STABLE = 1,
 
   /**
-   * The success rate is under 0.7.
+   * The success rate is below 0.7.
    *
    * @generated from enum value: ADVICE_KIND_LOW_SUCCESS = 2;
    */
   LOW_SUCCESS = 2,
 
   /**
-   * The success rate declines.
+   * The success rate is declining.
    *
    * @generated from enum value: ADVICE_KIND_DECLINING = 3;
    */
   DECLINING = 3,
 
   /**
-   * The average is over 300 s.
+   * The mean duration is over 300 s.
    *
    * @generated from enum value: ADVICE_KIND_SLOW = 4;
    */
@@ -585,20 +584,20 @@ export const AdviceKindSchema: GenEnum<AdviceKind> = /*@__PURE__*/
   enumDesc(file_lot_v1_performance, 1);
 
 /**
- * InsightKind is what an insight is about.
+ * InsightKind is the subject of an insight.
  *
  * @generated from enum lot.v1.InsightKind
  */
 export enum InsightKind {
   /**
-   * Never given back.
+   * Never returned.
    *
    * @generated from enum value: INSIGHT_KIND_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * The approach of most successes.
+   * The approach with the most successes.
    *
    * @generated from enum value: INSIGHT_KIND_APPROACH = 1;
    */

@@ -17,68 +17,68 @@ export const file_lot_v1_preference: GenFile = /*@__PURE__*/
   fileDesc("Chdsb3QvdjEvcHJlZmVyZW5jZS5wcm90bxIGbG90LnYxIucBCgpQcmVmZXJlbmNlEgsKA2tleRgBIAEoCRIlCgV2YWx1ZRgCIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZRIQCghjYXRlZ29yeRgDIAEoCRIRCgluYW1lc3BhY2UYBCABKAkSDAoEZXRhZxgFIAEoCRIvCgtjcmVhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAggASgDIpABChJQcmVmZXJlbmNlUmV2aXNpb24SEAoIcmV2aXNpb24YASABKAMSJQoFdmFsdWUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWUSEAoIY2F0ZWdvcnkYAyABKAkSLwoLdXBkYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpEBChRQdXRQcmVmZXJlbmNlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSCwoDa2V5GAIgASgJEiUKBXZhbHVlGAMgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlEhAKCGNhdGVnb3J5GAQgASgJEgwKBGV0YWcYBSABKAkSEgoKcmVxdWVzdF9pZBgGIAEoCSJQChVQdXRQcmVmZXJlbmNlUmVzcG9uc2USJgoKcHJlZmVyZW5jZRgBIAEoCzISLmxvdC52MS5QcmVmZXJlbmNlEg8KB2NyZWF0ZWQYAiABKAgiZgoUR2V0UHJlZmVyZW5jZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEgsKA2tleRgCIAEoCRIVCg1oaXN0b3J5X2xpbWl0GAMgASgFEhcKD2JlZm9yZV9yZXZpc2lvbhgEIAEoAyKNAQoVR2V0UHJlZmVyZW5jZVJlc3BvbnNlEiYKCnByZWZlcmVuY2UYASABKAsyEi5sb3QudjEuUHJlZmVyZW5jZRIrCgdoaXN0b3J5GAIgAygLMhoubG90LnYxLlByZWZlcmVuY2VSZXZpc2lvbhIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZSKVAQoWTGlzdFByZWZlcmVuY2VzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKY2F0ZWdvcmllcxgCIAMoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRItCglyZWFkX21hc2sYBSABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrIlsKF0xpc3RQcmVmZXJlbmNlc1Jlc3BvbnNlEicKC3ByZWZlcmVuY2VzGAEgAygLMhIubG90LnYxLlByZWZlcmVuY2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIl4KF0RlbGV0ZVByZWZlcmVuY2VSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRILCgNrZXkYAiABKAkSDAoEZXRhZxgDIAEoCRIVCg1hbGxvd19taXNzaW5nGAQgASgIIisKGERlbGV0ZVByZWZlcmVuY2VSZXNwb25zZRIPCgdkZWxldGVkGAEgASgIQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
 
 /**
- * Preference is a setting that a user or a team likes, under a key.
+ * Preference is a setting of a user or team, under a key.
  *
  * @generated from message lot.v1.Preference
  */
 export type Preference = Message<"lot.v1.Preference"> & {
   /**
-   * key identifies it in its namespace: 1 to 256 bytes of any script, spaces and `/` included,
-   * without control characters, line breaks, bidirectional overrides, and white space at
-   * its ends. Two Unicode forms of a key are one key.
+   * Key within the namespace: 1 to 256 bytes in any script, including spaces and `/`, but no
+   * control characters, line breaks, bidirectional overrides, or leading or trailing white space.
+   * Unicode forms of a key are the same key.
    *
    * @generated from field: string key = 1;
    */
   key: string;
 
   /**
-   * value of any JSON type; null is a value. Numbers are doubles, returned exactly: send integers
-   * beyond ±(2^53 - 1) as strings. NaN and infinity are refused; nested at most 16 deep, at most
-   * 256 KiB serialized.
+   * Value of any JSON type; null is a value. Numbers are doubles, returned exactly: send integers
+   * beyond ±(2^53 - 1) as strings. At most 16 levels deep and 256 KiB serialized; no NaN or
+   * infinity.
    *
    * @generated from field: google.protobuf.Value value = 2;
    */
   value?: Value | undefined;
 
   /**
-   * category, for example `editor`; what feedback taught is in `learned`.
+   * Category, for example `editor`; preferences learned from feedback are in `learned`.
    *
    * @generated from field: string category = 3;
    */
   category: string;
 
   /**
-   * Output only. namespace it is in.
+   * Output only. Namespace of the record.
    *
    * @generated from field: string namespace = 4;
    */
   namespace: string;
 
   /**
-   * Output only. etag of the value and category. That of a deleted preference does not fit one that
-   * is put under its key later.
+   * Output only. Etag of value and category. The etag of a deleted preference never matches a later
+   * one with the same key.
    *
    * @generated from field: string etag = 5;
    */
   etag: string;
 
   /**
-   * Output only. create_time of the first value.
+   * Output only. Time of the first value.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 6;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * Output only. update_time of the present value.
+   * Output only. Time of the current value.
    *
    * @generated from field: google.protobuf.Timestamp update_time = 7;
    */
   updateTime?: Timestamp | undefined;
 
   /**
-   * Output only. revision counts the values it has had; the first is 1. To put the value and
-   * category that it has is no new revision.
+   * Output only. Number of values it has had, from 1. Putting the current value and category adds
+   * none.
    *
    * @generated from field: int64 revision = 8;
    */
@@ -93,34 +93,34 @@ export const PreferenceSchema: GenMessage<Preference> = /*@__PURE__*/
   messageDesc(file_lot_v1_preference, 0);
 
 /**
- * PreferenceRevision is a value that a preference had.
+ * PreferenceRevision is a former value of a preference.
  *
  * @generated from message lot.v1.PreferenceRevision
  */
 export type PreferenceRevision = Message<"lot.v1.PreferenceRevision"> & {
   /**
-   * revision.
+   * Revision.
    *
    * @generated from field: int64 revision = 1;
    */
   revision: bigint;
 
   /**
-   * value, as for Preference.value.
+   * Value, as for Preference.value.
    *
    * @generated from field: google.protobuf.Value value = 2;
    */
   value?: Value | undefined;
 
   /**
-   * category.
+   * Category.
    *
    * @generated from field: string category = 3;
    */
   category: string;
 
   /**
-   * update_time at which it was set.
+   * When it was set.
    *
    * @generated from field: google.protobuf.Timestamp update_time = 4;
    */
@@ -141,44 +141,44 @@ export const PreferenceRevisionSchema: GenMessage<PreferenceRevision> = /*@__PUR
  */
 export type PutPreferenceRequest = Message<"lot.v1.PutPreferenceRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. key.
+   * Required. Key.
    *
    * @generated from field: string key = 2;
    */
   key: string;
 
   /**
-   * Required. value, as for Preference.value; null is a value. At most 256 KiB serialized.
+   * Required. Value, as for Preference.value; null is a value. At most 256 KiB serialized.
    *
    * @generated from field: google.protobuf.Value value = 3;
    */
   value?: Value | undefined;
 
   /**
-   * category; empty keeps the one it has, of a new one it is `general`.
+   * Category; empty keeps the current one, or means `general` for a new preference.
    *
    * @generated from field: string category = 4;
    */
   category: string;
 
   /**
-   * etag that the preference must still have; of one that is not there it is PREFERENCE_NOT_FOUND.
-   * Empty: whatever it has, or none.
+   * Only if the preference has this etag; fails with PREFERENCE_NOT_FOUND if it does not exist.
+   * Empty means any, or none.
    *
    * @generated from field: string etag = 5;
    */
   etag: string;
 
   /**
-   * request_id makes a repeat safe for 24 h: it puts nothing again over what was put since, and
-   * does not bring back what was deleted since (PREFERENCE_NOT_FOUND).
+   * Makes a retry safe for 24 h: it neither overwrites later values nor restores a preference
+   * deleted since (PREFERENCE_NOT_FOUND).
    *
    * @generated from field: string request_id = 6;
    */
@@ -199,14 +199,14 @@ export const PutPreferenceRequestSchema: GenMessage<PutPreferenceRequest> = /*@_
  */
 export type PutPreferenceResponse = Message<"lot.v1.PutPreferenceResponse"> & {
   /**
-   * preference as it now stands.
+   * The preference after the call.
    *
    * @generated from field: lot.v1.Preference preference = 1;
    */
   preference?: Preference | undefined;
 
   /**
-   * created is false when the key was there already.
+   * False if the key already existed.
    *
    * @generated from field: bool created = 2;
    */
@@ -227,29 +227,29 @@ export const PutPreferenceResponseSchema: GenMessage<PutPreferenceResponse> = /*
  */
 export type GetPreferenceRequest = Message<"lot.v1.GetPreferenceRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. key.
+   * Required. Key.
    *
    * @generated from field: string key = 2;
    */
   key: string;
 
   /**
-   * history_limit is how many former values to give as well, the latest; at most 100, as many as
-   * are kept. 0 gives none.
+   * Number of former values to return, latest first; at most 100, all that are retained. 0 means
+   * none.
    *
    * @generated from field: int32 history_limit = 3;
    */
   historyLimit: number;
 
   /**
-   * before_revision: only return former values with a lower revision. 0: start at the latest.
+   * Only former values with a lower revision. 0 means from the latest.
    *
    * @generated from field: int64 before_revision = 4;
    */
@@ -270,22 +270,22 @@ export const GetPreferenceRequestSchema: GenMessage<GetPreferenceRequest> = /*@_
  */
 export type GetPreferenceResponse = Message<"lot.v1.GetPreferenceResponse"> & {
   /**
-   * preference.
+   * Preference.
    *
    * @generated from field: lot.v1.Preference preference = 1;
    */
   preference?: Preference | undefined;
 
   /**
-   * history of former values, newest first. If the response would be over 3 MiB, older ones are
-   * omitted and a notice says so: continue with before_revision.
+   * Former values, newest first. If the response would exceed 3 MiB, older ones are omitted and a
+   * notice reports it: continue with before_revision.
    *
    * @generated from field: repeated lot.v1.PreferenceRevision history = 2;
    */
   history: PreferenceRevision[];
 
   /**
-   * notices, for example that older values were omitted because the response would be too large.
+   * For example that older values were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -306,36 +306,36 @@ export const GetPreferenceResponseSchema: GenMessage<GetPreferenceResponse> = /*
  */
 export type ListPreferencesRequest = Message<"lot.v1.ListPreferencesRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * categories: any of them. Empty lists all.
+   * Any of these categories. Empty means all.
    *
    * @generated from field: repeated string categories = 2;
    */
   categories: string[];
 
   /**
-   * page_size: 0 is 10; at most 1,000.
+   * 0 means 10; at most 1,000.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * page_token as given by the last page, for the same namespace and categories.
+   * Token from the previous page, for the same namespace and categories.
    *
    * @generated from field: string page_token = 4;
    */
   pageToken: string;
 
   /**
-   * read_mask selects the fields of each preference to return, for example `tags`. Empty or `*`:
-   * all. An unknown path is an error that lists the valid ones.
+   * Fields of each preference to return, for example `tags`. Empty or `*` means all. An unknown
+   * path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 5;
    */
@@ -356,15 +356,15 @@ export const ListPreferencesRequestSchema: GenMessage<ListPreferencesRequest> = 
  */
 export type ListPreferencesResponse = Message<"lot.v1.ListPreferencesResponse"> & {
   /**
-   * preferences, newest first by creation; a new value does not move one.
+   * Preferences, newest first by creation, regardless of later values.
    *
    * @generated from field: repeated lot.v1.Preference preferences = 1;
    */
   preferences: Preference[];
 
   /**
-   * next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-   * not be the last.
+   * Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+   * may not be the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -385,28 +385,28 @@ export const ListPreferencesResponseSchema: GenMessage<ListPreferencesResponse> 
  */
 export type DeletePreferenceRequest = Message<"lot.v1.DeletePreferenceRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. key.
+   * Required. Key.
    *
    * @generated from field: string key = 2;
    */
   key: string;
 
   /**
-   * etag that the preference must still have. Empty: any.
+   * Only if the preference has this etag. Empty means any.
    *
    * @generated from field: string etag = 3;
    */
   etag: string;
 
   /**
-   * allow_missing: it is no error if it does not exist.
+   * Succeed if it does not exist.
    *
    * @generated from field: bool allow_missing = 4;
    */
@@ -427,7 +427,7 @@ export const DeletePreferenceRequestSchema: GenMessage<DeletePreferenceRequest> 
  */
 export type DeletePreferenceResponse = Message<"lot.v1.DeletePreferenceResponse"> & {
   /**
-   * deleted is false if it did not exist and allow_missing was set.
+   * False if it did not exist and allow_missing was set.
    *
    * @generated from field: bool deleted = 1;
    */

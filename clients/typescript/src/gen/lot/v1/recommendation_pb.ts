@@ -23,67 +23,66 @@ export const file_lot_v1_recommendation: GenFile = /*@__PURE__*/
  */
 export type GetRecommendationsRequest = Message<"lot.v1.GetRecommendationsRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * task in natural language, at most 64 KiB.
+   * Task in natural language, at most 64 KiB.
    *
    * @generated from field: string task = 2;
    */
   task: string;
 
   /**
-   * category of the task. Compared as it stands; empty is like none.
+   * Category of the task. Compared exactly; empty means none.
    *
    * @generated from field: string category = 3;
    */
   category: string;
 
   /**
-   * task_type of the task. Compared as it stands; empty is like none.
+   * Type of the task. Compared exactly; empty means none.
    *
    * @generated from field: string task_type = 4;
    */
   taskType: string;
 
   /**
-   * complexity of the task; unspecified: derived as for Episode.complexity.
+   * Complexity of the task; if unspecified, derived as for Episode.complexity.
    *
    * @generated from field: lot.v1.Complexity complexity = 5;
    */
   complexity: Complexity;
 
   /**
-   * dependencies of the task; for the derived complexity. At most 1,000.
+   * Dependencies of the task, for deriving complexity. At most 1,000.
    *
    * @generated from field: repeated string dependencies = 6;
    */
   dependencies: string[];
 
   /**
-   * effort estimated; for the derived complexity. 0 is taken as 1.
+   * Estimated effort, for deriving complexity. 0 counts as 1.
    *
    * @generated from field: double effort = 7;
    */
   effort: number;
 
   /**
-   * limit of similar episodes to give back: 0 is 3; at most 100. Up to 10 are taken into account.
+   * Number of similar episodes to return: 0 means 3; at most 100. Up to 10 are considered.
    *
    * @generated from field: int32 limit = 8;
    */
   limit: number;
 
   /**
-   * min_score in [0, 1] that a similar episode has at least, of the structural score (category
-   * .4, type .3, complexity .2, text .1 by default; text is the cosine of both, complexity the given
-   * or derived one). Absent: the namespace's policy, 0.3 by default. Where the task or an episode names
-   * neither category nor task_type, the score is the cosine alone; absent is then .65, or the
-   * namespace's policy where that is higher.
+   * Minimum structural score of similar episodes, in [0, 1]: by default 0.4 category + 0.3 type +
+   * 0.2 complexity (given or derived) + 0.1 cosine of the texts. Unset means that of the
+   * namespace's policy, 0.3 by default. If the task or an episode has neither category nor
+   * task_type, the score is the cosine alone, and unset means 0.65 or the policy's if higher.
    *
    * @generated from field: optional double min_score = 9;
    */
@@ -104,22 +103,22 @@ export const GetRecommendationsRequestSchema: GenMessage<GetRecommendationsReque
  */
 export type GetRecommendationsResponse = Message<"lot.v1.GetRecommendationsResponse"> & {
   /**
-   * recommendations.
+   * Recommendations.
    *
    * @generated from field: lot.v1.Recommendations recommendations = 1;
    */
   recommendations?: Recommendations | undefined;
 
   /**
-   * similar_episodes they come from, best first, of equal ones the newest. Their score is the one
-   * of min_score, in [0, 1], and score_parts say how it came about.
+   * Similar episodes they are based on, best first, then newest. score is the one compared with
+   * min_score; score_parts explain it.
    *
    * @generated from field: repeated lot.v1.EpisodeHit similar_episodes = 2;
    */
   similarEpisodes: EpisodeHit[];
 
   /**
-   * notices, for example that the task is longer than the model reads.
+   * For example that the task is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -134,78 +133,77 @@ export const GetRecommendationsResponseSchema: GenMessage<GetRecommendationsResp
   messageDesc(file_lot_v1_recommendation, 1);
 
 /**
- * Recommendations are drawn from the successful episodes that are similar to a task.
+ * Recommendations are based on successful episodes similar to a task.
  *
  * @generated from message lot.v1.Recommendations
  */
 export type Recommendations = Message<"lot.v1.Recommendations"> & {
   /**
-   * approach that most of them took, of equal ones that of the most similar episode; `standard` where
-   * there is none.
+   * Most frequent approach, then that of the most similar episode; `standard` if there is none.
    *
    * @generated from field: string approach = 1;
    */
   approach: string;
 
   /**
-   * confidence in [0, 1]: boost · n / 10 for n similar episodes, up to 10; 0 where there is none.
+   * Confidence in [0, 1]: boost · n / 10 for n similar episodes, up to 10; 0 if there are none.
    *
    * @generated from field: double confidence = 2;
    */
   confidence: number;
 
   /**
-   * similar_count is how many similar episodes were taken into account.
+   * Number of similar episodes considered.
    *
    * @generated from field: int32 similar_count = 3;
    */
   similarCount: number;
 
   /**
-   * approaches taken, the most frequent 3.
+   * The 3 most frequent approaches.
    *
    * @generated from field: repeated lot.v1.NamedCount approaches = 4;
    */
   approaches: NamedCount[];
 
   /**
-   * success_factors, the most frequent 5.
+   * The 5 most frequent success factors.
    *
    * @generated from field: repeated lot.v1.NamedCount success_factors = 5;
    */
   successFactors: NamedCount[];
 
   /**
-   * tools, the most frequent 3.
+   * The 3 most frequent tools.
    *
    * @generated from field: repeated lot.v1.NamedCount tools = 6;
    */
   tools: NamedCount[];
 
   /**
-   * sentences that say it in words, for a prompt.
+   * The recommendations as sentences, for a prompt.
    *
    * @generated from field: repeated string sentences = 7;
    */
   sentences: string[];
 
   /**
-   * complexity of the task, as given or derived.
+   * Complexity of the task, given or derived.
    *
    * @generated from field: lot.v1.Complexity complexity = 8;
    */
   complexity: Complexity;
 
   /**
-   * compared_count is how many of the most similar episodes were compared by how they ended,
-   * failed ones too, at most 10.
+   * Number of most similar episodes, including failed ones, whose results were compared; at most
+   * 10.
    *
    * @generated from field: int32 compared_count = 9;
    */
   comparedCount: number;
 
   /**
-   * succeeded_count is how many of those went well.
+   * Number of these that succeeded.
    *
    * @generated from field: int32 succeeded_count = 10;
    */
@@ -220,20 +218,20 @@ export const RecommendationsSchema: GenMessage<Recommendations> = /*@__PURE__*/
   messageDesc(file_lot_v1_recommendation, 2);
 
 /**
- * NamedCount is how often something came.
+ * NamedCount is the frequency of a name.
  *
  * @generated from message lot.v1.NamedCount
  */
 export type NamedCount = Message<"lot.v1.NamedCount"> & {
   /**
-   * name of it.
+   * Name.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * count.
+   * Count.
    *
    * @generated from field: int64 count = 2;
    */

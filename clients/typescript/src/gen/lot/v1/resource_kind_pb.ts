@@ -12,13 +12,13 @@ export const file_lot_v1_resource_kind: GenFile = /*@__PURE__*/
   fileDesc("Chpsb3QvdjEvcmVzb3VyY2Vfa2luZC5wcm90bxIGbG90LnYxKowDCgxSZXNvdXJjZUtpbmQSHQoZUkVTT1VSQ0VfS0lORF9VTlNQRUNJRklFRBAAEhgKFFJFU09VUkNFX0tJTkRfTUVNT1JZEAESGQoVUkVTT1VSQ0VfS0lORF9QQVRURVJOEAISGQoVUkVTT1VSQ0VfS0lORF9PVVRDT01FEAMSGQoVUkVTT1VSQ0VfS0lORF9FUElTT0RFEAQSHwobUkVTT1VSQ0VfS0lORF9FUElTT0RFX0VWRU5UEAUSIAocUkVTT1VSQ0VfS0lORF9FUlJPUl9TT0xVVElPThAGEhwKGFJFU09VUkNFX0tJTkRfUFJFRkVSRU5DRRAHEhkKFVJFU09VUkNFX0tJTkRfU0VTU0lPThAIEiAKHFJFU09VUkNFX0tJTkRfTEVBUk5JTkdfRVZFTlQQCRIaChZSRVNPVVJDRV9LSU5EX0RFQ0lTSU9OEAoSHgoaUkVTT1VSQ0VfS0lORF9BQ1RJT05fVkFMVUUQCxIYChRSRVNPVVJDRV9LSU5EX1BPTElDWRAMQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z");
 
 /**
- * ResourceKind is a kind of thing that a namespace holds.
+ * ResourceKind is a kind of record in a namespace.
  *
  * @generated from enum lot.v1.ResourceKind
  */
 export enum ResourceKind {
   /**
-   * Not said; never given back.
+   * Unspecified. Never returned.
    *
    * @generated from enum value: RESOURCE_KIND_UNSPECIFIED = 0;
    */
@@ -53,7 +53,7 @@ export enum ResourceKind {
   EPISODE = 4,
 
   /**
-   * An EpisodeEvent. Events are not watched: an episode's transitions are.
+   * An EpisodeEvent. Cannot be watched; changes of its episode can.
    *
    * @generated from enum value: RESOURCE_KIND_EPISODE_EVENT = 5;
    */
@@ -95,7 +95,7 @@ export enum ResourceKind {
   DECISION = 10,
 
   /**
-   * An ActionValue, the learned worth of an action.
+   * An ActionValue: the learned value of an action.
    *
    * @generated from enum value: RESOURCE_KIND_ACTION_VALUE = 11;
    */

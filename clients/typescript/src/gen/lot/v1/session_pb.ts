@@ -18,84 +18,84 @@ export const file_lot_v1_session: GenFile = /*@__PURE__*/
 
 /**
  * Session is the short-term memory of one conversation or run: values by key, and a window of the
- * latest messages. It lapses `ttl` after the last write; then it is absent everywhere, and another
- * one may begin under its id, empty and with sequence 1.
+ * latest messages. It expires `ttl` after the last write and is then no longer returned; another
+ * session may then use its ID, empty and starting at sequence 1.
  *
  * @generated from message lot.v1.Session
  */
 export type Session = Message<"lot.v1.Session"> & {
   /**
-   * session_id identifies it in its namespace; rules as for Memory.memory_id.
+   * ID within the namespace; same rules as Memory.memory_id.
    *
    * @generated from field: string session_id = 1;
    */
   sessionId: string;
 
   /**
-   * values by key; at most 1,000, and 8 MiB in total, serialized, with their keys and categories.
+   * Values by key; at most 1,000, and 8 MiB serialized in total, including keys and categories.
    *
    * @generated from field: map<string, google.protobuf.Value> values = 2;
    */
   values: { [key: string]: Value };
 
   /**
-   * messages in the window, oldest first.
+   * Messages in the window, oldest first.
    *
    * @generated from field: repeated lot.v1.SessionMessage messages = 3;
    */
   messages: SessionMessage[];
 
   /**
-   * max_messages that the window holds.
+   * Maximum number of messages in the window.
    *
    * @generated from field: int32 max_messages = 4;
    */
   maxMessages: number;
 
   /**
-   * ttl that every write renews.
+   * Time to live, renewed by every write.
    *
    * @generated from field: google.protobuf.Duration ttl = 5;
    */
   ttl?: Duration | undefined;
 
   /**
-   * expire_time at which it lapses unless written before. What lapsed is deleted within minutes.
+   * When it expires unless written before. Expired sessions are deleted within minutes.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 6;
    */
   expireTime?: Timestamp | undefined;
 
   /**
-   * create_time.
+   * Creation time.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 7;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * update_time of the last write.
+   * Time of the last write.
    *
    * @generated from field: google.protobuf.Timestamp update_time = 8;
    */
   updateTime?: Timestamp | undefined;
 
   /**
-   * namespace it is in.
+   * Namespace of the record.
    *
    * @generated from field: string namespace = 9;
    */
   namespace: string;
 
   /**
-   * last_sequence of the messages ever appended; 0 before the first.
+   * Sequence of the last message ever appended; 0 if none.
    *
    * @generated from field: int64 last_sequence = 10;
    */
   lastSequence: bigint;
 
   /**
-   * value_details of each value, by key.
+   * Details of each value, by key.
    *
    * @generated from field: map<string, lot.v1.SessionValueDetails> value_details = 11;
    */
@@ -116,21 +116,21 @@ export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
  */
 export type SessionValueDetails = Message<"lot.v1.SessionValueDetails"> & {
   /**
-   * category given with the value; `general` if none was.
+   * Category given with the value; `general` if none.
    *
    * @generated from field: string category = 1;
    */
   category: string;
 
   /**
-   * importance in [0, 1] given with the value; 0.5 if none was.
+   * Importance given with the value, in [0, 1]; 0.5 if none.
    *
    * @generated from field: double importance = 2;
    */
   importance: number;
 
   /**
-   * update_time at which it was put; absent for values stored by an earlier version.
+   * When the value was put; unset for values stored by an earlier version.
    *
    * @generated from field: google.protobuf.Timestamp update_time = 3;
    */
@@ -151,43 +151,43 @@ export const SessionValueDetailsSchema: GenMessage<SessionValueDetails> = /*@__P
  */
 export type SessionMessage = Message<"lot.v1.SessionMessage"> & {
   /**
-   * Required. role of who said it, for example `user`, `assistant`, `tool`.
+   * Required. Role of the speaker, for example `user`, `assistant`, `tool`.
    *
    * @generated from field: string role = 1;
    */
   role: string;
 
   /**
-   * content. At most 256 KiB.
+   * Content. At most 256 KiB.
    *
    * @generated from field: string content = 2;
    */
   content: string;
 
   /**
-   * name of the speaker or the tool.
+   * Name of the speaker or the tool.
    *
    * @generated from field: string name = 3;
    */
   name: string;
 
   /**
-   * metadata is stored and returned, as for Memory.metadata; at most 256 KiB serialized.
+   * Stored and returned, as for Memory.metadata; at most 256 KiB serialized.
    *
    * @generated from field: google.protobuf.Struct metadata = 4;
    */
   metadata?: JsonObject | undefined;
 
   /**
-   * message_time as the caller says; absent: when it was appended.
+   * Time set by the caller; unset means when it was appended.
    *
    * @generated from field: google.protobuf.Timestamp message_time = 5;
    */
   messageTime?: Timestamp | undefined;
 
   /**
-   * Output only. sequence in the session, from 1 without gaps; not used again when messages fall
-   * out or are cleared, but by the next session of the id.
+   * Output only. Sequence in the session, from 1 without gaps. Not reused when messages are dropped
+   * or cleared, only by the next session with the ID.
    *
    * @generated from field: int64 sequence = 6;
    */
@@ -208,53 +208,53 @@ export const SessionMessageSchema: GenMessage<SessionMessage> = /*@__PURE__*/
  */
 export type PutSessionValueRequest = Message<"lot.v1.PutSessionValueRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. session_id.
+   * Required. Session ID.
    *
    * @generated from field: string session_id = 2;
    */
   sessionId: string;
 
   /**
-   * Required. key.
+   * Required. Key.
    *
    * @generated from field: string key = 3;
    */
   key: string;
 
   /**
-   * Required. value of any JSON type, null included; at most 256 KiB serialized. Its numbers are
-   * doubles, returned exactly, as for Preference.value. A session holds at most 1,000 values, and 8
-   * MiB in total with keys and categories; beyond that the call fails with SESSION_FULL. A put
-   * replaces the earlier value, its category and its importance.
+   * Required. Value of any JSON type, including null; at most 256 KiB serialized. Numbers are
+   * doubles, returned exactly, as for Preference.value. Replaces the previous value, its category
+   * and importance. Fails with SESSION_FULL if the session would exceed 1,000 values, or 8 MiB
+   * including keys and categories.
    *
    * @generated from field: google.protobuf.Value value = 4;
    */
   value?: Value | undefined;
 
   /**
-   * ttl of the session from now on; absent keeps what it has, of a new one it is 24 h.
+   * New ttl of the session; unset keeps the current one, or means 24 h for a new session.
    *
    * @generated from field: google.protobuf.Duration ttl = 5;
    */
   ttl?: Duration | undefined;
 
   /**
-   * category, for example `tool_output`; empty is `general`. Compared exactly.
+   * Category, for example `tool_output`; empty means `general`. Compared exactly.
    *
    * @generated from field: string category = 6;
    */
   category: string;
 
   /**
-   * importance in [0, 1]: the least important values are the first to be left out of a response, and
-   * ClearSession.max_importance clears them. Absent is 0.5; 0 is a valid value.
+   * Importance in [0, 1]: the least important values are omitted first from a large response, and
+   * ClearSession.max_importance clears them. Unset means 0.5; 0 is a valid value.
    *
    * @generated from field: optional double importance = 7;
    */
@@ -275,7 +275,7 @@ export const PutSessionValueRequestSchema: GenMessage<PutSessionValueRequest> = 
  */
 export type PutSessionValueResponse = Message<"lot.v1.PutSessionValueResponse"> & {
   /**
-   * expire_time of the session.
+   * When the session expires.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 1;
    */
@@ -296,21 +296,21 @@ export const PutSessionValueResponseSchema: GenMessage<PutSessionValueResponse> 
  */
 export type GetSessionValueRequest = Message<"lot.v1.GetSessionValueRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. session_id.
+   * Required. Session ID.
    *
    * @generated from field: string session_id = 2;
    */
   sessionId: string;
 
   /**
-   * Required. key.
+   * Required. Key.
    *
    * @generated from field: string key = 3;
    */
@@ -331,21 +331,21 @@ export const GetSessionValueRequestSchema: GenMessage<GetSessionValueRequest> = 
  */
 export type GetSessionValueResponse = Message<"lot.v1.GetSessionValueResponse"> & {
   /**
-   * value; absent where the session has no such key.
+   * Value; unset if the session has no such key.
    *
    * @generated from field: google.protobuf.Value value = 1;
    */
   value?: Value | undefined;
 
   /**
-   * found tells a key that is not there.
+   * False if the session has no such key.
    *
    * @generated from field: bool found = 2;
    */
   found: boolean;
 
   /**
-   * details of the value; absent if the session has no such key.
+   * Details of the value; unset if the session has no such key.
    *
    * @generated from field: lot.v1.SessionValueDetails details = 3;
    */
@@ -366,44 +366,43 @@ export const GetSessionValueResponseSchema: GenMessage<GetSessionValueResponse> 
  */
 export type AppendSessionMessageRequest = Message<"lot.v1.AppendSessionMessageRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. session_id.
+   * Required. Session ID.
    *
    * @generated from field: string session_id = 2;
    */
   sessionId: string;
 
   /**
-   * Required. message.
+   * Required. Message.
    *
    * @generated from field: lot.v1.SessionMessage message = 3;
    */
   message?: SessionMessage | undefined;
 
   /**
-   * max_messages of the window from now on, at most 1,000; 0 keeps what it has, of a new session
-   * it is 50.
+   * New window size, at most 1,000; 0 keeps the current one, or means 50 for a new session.
    *
    * @generated from field: int32 max_messages = 4;
    */
   maxMessages: number;
 
   /**
-   * ttl of the session from now on; absent keeps what it has, of a new one it is 24 h.
+   * New ttl of the session; unset keeps the current one, or means 24 h for a new session.
    *
    * @generated from field: google.protobuf.Duration ttl = 5;
    */
   ttl?: Duration | undefined;
 
   /**
-   * request_id makes a repeat safe for 24 h: a message is not appended twice. A repeat whose session
-   * was cleared or lapsed since the first try is SESSION_NOT_FOUND.
+   * Makes a retry safe for 24 h: a message is not appended twice. A retry after the session was
+   * cleared or expired fails with SESSION_NOT_FOUND.
    *
    * @generated from field: string request_id = 6;
    */
@@ -424,21 +423,21 @@ export const AppendSessionMessageRequestSchema: GenMessage<AppendSessionMessageR
  */
 export type AppendSessionMessageResponse = Message<"lot.v1.AppendSessionMessageResponse"> & {
   /**
-   * message with its sequence. A repeat is told it too, though it may have fallen out since.
+   * Message with its sequence. A retry returns it too, even if it has been dropped since.
    *
    * @generated from field: lot.v1.SessionMessage message = 1;
    */
   message?: SessionMessage | undefined;
 
   /**
-   * message_count in the window now.
+   * Number of messages now in the window.
    *
    * @generated from field: int32 message_count = 2;
    */
   messageCount: number;
 
   /**
-   * expire_time of the session.
+   * When the session expires.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 3;
    */
@@ -459,31 +458,30 @@ export const AppendSessionMessageResponseSchema: GenMessage<AppendSessionMessage
  */
 export type GetSessionRequest = Message<"lot.v1.GetSessionRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. session_id.
+   * Required. Session ID.
    *
    * @generated from field: string session_id = 2;
    */
   sessionId: string;
 
   /**
-   * message_limit: return only this many of the latest messages, at most 1,000; 0: the whole
-   * window. If the response would be over 3 MiB, older ones are omitted and a notice says so:
-   * continue with before_sequence.
+   * Only this many of the latest messages, at most 1,000; 0 means the whole window. If the response
+   * would exceed 3 MiB, older ones are omitted and a notice reports it: continue with
+   * before_sequence.
    *
    * @generated from field: int32 message_limit = 3;
    */
   messageLimit: number;
 
   /**
-   * before_sequence: only return messages with a lower sequence, and no values. 0: start at the
-   * latest.
+   * Only messages with a lower sequence, and no values. 0 means from the latest.
    *
    * @generated from field: int64 before_sequence = 4;
    */
@@ -504,22 +502,22 @@ export const GetSessionRequestSchema: GenMessage<GetSessionRequest> = /*@__PURE_
  */
 export type GetSessionResponse = Message<"lot.v1.GetSessionResponse"> & {
   /**
-   * session.
+   * The session.
    *
    * @generated from field: lot.v1.Session session = 1;
    */
   session?: Session | undefined;
 
   /**
-   * omitted_keys of values that did not fit: values may take up half of a response, and the most
-   * important ones come first. Read each with GetSessionValue.
+   * Keys of values that did not fit: values take at most half of a response, the most important
+   * first. Read each with GetSessionValue.
    *
    * @generated from field: repeated string omitted_keys = 2;
    */
   omittedKeys: string[];
 
   /**
-   * notices, for example that messages were omitted because the response would be too large.
+   * For example that messages were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -540,45 +538,44 @@ export const GetSessionResponseSchema: GenMessage<GetSessionResponse> = /*@__PUR
  */
 export type ClearSessionRequest = Message<"lot.v1.ClearSessionRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * Required. session_id.
+   * Required. Session ID.
    *
    * @generated from field: string session_id = 2;
    */
   sessionId: string;
 
   /**
-   * keys of values to forget; missing ones are ignored. If it is empty and neither messages_only nor
-   * max_importance is set, the whole session is forgotten.
+   * Keys of values to delete; missing ones are ignored. If empty, and neither messages_only nor
+   * max_importance is set, the whole session is deleted.
    *
    * @generated from field: repeated string keys = 3;
    */
   keys: string[];
 
   /**
-   * messages_only forgets the messages, plus the values that keys and max_importance select, if
-   * given. The sequences of messages are not used again.
+   * Delete the messages, plus the values selected by keys and max_importance, if set. Sequences of
+   * messages are not reused.
    *
    * @generated from field: bool messages_only = 4;
    */
   messagesOnly: boolean;
 
   /**
-   * allow_missing: it is no error if it does not exist.
+   * Succeed if it does not exist.
    *
    * @generated from field: bool allow_missing = 5;
    */
   allowMissing: boolean;
 
   /**
-   * max_importance also forgets the values of at most this importance. Absent: none; 0: those of
-   * importance 0.
+   * Also delete values of at most this importance. Unset means none; 0 means those of importance 0.
    *
    * @generated from field: optional double max_importance = 6;
    */
@@ -599,7 +596,7 @@ export const ClearSessionRequestSchema: GenMessage<ClearSessionRequest> = /*@__P
  */
 export type ClearSessionResponse = Message<"lot.v1.ClearSessionResponse"> & {
   /**
-   * cleared is false when it was not there and allow_missing was set.
+   * False if the session did not exist and allow_missing was set.
    *
    * @generated from field: bool cleared = 1;
    */

@@ -41,55 +41,54 @@ export const file_lot_v1_transfer: GenFile = /*@__PURE__*/
 /**
  * Request of Export.
  *
- * Nothing is held still while an export runs. What is written meanwhile is in it if it lies behind
- * the place that the export has come to, and is not if it lies before it; counters are as they were
- * when their thing was read, so that the log may hold a few entries more, or fewer. An export of a
- * store that nobody writes to is exact, and two of the same content are the same.
+ * An export takes no snapshot. Records written meanwhile are included if their position is still
+ * ahead of the export, else not; counters are as of when their record was read, so the log may have
+ * a few entries more or fewer. An export of a store without concurrent writes is exact, and two of
+ * the same content are identical.
  *
  * @generated from message lot.v1.ExportRequest
  */
 export type ExportRequest = Message<"lot.v1.ExportRequest"> & {
   /**
-   * namespace; empty is `default`.
+   * Namespace; empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * all_namespaces exports all of them; `namespace` is then the one the caller acts for.
+   * Export all namespaces; `namespace` is then only the one the caller acts for.
    *
    * @generated from field: bool all_namespaces = 2;
    */
   allNamespaces: boolean;
 
   /**
-   * resource_kinds to export; empty: all. What hangs on a thing without being a resource_kind (feedback and what
-   * ranking learned of a pattern, former values of a preference, values and messages of a session)
-   * comes with it; outcomes and episode events are resource_kinds of their own.
+   * Resource kinds to export; empty means all. Dependent data that is no kind of its own (feedback
+   * and learned ranking of a pattern, former values of a preference, values and messages of a
+   * session) is included; outcomes and episode events are kinds of their own.
    *
    * @generated from field: repeated lot.v1.ResourceKind resource_kinds = 3;
    */
   resourceKinds: ResourceKind[];
 
   /**
-   * after_cursor: go on behind the message that had this cursor, of an export with the same
-   * arguments; it outlives restarts of the server. Empty: from the start.
+   * Resume after the message with this cursor, of an export with the same arguments; valid across
+   * server restarts. Empty means from the start.
    *
    * @generated from field: string after_cursor = 4;
    */
   afterCursor: string;
 
   /**
-   * include_vectors exports the vectors too, so that an import into a store of the same model need
-   * not embed again.
+   * Include vectors, so that importing into a store of the same model need not embed again.
    *
    * @generated from field: bool include_vectors = 5;
    */
   includeVectors: boolean;
 
   /**
-   * dry_run sends the header and the summary only, with the counts as they are now.
+   * Send only the header and the summary, with current counts.
    *
    * @generated from field: bool dry_run = 6;
    */
@@ -104,34 +103,35 @@ export const ExportRequestSchema: GenMessage<ExportRequest> = /*@__PURE__*/
   messageDesc(file_lot_v1_transfer, 0);
 
 /**
- * Response of Export: one message of the stream, of about 256 KiB unless one record is larger.
+ * Response of Export: one message of the stream, about 256 KiB unless a single record is larger.
  *
  * @generated from message lot.v1.ExportResponse
  */
 export type ExportResponse = Message<"lot.v1.ExportResponse"> & {
   /**
-   * header; in the first message only.
+   * Header; in the first message only.
    *
    * @generated from field: lot.v1.ExportHeader header = 1;
    */
   header?: ExportHeader | undefined;
 
   /**
-   * records, in an order in which they can be imported: what hangs on a thing comes behind it.
+   * Records, in an order in which they can be imported: dependent records follow the one they
+   * belong to.
    *
    * @generated from field: repeated lot.v1.ExportRecord records = 2;
    */
   records: ExportRecord[];
 
   /**
-   * cursor behind them, to go on from.
+   * Cursor to resume after these records.
    *
    * @generated from field: string cursor = 3;
    */
   cursor: string;
 
   /**
-   * summary; in the last message only. An export without it was cut off.
+   * Summary; in the last message only. An export without one was interrupted.
    *
    * @generated from field: lot.v1.ExportSummary summary = 4;
    */
@@ -146,63 +146,63 @@ export const ExportResponseSchema: GenMessage<ExportResponse> = /*@__PURE__*/
   messageDesc(file_lot_v1_transfer, 1);
 
 /**
- * ExportHeader says what an export is.
+ * ExportHeader describes an export.
  *
  * @generated from message lot.v1.ExportHeader
  */
 export type ExportHeader = Message<"lot.v1.ExportHeader"> & {
   /**
-   * format_version of the records; a server imports its own and all earlier ones. The first is 1.
+   * Format version of the records, from 1. A server imports its own and all earlier versions.
    *
    * @generated from field: int32 format_version = 1;
    */
   formatVersion: number;
 
   /**
-   * server_version that wrote it.
+   * Server version that wrote it.
    *
    * @generated from field: string server_version = 2;
    */
   serverVersion: string;
 
   /**
-   * embedding_model that vectors were made by.
+   * Embedding model of the vectors.
    *
    * @generated from field: string embedding_model = 3;
    */
   embeddingModel: string;
 
   /**
-   * dimensions of its vectors.
+   * Dimensions of its vectors.
    *
    * @generated from field: int32 dimensions = 4;
    */
   dimensions: number;
 
   /**
-   * export_time at which it began.
+   * When the export started.
    *
    * @generated from field: google.protobuf.Timestamp export_time = 5;
    */
   exportTime?: Timestamp | undefined;
 
   /**
-   * embedding_model_sha256 of the model's file.
+   * SHA-256 of the model file.
    *
    * @generated from field: string embedding_model_sha256 = 6;
    */
   embeddingModelSha256: string;
 
   /**
-   * schema_version of the store; records of a later one are refused, as those of a later
-   * format_version are.
+   * Schema version of the store; records of a later one are rejected, as are those of a later
+   * format_version.
    *
    * @generated from field: int32 schema_version = 7;
    */
   schemaVersion: number;
 
   /**
-   * tokenizer of the words that sparse vectors are made of.
+   * Tokenizer of the sparse vectors.
    *
    * @generated from field: string tokenizer = 8;
    */
@@ -223,15 +223,15 @@ export const ExportHeaderSchema: GenMessage<ExportHeader> = /*@__PURE__*/
  */
 export type ExportSummary = Message<"lot.v1.ExportSummary"> & {
   /**
-   * counts of things by ResourceKind without its prefix, for example `PATTERN`; of this stream, from its
-   * cursor on. In a dry run, of all that is stored now.
+   * Number of records by resource kind, without the enum prefix, for example `PATTERN`: those of
+   * this stream, from its cursor on; in a dry run, all currently stored.
    *
    * @generated from field: map<string, int64> counts = 1;
    */
   counts: { [key: string]: bigint };
 
   /**
-   * elapsed is how long it took.
+   * Time taken.
    *
    * @generated from field: google.protobuf.Duration elapsed = 2;
    */
@@ -246,32 +246,32 @@ export const ExportSummarySchema: GenMessage<ExportSummary> = /*@__PURE__*/
   messageDesc(file_lot_v1_transfer, 3);
 
 /**
- * ExportRecord is one thing with all that is known of it, or what hangs on one.
+ * ExportRecord is a record with everything known about it, or data dependent on one.
  *
- * A record is imported from `internal`; the thing is there to be read, and must say the same: a
- * record in which one of the two was changed is refused. What neither holds, since it belongs to a
- * store and not to what it knows: requests and their answers, tombstones, retrievals, selections and
- * the steps behind action values, the leases of open streams, the feed of changes.
+ * An import reads `internal`; the readable form must match it: if either was changed, the record is
+ * rejected. Neither contains what belongs to a store rather than its content: requests and their
+ * responses, tombstones, retrievals, selections and the steps behind action values, leases of open
+ * streams, the change feed.
  *
  * @generated from message lot.v1.ExportRecord
  */
 export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
   /**
-   * namespace it is in.
+   * Namespace of the record.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * thing. None for feedback on a pattern and for what ranking learned about it. If the record
-   * would be over 3 MiB, its long fields are omitted here and kept only in `internal`.
+   * Readable form. Unset for feedback and learned ranking of a pattern. If the record would exceed
+   * 3 MiB, its long fields are omitted here and are only in `internal`.
    *
    * @generated from oneof lot.v1.ExportRecord.thing
    */
   thing: {
     /**
-     * memory.
+     * Memory.
      *
      * @generated from field: lot.v1.Memory memory = 2;
      */
@@ -279,7 +279,7 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
     case: "memory";
   } | {
     /**
-     * pattern; its counters are imported as they stand.
+     * Pattern; its counters are imported as they are.
      *
      * @generated from field: lot.v1.Pattern pattern = 3;
      */
@@ -287,8 +287,8 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
     case: "pattern";
   } | {
     /**
-     * outcome of the log behind counters. `corrected_by` is empty: the entry that corrects it
-     * names it.
+     * Outcome of the log behind counters. `corrected_by` is empty: the correcting entry names it in
+     * `corrects`.
      *
      * @generated from field: lot.v1.OutcomeEntry outcome = 4;
      */
@@ -296,7 +296,7 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
     case: "outcome";
   } | {
     /**
-     * episode, without its events; while it runs also without their count.
+     * Episode, without its events; while it runs, also without their count.
      *
      * @generated from field: lot.v1.Episode episode = 5;
      */
@@ -304,7 +304,7 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
     case: "episode";
   } | {
     /**
-     * episode_event.
+     * Episode event.
      *
      * @generated from field: lot.v1.ExportedEpisodeEvent episode_event = 6;
      */
@@ -312,7 +312,7 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
     case: "episodeEvent";
   } | {
     /**
-     * error_solution; its counters are imported as they stand.
+     * Error solution; its counters are imported as they are.
      *
      * @generated from field: lot.v1.ErrorSolution error_solution = 7;
      */
@@ -320,7 +320,7 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
     case: "errorSolution";
   } | {
     /**
-     * preference.
+     * Preference.
      *
      * @generated from field: lot.v1.ExportedPreference preference = 8;
      */
@@ -328,8 +328,8 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
     case: "preference";
   } | {
     /**
-     * session, without its values and messages: each follows in a record of its own, as a session
-     * with just that.
+     * Session, without its values and messages: each follows as a record of its own, a session with
+     * only that.
      *
      * @generated from field: lot.v1.Session session = 9;
      */
@@ -337,7 +337,7 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
     case: "session";
   } | {
     /**
-     * learning_event.
+     * Learning event.
      *
      * @generated from field: lot.v1.LearningEvent learning_event = 10;
      */
@@ -345,7 +345,7 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
     case: "learningEvent";
   } | {
     /**
-     * decision.
+     * Decision.
      *
      * @generated from field: lot.v1.Decision decision = 11;
      */
@@ -353,7 +353,7 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
     case: "decision";
   } | {
     /**
-     * action_value.
+     * Action value.
      *
      * @generated from field: lot.v1.ActionValue action_value = 12;
      */
@@ -361,7 +361,7 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
     case: "actionValue";
   } | {
     /**
-     * policy.
+     * How to choose.
      *
      * @generated from field: lot.v1.NamespacePolicy policy = 13;
      */
@@ -370,14 +370,14 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * vectors by name; only with include_vectors.
+   * Vectors by name; only with include_vectors.
    *
    * @generated from field: map<string, lot.v1.ExportedVector> vectors = 14;
    */
   vectors: { [key: string]: ExportedVector };
 
   /**
-   * internal is how the server keeps it. Hand it back as it is; a record without it is refused.
+   * Internal form of the server. Return it unchanged; a record without it is rejected.
    *
    * @generated from field: google.protobuf.Struct internal = 15;
    */
@@ -392,20 +392,20 @@ export const ExportRecordSchema: GenMessage<ExportRecord> = /*@__PURE__*/
   messageDesc(file_lot_v1_transfer, 4);
 
 /**
- * ExportedEpisodeEvent is an event with the episode it is of.
+ * ExportedEpisodeEvent is an event with the ID of its episode.
  *
  * @generated from message lot.v1.ExportedEpisodeEvent
  */
 export type ExportedEpisodeEvent = Message<"lot.v1.ExportedEpisodeEvent"> & {
   /**
-   * episode_id.
+   * Episode.
    *
    * @generated from field: string episode_id = 1;
    */
   episodeId: string;
 
   /**
-   * event.
+   * Event.
    *
    * @generated from field: lot.v1.EpisodeEvent event = 2;
    */
@@ -426,15 +426,15 @@ export const ExportedEpisodeEventSchema: GenMessage<ExportedEpisodeEvent> = /*@_
  */
 export type ExportedPreference = Message<"lot.v1.ExportedPreference"> & {
   /**
-   * preference; of a former value just its key.
+   * Preference; only its key for a former value.
    *
    * @generated from field: lot.v1.Preference preference = 1;
    */
   preference?: Preference | undefined;
 
   /**
-   * history: a former value. The record of a preference itself has none: each former value follows
-   * in a record of its own.
+   * A former value. Empty in the record of a preference itself: each former value follows as a
+   * record of its own.
    *
    * @generated from field: repeated lot.v1.PreferenceRevision history = 2;
    */
@@ -449,27 +449,27 @@ export const ExportedPreferenceSchema: GenMessage<ExportedPreference> = /*@__PUR
   messageDesc(file_lot_v1_transfer, 6);
 
 /**
- * ExportedVector is a vector: dense, or sparse where it has indices, or several dense ones.
+ * ExportedVector is a dense vector, a sparse one if it has indices, or several dense ones.
  *
  * @generated from message lot.v1.ExportedVector
  */
 export type ExportedVector = Message<"lot.v1.ExportedVector"> & {
   /**
-   * values; of several vectors one behind the other.
+   * Values; several vectors are concatenated.
    *
    * @generated from field: repeated float values = 1;
    */
   values: number[];
 
   /**
-   * indices of the values of a sparse vector, as many as there are values.
+   * Indices of the values of a sparse vector, one per value.
    *
    * @generated from field: repeated uint32 indices = 2;
    */
   indices: number[];
 
   /**
-   * vector_count of several dense vectors under one name, all as long; 0 is a single one.
+   * Number of dense vectors under one name, all of the same length; 0 means a single one.
    *
    * @generated from field: uint32 vector_count = 3;
    */
@@ -484,64 +484,64 @@ export const ExportedVectorSchema: GenMessage<ExportedVector> = /*@__PURE__*/
   messageDesc(file_lot_v1_transfer, 7);
 
 /**
- * Message of Import: the first opens the stream, the next carry records; it may carry some too.
+ * Message of Import: the first opens the stream, later ones carry records; the first may carry some
+ * too.
  *
- * Importing a record twice is harmless: what is there, just so, stays. So an import that was cut off
- * is completed by sending all of it again, or from the last cursor acknowledged. Ids, times,
- * counters and the order of lists stay as they were. Texts are embedded by this store's model unless
- * vectors of the same model, file and tokenizer came along. What has expired is skipped, and what
- * hangs on a thing that is not there, or is another of the same id.
+ * Importing a record twice is harmless: an identical one remains. To complete an interrupted
+ * import, send all of it again, or from the last acknowledged cursor. IDs, times, counters and list
+ * orders are preserved. Texts are embedded with this store's model, unless vectors of the same
+ * model, file and tokenizer are included. Expired records are skipped, as is data whose record is
+ * missing or differs under the same ID.
  *
  * @generated from message lot.v1.ImportRequest
  */
 export type ImportRequest = Message<"lot.v1.ImportRequest"> & {
   /**
-   * namespace to import into; in the first message only. Empty is `default`.
+   * Namespace to import into, in the first message only. Empty means `default`.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * keep_namespaces imports each record into the namespace it was exported from; in the first
-   * message only.
+   * Import each record into the namespace it was exported from; in the first message only.
    *
    * @generated from field: bool keep_namespaces = 2;
    */
   keepNamespaces: boolean;
 
   /**
-   * header as it was exported; required in the first message.
+   * Header, as exported; required in the first message.
    *
    * @generated from field: lot.v1.ExportHeader header = 3;
    */
   header?: ExportHeader | undefined;
 
   /**
-   * conflict; in the first message only.
+   * What to do on conflict; in the first message only.
    *
    * @generated from field: lot.v1.ImportConflict conflict = 4;
    */
   conflict: ImportConflict;
 
   /**
-   * dry_run checks and counts as if each record were the only one, and stores nothing; in the first
-   * message only.
+   * Check and count as if each record were the only one, and store nothing; in the first message
+   * only.
    *
    * @generated from field: bool dry_run = 5;
    */
   dryRun: boolean;
 
   /**
-   * records, at most 1,000 a message; as the export gave them, so that a message is no long work.
+   * Records, at most 1,000 per message; use the messages of the export, which limit the work per
+   * message.
    *
    * @generated from field: repeated lot.v1.ExportRecord records = 6;
    */
   records: ExportRecord[];
 
   /**
-   * cursor that the export gave with these records. Importing a record twice is harmless, so an
-   * import goes on from the last cursor acknowledged.
+   * Cursor exported with these records, from which to resume.
    *
    * @generated from field: string cursor = 7;
    */
@@ -556,42 +556,42 @@ export const ImportRequestSchema: GenMessage<ImportRequest> = /*@__PURE__*/
   messageDesc(file_lot_v1_transfer, 8);
 
 /**
- * Acknowledgement of Import, one a message.
+ * Acknowledgement of Import, one per message.
  *
  * @generated from message lot.v1.ImportResponse
  */
 export type ImportResponse = Message<"lot.v1.ImportResponse"> & {
   /**
-   * cursor of the last message whose records are stored.
+   * Cursor of the last message whose records are stored.
    *
    * @generated from field: string cursor = 1;
    */
   cursor: string;
 
   /**
-   * imported_count of records so far that were stored anew or replaced.
+   * Number of records so far that were added or replaced.
    *
    * @generated from field: int64 imported_count = 2;
    */
   importedCount: bigint;
 
   /**
-   * unchanged_count of records so far that were there already, just so.
+   * Number of records so far that existed unchanged.
    *
    * @generated from field: int64 unchanged_count = 3;
    */
   unchangedCount: bigint;
 
   /**
-   * skipped_count of records so far that were left out: for a conflict, or expired, or without what
-   * they hang on.
+   * Number of records so far that were skipped: because of a conflict, expired, or without the
+   * record they depend on.
    *
    * @generated from field: int64 skipped_count = 4;
    */
   skippedCount: bigint;
 
   /**
-   * counts of imported things so far, by ResourceKind without its prefix.
+   * Number of records imported so far, by resource kind without the enum prefix.
    *
    * @generated from field: map<string, int64> counts = 5;
    */
@@ -606,37 +606,36 @@ export const ImportResponseSchema: GenMessage<ImportResponse> = /*@__PURE__*/
   messageDesc(file_lot_v1_transfer, 9);
 
 /**
- * ImportConflict says what an import does with a thing whose id is taken by other content. A thing
- * with the same text and other counters has other content: one that was used since it was exported,
- * for example.
+ * ImportConflict controls the import of a record whose ID is in use with other content. The same
+ * text with other counters is other content: for example a record used after it was exported.
  *
  * @generated from enum lot.v1.ImportConflict
  */
 export enum ImportConflict {
   /**
-   * FAIL.
+   * Same as FAIL.
    *
    * @generated from enum value: IMPORT_CONFLICT_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * End the import with reason IMPORT_CONFLICT; what was stored stays.
+   * End the import with reason IMPORT_CONFLICT; what was stored remains.
    *
    * @generated from enum value: IMPORT_CONFLICT_FAIL = 1;
    */
   FAIL = 1,
 
   /**
-   * Keep the stored one. What hangs on the other is skipped too.
+   * Retain the stored record. Data dependent on the imported one is skipped too.
    *
    * @generated from enum value: IMPORT_CONFLICT_SKIP = 2;
    */
   SKIP = 2,
 
   /**
-   * Replace the stored one, and what hangs on it (outcomes, feedback, events, former values): that
-   * of the other follows in the export. An episode that is being recorded is refused.
+   * Replace the stored record and its dependent data (outcomes, feedback, events, former values);
+   * that of the imported one follows in the export. An episode that is being recorded is rejected.
    *
    * @generated from enum value: IMPORT_CONFLICT_OVERWRITE = 3;
    */

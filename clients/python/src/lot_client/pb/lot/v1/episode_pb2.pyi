@@ -29,41 +29,41 @@ class _EpisodeStatus:
 class _EpisodeStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EpisodeStatus.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     EPISODE_STATUS_UNSPECIFIED: _EpisodeStatus.ValueType  # 0
-    """Not given. Never given back."""
+    """Unspecified. Never returned."""
     EPISODE_STATUS_RUNNING: _EpisodeStatus.ValueType  # 1
-    """Taking events."""
+    """Recording events."""
     EPISODE_STATUS_SUCCEEDED: _EpisodeStatus.ValueType  # 2
-    """Ended well."""
+    """Ended in success."""
     EPISODE_STATUS_FAILED: _EpisodeStatus.ValueType  # 3
-    """Ended badly."""
+    """Ended in failure."""
     EPISODE_STATUS_ABANDONED: _EpisodeStatus.ValueType  # 4
-    """Left without an end: neither an event nor an open stream for a time that the server sets (a
-    day). A late event reopens it, it is RUNNING again and has no end_time; a late end ends it.
+    """Never ended: no event and no open stream for a period set by the server (one day). A late event
+    reopens it as RUNNING, without end_time; a late end ends it.
     """
 
 class EpisodeStatus(_EpisodeStatus, metaclass=_EpisodeStatusEnumTypeWrapper):
-    """EpisodeStatus is where an episode stands."""
+    """EpisodeStatus is the status of an episode."""
 
 EPISODE_STATUS_UNSPECIFIED: EpisodeStatus.ValueType  # 0
-"""Not given. Never given back."""
+"""Unspecified. Never returned."""
 EPISODE_STATUS_RUNNING: EpisodeStatus.ValueType  # 1
-"""Taking events."""
+"""Recording events."""
 EPISODE_STATUS_SUCCEEDED: EpisodeStatus.ValueType  # 2
-"""Ended well."""
+"""Ended in success."""
 EPISODE_STATUS_FAILED: EpisodeStatus.ValueType  # 3
-"""Ended badly."""
+"""Ended in failure."""
 EPISODE_STATUS_ABANDONED: EpisodeStatus.ValueType  # 4
-"""Left without an end: neither an event nor an open stream for a time that the server sets (a
-day). A late event reopens it, it is RUNNING again and has no end_time; a late end ends it.
+"""Never ended: no event and no open stream for a period set by the server (one day). A late event
+reopens it as RUNNING, without end_time; a late end ends it.
 """
 Global___EpisodeStatus: _TypeAlias = EpisodeStatus  # noqa: Y015
 
 @_typing.final
 class Episode(_message.Message):
-    """Episode is one run of a task, with what happened event by event.
+    """Episode is one run of a task, with its events.
 
-    It starts RUNNING, takes events, and ends once. It is found by `task` and `context` together and,
-    once it has ended, also by its `summary`; whichever is nearer to the query counts.
+    It starts RUNNING, records events, and ends once. A search matches `task` and `context` together
+    and, after the end, also `summary`; the nearer of the two counts.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -141,119 +141,118 @@ class Episode(_message.Message):
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     USED_EPISODE_IDS_FIELD_NUMBER: _builtins.int
     episode_id: _builtins.str
-    """episode_id identifies the episode in its namespace: a letter or digit, then up to 127 letters,
-    digits, `.`, `_`, `:` or `-`. Output only in the message; choose it by the request's field.
+    """ID within the namespace: a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or
+    `-`. Output only here; set it in the request's field.
     """
     task_id: _builtins.str
-    """task_id is the caller's own name of the task; several episodes may share one."""
+    """The caller's own name of the task; several episodes may share one."""
     task: _builtins.str
-    """Required, except in RecordEpisode with a summary: without a task, the summary is stored as the
-    task too. task in natural language. At most 64 KiB.
+    """Task in natural language, at most 64 KiB. Required, except in RecordEpisode with a summary,
+    which is then stored as the task too.
     """
     category: _builtins.str
-    """category of the task, for example `backend`. Compared as it stands."""
+    """Category of the task, for example `backend`. Compared exactly."""
     task_type: _builtins.str
-    """task_type, for example `api_endpoint`. Compared as it stands."""
+    """Type of the task, for example `api_endpoint`. Compared exactly."""
     complexity: _outcome_pb2.Complexity.ValueType
-    """complexity; unspecified on input is derived by points: task over 200 characters 2, over 100 1;
-    one for each dependency; effort over 5 3, over 2 1; category `backend`, `database`,
-    `integration` or `auth` 2. HIGH from 7 points, MEDIUM from 4.
+    """Complexity; if unspecified, derived from points: 2 for a task over 200 characters, 1 over 100;
+    1 per dependency; 3 for effort over 5, 1 over 2; 2 for category `backend`, `database`,
+    `integration` or `auth`. HIGH from 7 points, MEDIUM from 4.
     """
     effort: _builtins.float
-    """effort estimated, in the caller's own unit; 0 is taken as 1 for complexity."""
+    """Estimated effort, in the caller's own unit; 0 counts as 1 for complexity."""
     approach: _builtins.str
-    """approach taken, for example `standard` or `incremental`."""
+    """Approach taken, for example `standard` or `incremental`."""
     agent_role: _builtins.str
-    """agent_role of the agent that runs it."""
+    """Role of the agent running it."""
     context: _builtins.str
-    """context in natural language. At most 64 KiB."""
+    """Context in natural language. At most 64 KiB."""
     status: Global___EpisodeStatus.ValueType
-    """Output only, but for RecordEpisode. status."""
+    """Status. Output only, except in RecordEpisode."""
     summary: _builtins.str
-    """summary of what was done and how it went; set by the end. At most 64 KiB."""
+    """What was done and how it went; set at the end. At most 64 KiB."""
     reward: _builtins.float
-    """reward in [-1, 1]; absent: not said."""
+    """Reward in [-1, 1]; unset means none."""
     event_count: _builtins.int
-    """Output only. event_count stored."""
+    """Output only. Number of stored events."""
     reused_count: _builtins.int
-    """Output only. reused_count is how many ends named it in used_episode_ids. No edit: it leaves
-    update_time and etag alone.
+    """Output only. Number of ends that named it in used_episode_ids. Does not change update_time or
+    etag.
     """
     namespace: _builtins.str
-    """Output only. namespace it is in."""
+    """Output only. Namespace of the record."""
     etag: _builtins.str
-    """Output only. etag of the editable fields. The etag of a deleted episode never matches a later
-    one with the same id. Restarts and imports keep it.
+    """Output only. Etag of the editable fields. The etag of a deleted episode never matches a later
+    one with the same ID. Survives restarts and imports.
     """
     @_builtins.property
     def dependencies(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """dependencies of the task. At most 1,000."""
+        """Dependencies of the task. At most 1,000."""
 
     @_builtins.property
     def error(self) -> Global___EpisodeError:
-        """error that ended a FAILED episode."""
+        """Error that ended a FAILED episode."""
 
     @_builtins.property
     def error_patterns(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """error_patterns met on the way. At most 100."""
+        """Errors encountered. At most 100."""
 
     @_builtins.property
     def success_factors(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """success_factors are reasons why it worked. At most 100."""
+        """Reasons for success. At most 100."""
 
     @_builtins.property
     def tools_used(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tools_used. At most 100, each once."""
+        """Tools used. At most 100, no duplicates."""
 
     @_builtins.property
     def metrics(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """metrics by name. At most 100; no NaN or infinity."""
+        """Metrics by name. At most 100; no NaN or infinity."""
 
     @_builtins.property
     def used_pattern_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """used_pattern_ids are the patterns that were really used. At most 100, each once. Naming them
-        here records no outcome: use RecordOutcome.
+        """Patterns actually used. At most 100, no duplicates. This records no outcome: call
+        RecordOutcome.
         """
 
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp:
-        """start_time; absent on input is now."""
+        """Start time; unset on input means now."""
 
     @_builtins.property
     def end_time(self) -> _timestamp_pb2.Timestamp:
-        """end_time; absent while RUNNING. Of an ABANDONED one the time of its last activity, or its
-        start_time if that is later.
+        """End time; unset while RUNNING. For ABANDONED, the time of the last activity, or start_time if
+        later.
         """
 
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tags to filter by. At most 100, each once."""
+        """Tags for filtering. At most 100, no duplicates."""
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """labels to filter by, as for Memory.labels."""
+        """Labels for filtering, as for Memory.labels."""
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
-        ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:
-        integers exactly up to 2^63, other numbers to 15 digits. Nested at most 16 deep, at most 256
-        KiB; no NaN or infinity.
+        """Stored and returned, never interpreted. Numbers are doubles: integers beyond ±(2^53 - 1) are
+        rounded before they arrive, so send them as strings. Numbers are returned as received: integers
+        exactly up to 2^63, others to 15 digits. At most 16 levels deep and 256 KiB; no NaN or
+        infinity.
         """
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. create_time."""
+        """Output only. Creation time."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. update_time of the last change but for events."""
+        """Output only. Time of the last change other than events."""
 
     @_builtins.property
     def used_episode_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """used_episode_ids are the episodes whose record was really used, each counted once more in its
-        reused_count, once however often this end is sent. At most 100, each once. One that is not there
-        is EPISODE_NOT_FOUND.
+        """Episodes actually reused; each gains one in reused_count, however often this end is retried. At
+        most 100, no duplicates. A missing one fails with EPISODE_NOT_FOUND.
         """
 
     def __init__(
@@ -304,16 +303,16 @@ Global___Episode: _TypeAlias = Episode  # noqa: Y015
 
 @_typing.final
 class EpisodeError(_message.Message):
-    """EpisodeError is what ended a failed episode."""
+    """EpisodeError is the error that ended a failed episode."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TYPE_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     type: _builtins.str
-    """type, for example `TimeoutError`."""
+    """Type, for example `TimeoutError`."""
     message: _builtins.str
-    """message as it was printed. At most 64 KiB."""
+    """Message as printed. At most 64 KiB."""
     def __init__(
         self,
         *,
@@ -330,7 +329,7 @@ Global___EpisodeError: _TypeAlias = EpisodeError  # noqa: Y015
 
 @_typing.final
 class EpisodeEvent(_message.Message):
-    """EpisodeEvent is one thing that happened. Stored once and never changed."""
+    """EpisodeEvent is one event of an episode. Immutable."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -341,30 +340,30 @@ class EpisodeEvent(_message.Message):
     EVENT_TIME_FIELD_NUMBER: _builtins.int
     RECORD_TIME_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """sequence within the episode, from 1 without gaps. Given by the caller in RecordEvents, by the
-    server in RecordEvent and RecordEpisode (there 0, or the number it will get anyway).
+    """Sequence within the episode, from 1 without gaps. Set by the caller in RecordEvents, by the
+    server in RecordEvent and RecordEpisode (send 0, or in RecordEpisode the number it will get).
     """
     event_type: _builtins.str
-    """Required. event_type, for example `tool_call`."""
+    """Required. Type, for example `tool_call`."""
     agent_role: _builtins.str
-    """agent_role of the agent that did it; empty: the episode's."""
+    """Role of the acting agent; empty means the episode's."""
     @_builtins.property
     def data(self) -> _struct_pb2.Struct:
-        """data of the event, at most 256 KiB. Its numbers are doubles, returned exactly: send integers
-        beyond ±(2^53 - 1) as strings. Nested at most 16 deep; no NaN or infinity. Learning reads of it
-        the texts `tool` (or `tool_name`) and `note`, the object `args` (or `arguments`), and an error:
-        `error` as text or `{type, message}`, or `error_type` and `error_message`.
+        """Event data, at most 256 KiB. Numbers are doubles, returned exactly: send integers beyond ±(2^53
+        - 1) as strings. At most 16 levels deep; no NaN or infinity. Learning reads the strings `tool`
+        (or `tool_name`) and `note`, the object `args` (or `arguments`), and an error: `error` as a
+        string or `{type, message}`, or `error_type` and `error_message`.
         """
 
     @_builtins.property
     def event_time(self) -> _timestamp_pb2.Timestamp:
-        """event_time at which it happened, by the caller's clock, from 1970 to 9999; what is finer than a
-        microsecond is cut. Absent on input is the time of recording.
+        """When it happened, by the caller's clock, from year 1970 to 9999, truncated to microseconds.
+        Unset on input means the time of recording.
         """
 
     @_builtins.property
     def record_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. record_time at which it was stored, by the server's clock."""
+        """Output only. When it was stored, by the server's clock."""
 
     def __init__(
         self,
@@ -386,8 +385,8 @@ Global___EpisodeEvent: _TypeAlias = EpisodeEvent  # noqa: Y015
 
 @_typing.final
 class EpisodeFilter(_message.Message):
-    """EpisodeFilter narrows episodes, inside the store, before any cut. Within a list any value will
-    do (tags_all excepted); across fields all must hold. An empty filter matches all.
+    """EpisodeFilter filters episodes, inside the store, before any limit. A list matches any of its
+    values (except tags_all); all fields must match. An empty filter matches all.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -430,67 +429,67 @@ class EpisodeFilter(_message.Message):
     ENDED_BEFORE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def statuses(self) -> _containers.RepeatedScalarFieldContainer[Global___EpisodeStatus.ValueType]:
-        """statuses."""
+        """Statuses."""
 
     @_builtins.property
     def categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """categories."""
+        """Categories."""
 
     @_builtins.property
     def task_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """task_types."""
+        """Task types."""
 
     @_builtins.property
     def task_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """task_ids."""
+        """Task IDs."""
 
     @_builtins.property
     def complexities(self) -> _containers.RepeatedScalarFieldContainer[_outcome_pb2.Complexity.ValueType]:
-        """complexities."""
+        """Complexities."""
 
     @_builtins.property
     def approaches(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """approaches."""
+        """Approaches."""
 
     @_builtins.property
     def agent_roles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """agent_roles."""
+        """Agent roles."""
 
     @_builtins.property
     def tools_any(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tools_any: used at least one of them."""
+        """Used at least one of these tools."""
 
     @_builtins.property
     def tags_any(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tags_any: at least one of them."""
+        """At least one of these tags."""
 
     @_builtins.property
     def tags_all(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tags_all: every one of them."""
+        """All of these tags."""
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """labels that must all be there with just these values."""
+        """All of these labels, with exactly these values."""
 
     @_builtins.property
     def started_after(self) -> _timestamp_pb2.Timestamp:
-        """started_after: start_time later than this."""
+        """start_time is later than this."""
 
     @_builtins.property
     def started_before(self) -> _timestamp_pb2.Timestamp:
-        """started_before: start_time earlier than this."""
+        """start_time is earlier than this."""
 
     @_builtins.property
     def error_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """error_types: ended with an error of one of these types."""
+        """Types of the error that ended it."""
 
     @_builtins.property
     def ended_after(self) -> _timestamp_pb2.Timestamp:
-        """ended_after: end_time later than this; never of RUNNING ones."""
+        """end_time is later than this; excludes RUNNING episodes."""
 
     @_builtins.property
     def ended_before(self) -> _timestamp_pb2.Timestamp:
-        """ended_before: end_time earlier than this; never of RUNNING ones."""
+        """end_time is earlier than this; excludes RUNNING episodes."""
 
     def __init__(
         self,

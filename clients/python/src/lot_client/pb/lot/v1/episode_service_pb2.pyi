@@ -32,21 +32,21 @@ class _Takeover:
 class _TakeoverEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Takeover.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TAKEOVER_UNSPECIFIED: _Takeover.ValueType  # 0
-    """TAKE_OVER."""
+    """Same as TAKE_OVER."""
     TAKEOVER_TAKE_OVER: _Takeover.ValueType  # 1
-    """The other stream ends with WRITER_REPLACED; what it had acknowledged is kept."""
+    """The other stream ends with WRITER_REPLACED; its acknowledged events are retained."""
     TAKEOVER_REFUSE: _Takeover.ValueType  # 2
     """This stream ends with EPISODE_STREAM_OPEN."""
 
 class Takeover(_Takeover, metaclass=_TakeoverEnumTypeWrapper):
-    """Takeover says what opening a stream does while another records the same episode, at this server or
-    at another one on the same store.
+    """Takeover controls opening a stream while another one records the same episode, on this server or
+    on another one of the same store.
     """
 
 TAKEOVER_UNSPECIFIED: Takeover.ValueType  # 0
-"""TAKE_OVER."""
+"""Same as TAKE_OVER."""
 TAKEOVER_TAKE_OVER: Takeover.ValueType  # 1
-"""The other stream ends with WRITER_REPLACED; what it had acknowledged is kept."""
+"""The other stream ends with WRITER_REPLACED; its acknowledged events are retained."""
 TAKEOVER_REFUSE: Takeover.ValueType  # 2
 """This stream ends with EPISODE_STREAM_OPEN."""
 Global___Takeover: _TypeAlias = Takeover  # noqa: Y015
@@ -62,18 +62,18 @@ class StartEpisodeRequest(_message.Message):
     EPISODE_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     episode_id: _builtins.str
-    """episode_id to start it under; empty: one is made."""
+    """ID to start it under; empty means a generated one."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-    write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
-    EPISODE_NOT_FOUND, whatever has its id by then.
+    """Makes a retry safe for 24 h: the same request completes or returns the same write; other
+    content fails with REQUEST_ID_REUSED. If the episode has been deleted since, a retry fails with
+    EPISODE_NOT_FOUND, even if its ID is in use again.
     """
     @_builtins.property
     def episode(self) -> _episode_pb2.Episode:
-        """Required. episode to start. Its output-only fields, and those set by the end, are ignored; an
-        episode_id inside it must be empty or equal to the one beside it.
+        """Required. Episode to start. Output-only fields and those set by the end are ignored; episode_id
+        inside it must be empty or equal to episode_id here.
         """
 
     def __init__(
@@ -102,14 +102,14 @@ class StartEpisodeResponse(_message.Message):
     CREATED_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     created: _builtins.bool
-    """created is false when the same start came before."""
+    """False if the same start was made before."""
     @_builtins.property
     def episode(self) -> _episode_pb2.Episode:
-        """episode as it now stands."""
+        """The episode after the call."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that a text is longer than the model reads."""
+        """For example that a text is longer than the model reads."""
 
     def __init__(
         self,
@@ -137,17 +137,17 @@ class RecordEventRequest(_message.Message):
     EVENT_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     episode_id: _builtins.str
-    """Required. episode_id."""
+    """Required. Episode ID."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-    write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
-    EPISODE_NOT_FOUND, whatever has its id by then.
+    """Makes a retry safe for 24 h: the same request completes or returns the same write; other
+    content fails with REQUEST_ID_REUSED. If the episode has been deleted since, a retry fails with
+    EPISODE_NOT_FOUND, even if its ID is in use again.
     """
     @_builtins.property
     def event(self) -> _episode_pb2.EpisodeEvent:
-        """Required. event; its sequence must be 0."""
+        """Required. Event; its sequence must be 0."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class RecordEventResponse(_message.Message):
     EVENT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def event(self) -> _episode_pb2.EpisodeEvent:
-        """event as stored."""
+        """The stored event."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ Global___RecordEventResponse: _TypeAlias = RecordEventResponse  # noqa: Y015
 
 @_typing.final
 class RecordEventsRequest(_message.Message):
-    """Message of RecordEvents: the first opens the stream, the next carry events."""
+    """Message of RecordEvents: the first opens the stream, later ones carry events."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -200,17 +200,17 @@ class RecordEventsRequest(_message.Message):
     TAKEOVER_FIELD_NUMBER: _builtins.int
     EVENTS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; in the first message only. Empty is `default`."""
+    """Namespace, in the first message only; empty means `default`."""
     episode_id: _builtins.str
-    """episode_id to record; in the first message only, and required there. The stream never creates
+    """Episode to record; required in the first message, only allowed there. The stream never creates
     an episode.
     """
     takeover: Global___Takeover.ValueType
-    """takeover; in the first message only."""
+    """What to do if another stream is open; in the first message only."""
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_episode_pb2.EpisodeEvent]:
-        """events in order, at most 1,000 a message, each with its sequence (1 or more). The first message
-        may carry some too. None: a heartbeat.
+        """Events in order, at most 1,000 per message, each with its sequence (1 or more). The first
+        message may carry some too. Empty is a heartbeat.
         """
 
     def __init__(
@@ -238,9 +238,9 @@ class RecordEventsResponse(_message.Message):
     LAST_SEQUENCE_FIELD_NUMBER: _builtins.int
     WRITER_EPOCH_FIELD_NUMBER: _builtins.int
     last_sequence: _builtins.int
-    """last_sequence stored: all events up to it survive the death of the server. 0: none yet."""
+    """Last stored sequence: all events up to it survive a server crash. 0 means none yet."""
     writer_epoch: _builtins.int
-    """writer_epoch of this stream; a later writer has a higher one."""
+    """Epoch of this stream; a later writer has a higher one."""
     def __init__(
         self,
         *,
@@ -298,64 +298,63 @@ class EndEpisodeRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     USED_EPISODE_IDS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     episode_id: _builtins.str
-    """Required. episode_id."""
+    """Required. Episode ID."""
     status: _episode_pb2.EpisodeStatus.ValueType
-    """Required. status: SUCCEEDED or FAILED."""
+    """Required. SUCCEEDED or FAILED."""
     summary: _builtins.str
-    """summary of what was done and how it went; the episode is found by it too. At most 64 KiB."""
+    """What was done and how it went; also searched. At most 64 KiB."""
     reward: _builtins.float
-    """reward in [-1, 1]; absent: not said."""
+    """Reward in [-1, 1]; unset means none."""
     approach: _builtins.str
-    """approach that was really taken; empty keeps the one given at the start."""
+    """Approach actually taken; empty retains the one given at the start."""
     auto_extract_patterns: _builtins.bool
-    """auto_extract_patterns stores what the episode teaches. Of one that SUCCEEDED a TASK pattern of
-    what it did, and, once three of its group succeeded (see ExtractPatterns), their LEARNED pattern,
-    brought up to date when the group has grown by a tenth. Of any, for each error that its events
-    tell of, an ErrorSolution: with the steps that overcame it, or with `worked` false and the steps
-    that did not. Of one that FAILED also its `error`, with `worked` false.
+    """Store what can be learned from the episode. If it SUCCEEDED: a TASK pattern of what it did and,
+    once three of its group succeeded (see ExtractPatterns), their LEARNED pattern, updated
+    whenever the group has grown by a tenth. In any case: an ErrorSolution per error in its events,
+    with the steps that overcame it, or with `worked` false and the steps that did not. If it
+    FAILED: also its `error`, with `worked` false.
     """
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-    write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
-    EPISODE_NOT_FOUND, whatever has its id by then.
+    """Makes a retry safe for 24 h: the same request completes or returns the same write; other
+    content fails with REQUEST_ID_REUSED. If the episode has been deleted since, a retry fails with
+    EPISODE_NOT_FOUND, even if its ID is in use again.
     """
     @_builtins.property
     def error(self) -> _episode_pb2.EpisodeError:
-        """error that ended it; only with FAILED."""
+        """Error that ended it; only with FAILED."""
 
     @_builtins.property
     def error_patterns(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """error_patterns met on the way. At most 100."""
+        """Errors encountered. At most 100."""
 
     @_builtins.property
     def success_factors(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """success_factors are reasons why it worked. At most 100."""
+        """Reasons for success. At most 100."""
 
     @_builtins.property
     def tools_used(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tools_used. At most 100, each once."""
+        """Tools used. At most 100, no duplicates."""
 
     @_builtins.property
     def metrics(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """metrics by name. At most 100; no NaN or infinity."""
+        """Metrics by name. At most 100; no NaN or infinity."""
 
     @_builtins.property
     def used_pattern_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """used_pattern_ids are the patterns that were really used. At most 100, each once. Naming them
-        here records no outcome: use RecordOutcome.
+        """Patterns actually used. At most 100, no duplicates. This records no outcome: call
+        RecordOutcome.
         """
 
     @_builtins.property
     def end_time(self) -> _timestamp_pb2.Timestamp:
-        """end_time; absent is now. Not before start_time."""
+        """End time, not before start_time; unset means now."""
 
     @_builtins.property
     def used_episode_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """used_episode_ids are the episodes whose record was really used, each counted once more in its
-        reused_count, once however often this end is sent. At most 100, each once. One that is not there
-        is EPISODE_NOT_FOUND.
+        """Episodes actually reused; each gains one in reused_count, however often this end is retried. At
+        most 100, no duplicates. A missing one fails with EPISODE_NOT_FOUND.
         """
 
     def __init__(
@@ -400,21 +399,21 @@ class EndEpisodeResponse(_message.Message):
     NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def episode(self) -> _episode_pb2.Episode:
-        """episode as it now stands."""
+        """The episode after the call."""
 
     @_builtins.property
     def extracted_patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
-        """extracted_patterns as they now stand; with auto_extract_patterns."""
+        """Extracted patterns after the call; with auto_extract_patterns."""
 
     @_builtins.property
     def extracted_error_solutions(self) -> _containers.RepeatedCompositeFieldContainer[_error_solution_pb2.ErrorSolution]:
-        """extracted_error_solutions as they now stand, at most 20 and tagged `extracted`; with
-        auto_extract_patterns. One that was stored before, or deleted since, is not stored again.
+        """Extracted error solutions after the call, at most 20, tagged `extracted`; with
+        auto_extract_patterns. Those stored before, or deleted since, are not stored again.
         """
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields were omitted because the response would be too large."""
+        """For example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -445,30 +444,30 @@ class RecordEpisodeRequest(_message.Message):
     AUTO_EXTRACT_PATTERNS_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     episode_id: _builtins.str
-    """episode_id to record it under; empty: one is made."""
+    """ID to record it under; empty means a generated one."""
     auto_extract_patterns: _builtins.bool
-    """auto_extract_patterns stores what the episode teaches. Of one that SUCCEEDED a TASK pattern of
-    what it did, and, once three of its group succeeded (see ExtractPatterns), their LEARNED pattern,
-    brought up to date when the group has grown by a tenth. Of any, for each error that its events
-    tell of, an ErrorSolution: with the steps that overcame it, or with `worked` false and the steps
-    that did not. Of one that FAILED also its `error`, with `worked` false.
+    """Store what can be learned from the episode. If it SUCCEEDED: a TASK pattern of what it did and,
+    once three of its group succeeded (see ExtractPatterns), their LEARNED pattern, updated
+    whenever the group has grown by a tenth. In any case: an ErrorSolution per error in its events,
+    with the steps that overcame it, or with `worked` false and the steps that did not. If it
+    FAILED: also its `error`, with `worked` false.
     """
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-    write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
-    EPISODE_NOT_FOUND, whatever has its id by then.
+    """Makes a retry safe for 24 h: the same request completes or returns the same write; other
+    content fails with REQUEST_ID_REUSED. If the episode has been deleted since, a retry fails with
+    EPISODE_NOT_FOUND, even if its ID is in use again.
     """
     @_builtins.property
     def episode(self) -> _episode_pb2.Episode:
-        """Required. episode with its end: `status` SUCCEEDED or FAILED. Output-only fields are ignored; an
-        episode_id inside it must be empty or equal to the one beside it.
+        """Required. Episode with its end: `status` SUCCEEDED or FAILED. Output-only fields are ignored;
+        episode_id inside it must be empty or equal to episode_id here.
         """
 
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_episode_pb2.EpisodeEvent]:
-        """events in order, at most 10,000; sequences are 0 or 1, 2, 3, …."""
+        """Events in order, at most 10,000; sequences are all 0, or 1, 2, 3, …."""
 
     def __init__(
         self,
@@ -500,23 +499,23 @@ class RecordEpisodeResponse(_message.Message):
     EXTRACTED_PATTERNS_FIELD_NUMBER: _builtins.int
     EXTRACTED_ERROR_SOLUTIONS_FIELD_NUMBER: _builtins.int
     created: _builtins.bool
-    """created is false when the same episode was recorded before."""
+    """False if the same episode was recorded before."""
     @_builtins.property
     def episode(self) -> _episode_pb2.Episode:
-        """episode as it now stands."""
+        """The episode after the call."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that a text is longer than the model reads."""
+        """For example that a text is longer than the model reads."""
 
     @_builtins.property
     def extracted_patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
-        """extracted_patterns as they now stand; with auto_extract_patterns."""
+        """Extracted patterns after the call; with auto_extract_patterns."""
 
     @_builtins.property
     def extracted_error_solutions(self) -> _containers.RepeatedCompositeFieldContainer[_error_solution_pb2.ErrorSolution]:
-        """extracted_error_solutions as they now stand, at most 20 and tagged `extracted`; with
-        auto_extract_patterns. One that was stored before, or deleted since, is not stored again.
+        """Extracted error solutions after the call, at most 20, tagged `extracted`; with
+        auto_extract_patterns. Those stored before, or deleted since, are not stored again.
         """
 
     def __init__(
@@ -545,9 +544,9 @@ class GetEpisodeRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     EPISODE_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     episode_id: _builtins.str
-    """Required. episode_id."""
+    """Required. Episode ID."""
     def __init__(
         self,
         *,
@@ -571,7 +570,7 @@ class GetEpisodeResponse(_message.Message):
     EPISODE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def episode(self) -> _episode_pb2.Episode:
-        """episode."""
+        """The episode."""
 
     def __init__(
         self,
@@ -598,19 +597,19 @@ class ListEpisodesRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     page_size: _builtins.int
-    """page_size: 0 is 10; at most 1,000."""
+    """0 means 10; at most 1,000."""
     page_token: _builtins.str
-    """page_token as given by the last page, for the same arguments."""
+    """Token from the previous page, for the same arguments."""
     @_builtins.property
     def filter(self) -> _episode_pb2.EpisodeFilter:
-        """filter; empty matches all."""
+        """Filter; empty matches all."""
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask selects the fields of each episode to return, for example `tags`. Empty or `*`: all.
-        An unknown path is an error that lists the valid ones.
+        """Fields of each episode to return, for example `tags`. Empty or `*` means all. An unknown path
+        is an error that lists the valid ones.
         """
 
     def __init__(
@@ -639,12 +638,12 @@ class ListEpisodesResponse(_message.Message):
     EPISODES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-    not be the last.
+    """Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+    may not be the last.
     """
     @_builtins.property
     def episodes(self) -> _containers.RepeatedCompositeFieldContainer[_episode_pb2.Episode]:
-        """episodes, newest first."""
+        """Episodes, newest first."""
 
     def __init__(
         self,
@@ -670,11 +669,11 @@ class DeleteEpisodeRequest(_message.Message):
     EPISODE_ID_FIELD_NUMBER: _builtins.int
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     episode_id: _builtins.str
-    """Required. episode_id."""
+    """Required. Episode ID."""
     allow_missing: _builtins.bool
-    """allow_missing: it is no error if the episode does not exist."""
+    """Succeed if the episode does not exist."""
     def __init__(
         self,
         *,
@@ -699,9 +698,9 @@ class DeleteEpisodeResponse(_message.Message):
     DELETED_FIELD_NUMBER: _builtins.int
     DELETED_EVENT_COUNT_FIELD_NUMBER: _builtins.int
     deleted: _builtins.bool
-    """deleted is false if it did not exist and allow_missing was set."""
+    """False if it did not exist and allow_missing was set."""
     deleted_event_count: _builtins.int
-    """deleted_event_count."""
+    """Number of deleted events."""
     def __init__(
         self,
         *,
@@ -729,19 +728,19 @@ class ListEpisodeEventsRequest(_message.Message):
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     episode_id: _builtins.str
-    """Required. episode_id."""
+    """Required. Episode ID."""
     page_size: _builtins.int
-    """page_size: 0 is 100; at most 1,000."""
+    """0 means 100; at most 1,000."""
     page_token: _builtins.str
-    """page_token as given by the last page, for the same arguments."""
+    """Token from the previous page, for the same arguments."""
     after_sequence: _builtins.int
-    """after_sequence: just events with a higher sequence. 0: all."""
+    """Only events with a higher sequence. 0 means all."""
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask selects the fields of each event to return, for example `tags`. Empty or `*`: all. An
-        unknown path is an error that lists the valid ones.
+        """Fields of each event to return, for example `tags`. Empty or `*` means all. An unknown path is
+        an error that lists the valid ones.
         """
 
     def __init__(
@@ -771,10 +770,10 @@ class ListEpisodeEventsResponse(_message.Message):
     EVENTS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty at the end of what is stored now."""
+    """Token of the next page; empty at the end of what is currently stored."""
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_episode_pb2.EpisodeEvent]:
-        """events, by sequence."""
+        """Events, by sequence."""
 
     def __init__(
         self,
@@ -802,19 +801,19 @@ class ReplayEpisodeRequest(_message.Message):
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
     FOLLOW_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     episode_id: _builtins.str
-    """Required. episode_id."""
+    """Required. Episode ID."""
     speed: _builtins.float
-    """speed: 0 as fast as possible, 1 as it happened, 2 twice as fast. An event is due when as much time
-    has passed since the first one sent as lies between their event_times, divided by speed; one that
-    is due already comes at once. However long a gap is, it is waited out: cancel, and go on behind
-    `after_sequence` or faster.
+    """0 sends as fast as possible, 1 in real time, 2 twice as fast. An event is due when the time
+    between its event_time and that of the first event sent, divided by speed, has passed; overdue
+    events are sent at once. Gaps are waited out however long: to skip one, cancel and resume with
+    `after_sequence` or a higher speed.
     """
     after_sequence: _builtins.int
-    """after_sequence: start behind this event. 0: from the first."""
+    """Start after this event. 0 means from the first."""
     follow: _builtins.bool
-    """follow a RUNNING episode: go on with new events as they are stored, until it has ended or is
+    """Continue with new events of a RUNNING episode as they are stored, until it ends or is
     abandoned.
     """
     def __init__(
@@ -843,12 +842,12 @@ class ReplayEpisodeResponse(_message.Message):
     EVENTS_FIELD_NUMBER: _builtins.int
     CAUGHT_UP_FIELD_NUMBER: _builtins.int
     caught_up: _builtins.bool
-    """caught_up: no events behind these were stored when they were read, and the stream waits for more.
-    Only with `follow`; if there is nothing to send at first, a message without events says so.
+    """True if no later events were stored when these were read and the stream is waiting for more.
+    Only with `follow`; if there is nothing to send at first, a message without events reports it.
     """
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_episode_pb2.EpisodeEvent]:
-        """events, by sequence. At most 1 MiB of data, unless it is a single event; empty only with
+        """Events, by sequence. At most 1 MiB of data, unless a single event is larger; empty only with
         caught_up.
         """
 
@@ -882,29 +881,29 @@ class RecallEpisodesRequest(_message.Message):
     READ_MASK_FIELD_NUMBER: _builtins.int
     RANKING_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     query: _builtins.str
-    """Required. query in natural language, at most 64 KiB."""
+    """Required. Query in natural language, at most 64 KiB."""
     success_only: _builtins.bool
-    """success_only: just SUCCEEDED ones."""
+    """Only SUCCEEDED episodes."""
     limit: _builtins.int
-    """limit: 0 is 5; at most 100."""
+    """0 means 5; at most 100."""
     min_similarity: _builtins.float
-    """min_similarity in [0, 1] that every hit has. 0 or absent: no bound."""
+    """Minimum similarity of every hit, in [0, 1]. 0 or unset means no minimum."""
     explain: _builtins.bool
-    """explain fills score_parts of each hit."""
+    """Return score_parts with each hit."""
     ranking: _outcome_pb2.Ranking.ValueType
-    """ranking; unset is RELEVANCE. Rankings that learn are refused: an episode has no outcomes to learn
-    from but its own.
+    """Ranking; unspecified means RELEVANCE. Rankings that use what was learned are rejected: an
+    episode has no outcomes but its own.
     """
     @_builtins.property
     def filter(self) -> _episode_pb2.EpisodeFilter:
-        """filter; empty matches all."""
+        """Filter; empty matches all."""
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask selects the fields of each hit's episode to return, for example `tags`. Empty or `*`:
-        all. An unknown path is an error that lists the valid ones.
+        """Fields of each hit's episode to return, for example `tags`. Empty or `*` means all. An unknown
+        path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -940,14 +939,14 @@ class RecallEpisodesResponse(_message.Message):
     RETRIEVAL_ID_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     retrieval_id: _builtins.str
-    """retrieval_id of this recall, kept for 7 days."""
+    """ID of this recall, retained for 7 days."""
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[Global___EpisodeHit]:
-        """hits, best first."""
+        """Hits, best first."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that the query is longer than the model reads."""
+        """For example that the query is longer than the model reads."""
 
     def __init__(
         self,
@@ -966,7 +965,7 @@ Global___RecallEpisodesResponse: _TypeAlias = RecallEpisodesResponse  # noqa: Y0
 
 @_typing.final
 class EpisodeHit(_message.Message):
-    """EpisodeHit is an episode that was found."""
+    """EpisodeHit is an episode found by a query."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -976,28 +975,27 @@ class EpisodeHit(_message.Message):
     SCORE_PARTS_FIELD_NUMBER: _builtins.int
     MATCH_PROBABILITY_FIELD_NUMBER: _builtins.int
     score: _builtins.float
-    """score that hits are ordered by, larger first. Compare it within one answer only."""
+    """Score by which hits are ordered, descending. Comparable only within one response."""
     similarity: _builtins.float
-    """similarity in [0, 1]: the cosine of query and episode, negative ones as 0; also of a hit that was
-    found by its words alone.
+    """Cosine similarity of query and episode, in [0, 1], with negative values raised to 0; also set
+    for a hit found by words alone.
     """
     match_probability: _builtins.float
-    """match_probability in [0, 1] that the episode is for the same task as the query: that is, that the
-    same thing is to be done, so what worked there should work here. Names, places, numbers and other
-    values may differ; an opposite ("enable", "disable") or a negation is another task. It is
-    computed from the similarity, the words, and opposites and negations in English;
-    docs/retrieval.md shows how accurate it is. Learning does not change it. Absent if the server
-    uses an embedding model that it was not calibrated on, or if no task was given. From .5 on, reuse
-    was right more often than not, except among closely related tasks ("Add a login page", "Add a
-    search page"), which it cannot tell from paraphrases.
+    """Probability in [0, 1] that the episode is for the same task as the query, so that what worked
+    there should work here. Names, places, numbers and other values may differ; an opposite
+    ("enable", "disable") or a negation is another task. Computed from similarity, words, and
+    English opposites and negations; docs/retrieval.md shows how accurate it is. Learning does not
+    change it. Unset if it is not calibrated for the embedding model, or if no task was given. From
+    0.5 on, reuse was right more often than not, except among closely related tasks ("Add a login
+    page", "Add a search page"), which it cannot tell from paraphrases.
     """
     @_builtins.property
     def episode(self) -> _episode_pb2.Episode:
-        """episode."""
+        """The episode."""
 
     @_builtins.property
     def score_parts(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.ScorePart]:
-        """score_parts whose weighted sum is the score; only with explain."""
+        """Parts whose weighted sum is the score; only with explain."""
 
     def __init__(
         self,
@@ -1029,19 +1027,19 @@ class AnalyzeFailuresRequest(_message.Message):
     LIMIT_FIELD_NUMBER: _builtins.int
     SIMILARITY_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     limit: _builtins.int
-    """limit of groups: 0 is 10; at most 100."""
+    """Maximum number of groups: 0 means 10; at most 100."""
     similarity: _builtins.float
-    """similarity in [0, 1] from which on errors are merged by meaning; absent: .14, which suits
-    failures of many kinds. Where all are of one kind, as those of a compiler, ask with .3 or more
-    for finer groups. 1 merges only equal signatures. Errors that name different kinds of failure,
-    such as a rate limit and a time-out, are never merged.
+    """Similarity in [0, 1] from which errors are merged by meaning; unset means 0.14, which suits
+    failures of many kinds. If all are of one kind, such as compiler errors, use 0.3 or more for
+    finer groups. 1 merges only equal signatures. Errors that name different kinds of failure, such
+    as a rate limit and a timeout, are never merged.
     """
     @_builtins.property
     def filter(self) -> _episode_pb2.EpisodeFilter:
-        """filter of the failures; empty matches all. `statuses` without FAILED leave none. It does not
-        narrow the successes that `last_good_approach` is sought among.
+        """Filter of the failures; empty matches all. `statuses` without FAILED match none. Does not limit
+        the successes considered for `last_good_approach`.
         """
 
     def __init__(
@@ -1076,24 +1074,26 @@ class AnalyzeFailuresResponse(_message.Message):
     COMPARED_SIGNATURE_COUNT_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     failed_count: _builtins.int
-    """failed_count of episodes that the filter lets through."""
+    """Number of episodes the filter matches."""
     analyzed_count: _builtins.int
-    """analyzed_count of them, the last to end: all up to 10,000. Counts and shares are of these."""
+    """Number of these that were analyzed, the last to end: at most 10,000. Counts and shares refer to
+    them.
+    """
     group_count: _builtins.int
-    """group_count of all groups, also those beyond `limit`."""
+    """Number of groups, including those beyond `limit`."""
     signature_count: _builtins.int
-    """signature_count of different errors."""
+    """Number of distinct signatures."""
     compared_signature_count: _builtins.int
-    """compared_signature_count of them, the most frequent, that were compared by meaning: all up to
-    2,000; none if `similarity` is 1. Each of the rest is a group by its signature alone.
+    """Number of signatures compared by meaning, the most frequent ones: at most 2,000, and 0 if
+    `similarity` is 1. Each other signature is a group of its own.
     """
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___FailureGroup]:
-        """groups, the largest first; of equally large ones the one that happened last."""
+        """Groups, largest first, then the most recent."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields were omitted because the response would be too large."""
+        """For example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -1116,11 +1116,11 @@ Global___AnalyzeFailuresResponse: _TypeAlias = AnalyzeFailuresResponse  # noqa: 
 
 @_typing.final
 class FailureGroup(_message.Message):
-    """FailureGroup is a group of failed episodes of one cause.
+    """FailureGroup is a group of failed episodes with one cause.
 
-    The error of an episode is its `error`, else that of its last event that tells one (see
-    `EpisodeEvent.data`; the last 100 are looked at), else the last of its `error_patterns`. Those
-    that tell none are one group.
+    The error of an episode is its `error`, else that of the last event with one (see
+    `EpisodeEvent.data`; among the last 100), else the last of its `error_patterns`. Episodes with
+    none of these form one group.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1144,67 +1144,67 @@ class FailureGroup(_message.Message):
     LAST_GOOD_EPISODE_ID_FIELD_NUMBER: _builtins.int
     LAST_GOOD_SIMILARITY_FIELD_NUMBER: _builtins.int
     signature: _builtins.str
-    """signature: the error with paths, numbers and names taken out; as in ErrorSolution. The most
-    frequent one of the group. Empty: the group of episodes that tell no error.
+    """Most frequent signature of the group: the error without paths, numbers and names, as in
+    ErrorSolution. Empty for the group of episodes without an error.
     """
     count: _builtins.int
-    """count of episodes."""
+    """Number of episodes."""
     share: _builtins.float
-    """share of all analyzed failures, in [0, 1]."""
+    """Share of all analyzed failures, in [0, 1]."""
     trend: _builtins.float
-    """trend of the share: its change per day, positive is growing. The slope of the least-squares line
-    through all analyzed failures, each counting 1 if it is of the group and 0 if not, over the time
-    it ended. The trends of all groups add up to 0. 0 also with fewer than 10 failures, or with
-    less than a day from the first to the last of them.
+    """Change of the share per day; positive means growing. It is the slope of the least-squares line
+    through all analyzed failures over their end time, each counting 1 if in the group, else 0. The
+    trends of all groups sum to 0. 0 with fewer than 10 failures, or less than a day between the
+    first and the last.
     """
     last_good_approach: _builtins.str
-    """last_good_approach: that of last_good_episode_id. Empty: none known."""
+    """Approach of last_good_episode_id. Empty if unknown."""
     failed_after_event_type: _builtins.str
-    """failed_after_event_type: the step after which it failed most often, which is the last event
-    before the one that tells the error, or this one itself if it is a step that tells its own error.
-    Empty: no event says it.
+    """Event type of the step after which it failed most often: the last event before the one with the
+    error, or that one itself if it is a step that reports its own error. Empty if no event shows
+    it.
     """
     failed_after_tool: _builtins.str
-    """failed_after_tool: the tool of that step, if it names one."""
+    """Tool of that step, if it names one."""
     failed_after_share: _builtins.float
-    """failed_after_share of the group's episodes that failed after that step, in [0, 1]."""
+    """Share of the group's episodes that failed after that step, in [0, 1]."""
     trend_significant: _builtins.bool
-    """trend_significant: the trend is more than chance, by the test of Cochran and Armitage at .05."""
+    """True if the trend is statistically significant (Cochran-Armitage test at 0.05)."""
     signature_count: _builtins.int
-    """signature_count of different signatures in the group."""
+    """Number of distinct signatures in the group."""
     last_good_episode_id: _builtins.str
-    """last_good_episode_id: of the SUCCEEDED episodes whose task and context are like those of the
-    examples (similarity of .8 or more, 20 nearest of each), the last to end that tells its
-    approach, else the last to end. Empty: there is none.
+    """Among the SUCCEEDED episodes whose task and context resemble the examples (similarity of 0.8 or
+    more, among the 20 nearest of each), the last to end that names its approach, else the last to
+    end. Empty if there is none.
     """
     last_good_similarity: _builtins.float
-    """last_good_similarity of its task to the nearest of the examples, in [0, 1]."""
+    """Similarity of its task to the nearest example, in [0, 1]."""
     @_builtins.property
     def example_episode_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """example_episode_ids, the newest first. At most 5."""
+        """Example episodes, newest first. At most 5."""
 
     @_builtins.property
     def tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tools involved: in `tools_used` or in the last events, the most frequent first. At most 10."""
+        """Tools involved, from `tools_used` or the last events, most frequent first. At most 10."""
 
     @_builtins.property
     def last_time(self) -> _timestamp_pb2.Timestamp:
-        """last_time at which such an episode ended."""
+        """When the last episode of the group ended."""
 
     @_builtins.property
     def example_error(self) -> _episode_pb2.EpisodeError:
-        """example_error: the newest with `signature`, its message cut to 1 KiB; of a message of over 4,096
-        characters, as a stack trace, the line that says what went wrong. Absent where signature is
+        """Newest error with `signature`. Its message is cut to 1 KiB; a message over 4,096 characters,
+        such as a stack trace, is reduced to the line that says what went wrong. Unset if signature is
         empty.
         """
 
     @_builtins.property
     def first_time(self) -> _timestamp_pb2.Timestamp:
-        """first_time at which such an episode ended, among the analyzed ones."""
+        """When the first analyzed episode of the group ended."""
 
     @_builtins.property
     def signatures(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """signatures of the group, the most frequent first. At most 10."""
+        """Signatures of the group, most frequent first. At most 10."""
 
     def __init__(
         self,

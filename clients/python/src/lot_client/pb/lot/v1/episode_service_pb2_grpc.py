@@ -26,10 +26,10 @@ if _version_not_supported:
 
 
 class EpisodeServiceStub(object):
-    """EpisodeService records what happens while it happens, and finds it again.
+    """EpisodeService records runs of tasks as they happen, and finds them again.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     def __init__(self, channel):
@@ -101,46 +101,45 @@ class EpisodeServiceStub(object):
 
 
 class EpisodeServiceServicer(object):
-    """EpisodeService records what happens while it happens, and finds it again.
+    """EpisodeService records runs of tasks as they happen, and finds them again.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     def StartEpisode(self, request, context):
-        """StartEpisode starts an episode. Errors: EPISODE_ID_IN_USE (the id is taken by an episode that
-        was started with other content), REQUEST_ID_REUSED.
+        """StartEpisode starts an episode. Errors: EPISODE_ID_IN_USE (an episode with other content has
+        this ID), REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RecordEvent(self, request, context):
-        """RecordEvent appends one event; the server gives its sequence. For grpcurl and simple clients.
-        Errors: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, REQUEST_ID_REUSED.
+        """RecordEvent appends one event; the server assigns its sequence. Intended for grpcurl and simple
+        clients. Errors: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RecordEvents(self, request_iterator, context):
-        """RecordEvents appends events in batches over one stream. The first message opens it and is
-        answered with the last sequence stored, from which a resuming client goes on; every later one
-        is acknowledged once its events are stored. A sequence that is stored already is acknowledged
-        again if its content is the same. A message without events is a heartbeat: it is answered with
-        the last sequence, and keeps a stream open that would be closed as idle (15 minutes without a
-        message, unless the server's settings say otherwise). Errors end the stream, not the episode:
-        EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, STREAM_IDLE,
-        WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
+        """RecordEvents appends events in batches over one stream. The first message opens the stream; the
+        response has the last stored sequence, after which a client resumes. Each later message is
+        acknowledged once its events are stored. An event already stored is acknowledged again if its
+        content is the same. A message without events is a heartbeat: it returns the last sequence and
+        keeps the stream from being closed as idle (15 minutes without a message by default). Errors
+        end the stream, not the episode: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN,
+        STREAM_NOT_OPENED, STREAM_IDLE, WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def EndEpisode(self, request, context):
-        """EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
-        one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-        EPISODE_NOT_FOUND (of it, or of one in used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
+        """EndEpisode ends an episode as SUCCEEDED or FAILED and closes its stream. Repeating the same end
+        returns the same response; a different one fails with EPISODE_ENDED. Errors: EPISODE_NOT_FOUND
+        (this one, or one of used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -148,63 +147,63 @@ class EpisodeServiceServicer(object):
 
     def RecordEpisode(self, request, context):
         """RecordEpisode records a finished episode in one call: start, events and end. Errors:
-        EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (of one in used_episode_ids), REQUEST_ID_REUSED.
+        EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (one of used_episode_ids), REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetEpisode(self, request, context):
-        """GetEpisode reads one, without its events. Errors: EPISODE_NOT_FOUND.
+        """GetEpisode returns an episode without its events. Errors: EPISODE_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListEpisodes(self, request, context):
-        """ListEpisodes lists by time of creation, newest first.
+        """ListEpisodes lists episodes by creation time, newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteEpisode(self, request, context):
-        """DeleteEpisode deletes an episode and its events, also one that is still recorded: its stream ends
-        with EPISODE_NOT_FOUND. Patterns that came of it stay. Errors: EPISODE_NOT_FOUND.
+        """DeleteEpisode deletes an episode and its events, even while it is being recorded: its stream
+        then ends with EPISODE_NOT_FOUND. Patterns learned from it remain. Errors: EPISODE_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListEpisodeEvents(self, request, context):
-        """ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND.
+        """ListEpisodeEvents lists the events of an episode by sequence. Errors: EPISODE_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReplayEpisode(self, request, context):
-        """ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
-        are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
-        `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
+        """ReplayEpisode streams the events of an episode in order, in batches: of a RUNNING one those
+        stored so far and, with `follow`, also new ones. To resume, set `after_sequence`. Errors:
+        EPISODE_NOT_FOUND, also if it is deleted meanwhile.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RecallEpisodes(self, request, context):
-        """RecallEpisodes finds the episodes whose task and context, or whose summary, are most relevant to a
-        query, by meaning and by words.
+        """RecallEpisodes returns the episodes whose task and context, or whose summary, are most relevant
+        to a query, by meaning and by words.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AnalyzeFailures(self, request, context):
-        """AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
-        for paths, numbers and names, and then those whose errors mean the same. It reads the latest
-        10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
-        went.
+        """AnalyzeFailures groups FAILED episodes by cause: first those whose errors are the same except
+        for paths, numbers and names, then those whose errors are similar in meaning. It reads the
+        latest 10,000 and stores nothing. RUNNING and ABANDONED episodes do not count as failures,
+        since their result is unknown.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -282,10 +281,10 @@ def add_EpisodeServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class EpisodeService(object):
-    """EpisodeService records what happens while it happens, and finds it again.
+    """EpisodeService records runs of tasks as they happen, and finds them again.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     @staticmethod

@@ -27,10 +27,10 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class EpisodeServiceStub:
-    """EpisodeService records what happens while it happens, and finds it again.
+    """EpisodeService records runs of tasks as they happen, and finds them again.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     @_typing.overload
@@ -38,125 +38,123 @@ class EpisodeServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> EpisodeServiceAsyncStub: ...
     StartEpisode: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.StartEpisodeRequest, _episode_service_pb2.StartEpisodeResponse]
-    """StartEpisode starts an episode. Errors: EPISODE_ID_IN_USE (the id is taken by an episode that
-    was started with other content), REQUEST_ID_REUSED.
+    """StartEpisode starts an episode. Errors: EPISODE_ID_IN_USE (an episode with other content has
+    this ID), REQUEST_ID_REUSED.
     """
     RecordEvent: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.RecordEventRequest, _episode_service_pb2.RecordEventResponse]
-    """RecordEvent appends one event; the server gives its sequence. For grpcurl and simple clients.
-    Errors: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, REQUEST_ID_REUSED.
+    """RecordEvent appends one event; the server assigns its sequence. Intended for grpcurl and simple
+    clients. Errors: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, REQUEST_ID_REUSED.
     """
     RecordEvents: _grpc.StreamStreamMultiCallable[_episode_service_pb2.RecordEventsRequest, _episode_service_pb2.RecordEventsResponse]
-    """RecordEvents appends events in batches over one stream. The first message opens it and is
-    answered with the last sequence stored, from which a resuming client goes on; every later one
-    is acknowledged once its events are stored. A sequence that is stored already is acknowledged
-    again if its content is the same. A message without events is a heartbeat: it is answered with
-    the last sequence, and keeps a stream open that would be closed as idle (15 minutes without a
-    message, unless the server's settings say otherwise). Errors end the stream, not the episode:
-    EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, STREAM_IDLE,
-    WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
+    """RecordEvents appends events in batches over one stream. The first message opens the stream; the
+    response has the last stored sequence, after which a client resumes. Each later message is
+    acknowledged once its events are stored. An event already stored is acknowledged again if its
+    content is the same. A message without events is a heartbeat: it returns the last sequence and
+    keeps the stream from being closed as idle (15 minutes without a message by default). Errors
+    end the stream, not the episode: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN,
+    STREAM_NOT_OPENED, STREAM_IDLE, WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
     """
     EndEpisode: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.EndEpisodeRequest, _episode_service_pb2.EndEpisodeResponse]
-    """EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
-    one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-    EPISODE_NOT_FOUND (of it, or of one in used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
+    """EndEpisode ends an episode as SUCCEEDED or FAILED and closes its stream. Repeating the same end
+    returns the same response; a different one fails with EPISODE_ENDED. Errors: EPISODE_NOT_FOUND
+    (this one, or one of used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
     """
     RecordEpisode: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.RecordEpisodeRequest, _episode_service_pb2.RecordEpisodeResponse]
     """RecordEpisode records a finished episode in one call: start, events and end. Errors:
-    EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (of one in used_episode_ids), REQUEST_ID_REUSED.
+    EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (one of used_episode_ids), REQUEST_ID_REUSED.
     """
     GetEpisode: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.GetEpisodeRequest, _episode_service_pb2.GetEpisodeResponse]
-    """GetEpisode reads one, without its events. Errors: EPISODE_NOT_FOUND."""
+    """GetEpisode returns an episode without its events. Errors: EPISODE_NOT_FOUND."""
     ListEpisodes: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.ListEpisodesRequest, _episode_service_pb2.ListEpisodesResponse]
-    """ListEpisodes lists by time of creation, newest first."""
+    """ListEpisodes lists episodes by creation time, newest first."""
     DeleteEpisode: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.DeleteEpisodeRequest, _episode_service_pb2.DeleteEpisodeResponse]
-    """DeleteEpisode deletes an episode and its events, also one that is still recorded: its stream ends
-    with EPISODE_NOT_FOUND. Patterns that came of it stay. Errors: EPISODE_NOT_FOUND.
+    """DeleteEpisode deletes an episode and its events, even while it is being recorded: its stream
+    then ends with EPISODE_NOT_FOUND. Patterns learned from it remain. Errors: EPISODE_NOT_FOUND.
     """
     ListEpisodeEvents: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.ListEpisodeEventsRequest, _episode_service_pb2.ListEpisodeEventsResponse]
-    """ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND."""
+    """ListEpisodeEvents lists the events of an episode by sequence. Errors: EPISODE_NOT_FOUND."""
     ReplayEpisode: _grpc.UnaryStreamMultiCallable[_episode_service_pb2.ReplayEpisodeRequest, _episode_service_pb2.ReplayEpisodeResponse]
-    """ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
-    are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
-    `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
+    """ReplayEpisode streams the events of an episode in order, in batches: of a RUNNING one those
+    stored so far and, with `follow`, also new ones. To resume, set `after_sequence`. Errors:
+    EPISODE_NOT_FOUND, also if it is deleted meanwhile.
     """
     RecallEpisodes: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.RecallEpisodesRequest, _episode_service_pb2.RecallEpisodesResponse]
-    """RecallEpisodes finds the episodes whose task and context, or whose summary, are most relevant to a
-    query, by meaning and by words.
+    """RecallEpisodes returns the episodes whose task and context, or whose summary, are most relevant
+    to a query, by meaning and by words.
     """
     AnalyzeFailures: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.AnalyzeFailuresRequest, _episode_service_pb2.AnalyzeFailuresResponse]
-    """AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
-    for paths, numbers and names, and then those whose errors mean the same. It reads the latest
-    10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
-    went.
+    """AnalyzeFailures groups FAILED episodes by cause: first those whose errors are the same except
+    for paths, numbers and names, then those whose errors are similar in meaning. It reads the
+    latest 10,000 and stores nothing. RUNNING and ABANDONED episodes do not count as failures,
+    since their result is unknown.
     """
 
 @_typing.type_check_only
 class EpisodeServiceAsyncStub(EpisodeServiceStub):
-    """EpisodeService records what happens while it happens, and finds it again.
+    """EpisodeService records runs of tasks as they happen, and finds them again.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     StartEpisode: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.StartEpisodeRequest, _episode_service_pb2.StartEpisodeResponse]  # type: ignore[assignment]
-    """StartEpisode starts an episode. Errors: EPISODE_ID_IN_USE (the id is taken by an episode that
-    was started with other content), REQUEST_ID_REUSED.
+    """StartEpisode starts an episode. Errors: EPISODE_ID_IN_USE (an episode with other content has
+    this ID), REQUEST_ID_REUSED.
     """
     RecordEvent: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.RecordEventRequest, _episode_service_pb2.RecordEventResponse]  # type: ignore[assignment]
-    """RecordEvent appends one event; the server gives its sequence. For grpcurl and simple clients.
-    Errors: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, REQUEST_ID_REUSED.
+    """RecordEvent appends one event; the server assigns its sequence. Intended for grpcurl and simple
+    clients. Errors: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, REQUEST_ID_REUSED.
     """
     RecordEvents: _aio.StreamStreamMultiCallable[_episode_service_pb2.RecordEventsRequest, _episode_service_pb2.RecordEventsResponse]  # type: ignore[assignment]
-    """RecordEvents appends events in batches over one stream. The first message opens it and is
-    answered with the last sequence stored, from which a resuming client goes on; every later one
-    is acknowledged once its events are stored. A sequence that is stored already is acknowledged
-    again if its content is the same. A message without events is a heartbeat: it is answered with
-    the last sequence, and keeps a stream open that would be closed as idle (15 minutes without a
-    message, unless the server's settings say otherwise). Errors end the stream, not the episode:
-    EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, STREAM_IDLE,
-    WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
+    """RecordEvents appends events in batches over one stream. The first message opens the stream; the
+    response has the last stored sequence, after which a client resumes. Each later message is
+    acknowledged once its events are stored. An event already stored is acknowledged again if its
+    content is the same. A message without events is a heartbeat: it returns the last sequence and
+    keeps the stream from being closed as idle (15 minutes without a message by default). Errors
+    end the stream, not the episode: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN,
+    STREAM_NOT_OPENED, STREAM_IDLE, WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
     """
     EndEpisode: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.EndEpisodeRequest, _episode_service_pb2.EndEpisodeResponse]  # type: ignore[assignment]
-    """EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
-    one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-    EPISODE_NOT_FOUND (of it, or of one in used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
+    """EndEpisode ends an episode as SUCCEEDED or FAILED and closes its stream. Repeating the same end
+    returns the same response; a different one fails with EPISODE_ENDED. Errors: EPISODE_NOT_FOUND
+    (this one, or one of used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
     """
     RecordEpisode: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.RecordEpisodeRequest, _episode_service_pb2.RecordEpisodeResponse]  # type: ignore[assignment]
     """RecordEpisode records a finished episode in one call: start, events and end. Errors:
-    EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (of one in used_episode_ids), REQUEST_ID_REUSED.
+    EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (one of used_episode_ids), REQUEST_ID_REUSED.
     """
     GetEpisode: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.GetEpisodeRequest, _episode_service_pb2.GetEpisodeResponse]  # type: ignore[assignment]
-    """GetEpisode reads one, without its events. Errors: EPISODE_NOT_FOUND."""
+    """GetEpisode returns an episode without its events. Errors: EPISODE_NOT_FOUND."""
     ListEpisodes: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.ListEpisodesRequest, _episode_service_pb2.ListEpisodesResponse]  # type: ignore[assignment]
-    """ListEpisodes lists by time of creation, newest first."""
+    """ListEpisodes lists episodes by creation time, newest first."""
     DeleteEpisode: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.DeleteEpisodeRequest, _episode_service_pb2.DeleteEpisodeResponse]  # type: ignore[assignment]
-    """DeleteEpisode deletes an episode and its events, also one that is still recorded: its stream ends
-    with EPISODE_NOT_FOUND. Patterns that came of it stay. Errors: EPISODE_NOT_FOUND.
+    """DeleteEpisode deletes an episode and its events, even while it is being recorded: its stream
+    then ends with EPISODE_NOT_FOUND. Patterns learned from it remain. Errors: EPISODE_NOT_FOUND.
     """
     ListEpisodeEvents: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.ListEpisodeEventsRequest, _episode_service_pb2.ListEpisodeEventsResponse]  # type: ignore[assignment]
-    """ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND."""
+    """ListEpisodeEvents lists the events of an episode by sequence. Errors: EPISODE_NOT_FOUND."""
     ReplayEpisode: _aio.UnaryStreamMultiCallable[_episode_service_pb2.ReplayEpisodeRequest, _episode_service_pb2.ReplayEpisodeResponse]  # type: ignore[assignment]
-    """ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
-    are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
-    `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
+    """ReplayEpisode streams the events of an episode in order, in batches: of a RUNNING one those
+    stored so far and, with `follow`, also new ones. To resume, set `after_sequence`. Errors:
+    EPISODE_NOT_FOUND, also if it is deleted meanwhile.
     """
     RecallEpisodes: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.RecallEpisodesRequest, _episode_service_pb2.RecallEpisodesResponse]  # type: ignore[assignment]
-    """RecallEpisodes finds the episodes whose task and context, or whose summary, are most relevant to a
-    query, by meaning and by words.
+    """RecallEpisodes returns the episodes whose task and context, or whose summary, are most relevant
+    to a query, by meaning and by words.
     """
     AnalyzeFailures: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.AnalyzeFailuresRequest, _episode_service_pb2.AnalyzeFailuresResponse]  # type: ignore[assignment]
-    """AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
-    for paths, numbers and names, and then those whose errors mean the same. It reads the latest
-    10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
-    went.
+    """AnalyzeFailures groups FAILED episodes by cause: first those whose errors are the same except
+    for paths, numbers and names, then those whose errors are similar in meaning. It reads the
+    latest 10,000 and stores nothing. RUNNING and ABANDONED episodes do not count as failures,
+    since their result is unknown.
     """
 
 class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
-    """EpisodeService records what happens while it happens, and finds it again.
+    """EpisodeService records runs of tasks as they happen, and finds them again.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     @_abc_1.abstractmethod
@@ -165,8 +163,8 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.StartEpisodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_episode_service_pb2.StartEpisodeResponse, _abc.Awaitable[_episode_service_pb2.StartEpisodeResponse]]:
-        """StartEpisode starts an episode. Errors: EPISODE_ID_IN_USE (the id is taken by an episode that
-        was started with other content), REQUEST_ID_REUSED.
+        """StartEpisode starts an episode. Errors: EPISODE_ID_IN_USE (an episode with other content has
+        this ID), REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod
@@ -175,8 +173,8 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.RecordEventRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_episode_service_pb2.RecordEventResponse, _abc.Awaitable[_episode_service_pb2.RecordEventResponse]]:
-        """RecordEvent appends one event; the server gives its sequence. For grpcurl and simple clients.
-        Errors: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, REQUEST_ID_REUSED.
+        """RecordEvent appends one event; the server assigns its sequence. Intended for grpcurl and simple
+        clients. Errors: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod
@@ -185,14 +183,13 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_episode_service_pb2.RecordEventsRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_episode_service_pb2.RecordEventsResponse], _abc.AsyncIterator[_episode_service_pb2.RecordEventsResponse]]:
-        """RecordEvents appends events in batches over one stream. The first message opens it and is
-        answered with the last sequence stored, from which a resuming client goes on; every later one
-        is acknowledged once its events are stored. A sequence that is stored already is acknowledged
-        again if its content is the same. A message without events is a heartbeat: it is answered with
-        the last sequence, and keeps a stream open that would be closed as idle (15 minutes without a
-        message, unless the server's settings say otherwise). Errors end the stream, not the episode:
-        EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, STREAM_IDLE,
-        WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
+        """RecordEvents appends events in batches over one stream. The first message opens the stream; the
+        response has the last stored sequence, after which a client resumes. Each later message is
+        acknowledged once its events are stored. An event already stored is acknowledged again if its
+        content is the same. A message without events is a heartbeat: it returns the last sequence and
+        keeps the stream from being closed as idle (15 minutes without a message by default). Errors
+        end the stream, not the episode: EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN,
+        STREAM_NOT_OPENED, STREAM_IDLE, WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
         """
 
     @_abc_1.abstractmethod
@@ -201,9 +198,9 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.EndEpisodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_episode_service_pb2.EndEpisodeResponse, _abc.Awaitable[_episode_service_pb2.EndEpisodeResponse]]:
-        """EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
-        one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-        EPISODE_NOT_FOUND (of it, or of one in used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
+        """EndEpisode ends an episode as SUCCEEDED or FAILED and closes its stream. Repeating the same end
+        returns the same response; a different one fails with EPISODE_ENDED. Errors: EPISODE_NOT_FOUND
+        (this one, or one of used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod
@@ -213,7 +210,7 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_episode_service_pb2.RecordEpisodeResponse, _abc.Awaitable[_episode_service_pb2.RecordEpisodeResponse]]:
         """RecordEpisode records a finished episode in one call: start, events and end. Errors:
-        EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (of one in used_episode_ids), REQUEST_ID_REUSED.
+        EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (one of used_episode_ids), REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod
@@ -222,7 +219,7 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.GetEpisodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_episode_service_pb2.GetEpisodeResponse, _abc.Awaitable[_episode_service_pb2.GetEpisodeResponse]]:
-        """GetEpisode reads one, without its events. Errors: EPISODE_NOT_FOUND."""
+        """GetEpisode returns an episode without its events. Errors: EPISODE_NOT_FOUND."""
 
     @_abc_1.abstractmethod
     def ListEpisodes(
@@ -230,7 +227,7 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.ListEpisodesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_episode_service_pb2.ListEpisodesResponse, _abc.Awaitable[_episode_service_pb2.ListEpisodesResponse]]:
-        """ListEpisodes lists by time of creation, newest first."""
+        """ListEpisodes lists episodes by creation time, newest first."""
 
     @_abc_1.abstractmethod
     def DeleteEpisode(
@@ -238,8 +235,8 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.DeleteEpisodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_episode_service_pb2.DeleteEpisodeResponse, _abc.Awaitable[_episode_service_pb2.DeleteEpisodeResponse]]:
-        """DeleteEpisode deletes an episode and its events, also one that is still recorded: its stream ends
-        with EPISODE_NOT_FOUND. Patterns that came of it stay. Errors: EPISODE_NOT_FOUND.
+        """DeleteEpisode deletes an episode and its events, even while it is being recorded: its stream
+        then ends with EPISODE_NOT_FOUND. Patterns learned from it remain. Errors: EPISODE_NOT_FOUND.
         """
 
     @_abc_1.abstractmethod
@@ -248,7 +245,7 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.ListEpisodeEventsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_episode_service_pb2.ListEpisodeEventsResponse, _abc.Awaitable[_episode_service_pb2.ListEpisodeEventsResponse]]:
-        """ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND."""
+        """ListEpisodeEvents lists the events of an episode by sequence. Errors: EPISODE_NOT_FOUND."""
 
     @_abc_1.abstractmethod
     def ReplayEpisode(
@@ -256,9 +253,9 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.ReplayEpisodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_episode_service_pb2.ReplayEpisodeResponse], _abc.AsyncIterator[_episode_service_pb2.ReplayEpisodeResponse]]:
-        """ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
-        are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
-        `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
+        """ReplayEpisode streams the events of an episode in order, in batches: of a RUNNING one those
+        stored so far and, with `follow`, also new ones. To resume, set `after_sequence`. Errors:
+        EPISODE_NOT_FOUND, also if it is deleted meanwhile.
         """
 
     @_abc_1.abstractmethod
@@ -267,8 +264,8 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.RecallEpisodesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_episode_service_pb2.RecallEpisodesResponse, _abc.Awaitable[_episode_service_pb2.RecallEpisodesResponse]]:
-        """RecallEpisodes finds the episodes whose task and context, or whose summary, are most relevant to a
-        query, by meaning and by words.
+        """RecallEpisodes returns the episodes whose task and context, or whose summary, are most relevant
+        to a query, by meaning and by words.
         """
 
     @_abc_1.abstractmethod
@@ -277,10 +274,10 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.AnalyzeFailuresRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_episode_service_pb2.AnalyzeFailuresResponse, _abc.Awaitable[_episode_service_pb2.AnalyzeFailuresResponse]]:
-        """AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
-        for paths, numbers and names, and then those whose errors mean the same. It reads the latest
-        10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
-        went.
+        """AnalyzeFailures groups FAILED episodes by cause: first those whose errors are the same except
+        for paths, numbers and names, then those whose errors are similar in meaning. It reads the
+        latest 10,000 and stores nothing. RUNNING and ABANDONED episodes do not count as failures,
+        since their result is unknown.
         """
 
 def add_EpisodeServiceServicer_to_server(servicer: EpisodeServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -31,32 +31,32 @@ class _ErrorMatch:
 class _ErrorMatchEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorMatch.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     ERROR_MATCH_UNSPECIFIED: _ErrorMatch.ValueType  # 0
-    """Never given back."""
+    """Never returned."""
     ERROR_MATCH_EXACT_SIGNATURE: _ErrorMatch.ValueType  # 1
-    """The most telling line of one of the two errors is one of the other's lines, or says the same with
-    other names or an extra clause. Lines that do not identify an error do not count, nor do lines
-    that unrelated errors of the namespace share.
+    """The most significant line of one error is a line of the other, or differs from one only in
+    names or an extra clause. Ignores lines that do not identify an error, or that unrelated errors
+    of the namespace share.
     """
     ERROR_MATCH_SIMILAR: _ErrorMatch.ValueType  # 2
-    """The message or the type is similar."""
+    """Similar message or type."""
 
 class ErrorMatch(_ErrorMatch, metaclass=_ErrorMatchEnumTypeWrapper):
-    """ErrorMatch says how a solution was found."""
+    """ErrorMatch is how a solution was found."""
 
 ERROR_MATCH_UNSPECIFIED: ErrorMatch.ValueType  # 0
-"""Never given back."""
+"""Never returned."""
 ERROR_MATCH_EXACT_SIGNATURE: ErrorMatch.ValueType  # 1
-"""The most telling line of one of the two errors is one of the other's lines, or says the same with
-other names or an extra clause. Lines that do not identify an error do not count, nor do lines
-that unrelated errors of the namespace share.
+"""The most significant line of one error is a line of the other, or differs from one only in
+names or an extra clause. Ignores lines that do not identify an error, or that unrelated errors
+of the namespace share.
 """
 ERROR_MATCH_SIMILAR: ErrorMatch.ValueType  # 2
-"""The message or the type is similar."""
+"""Similar message or type."""
 Global___ErrorMatch: _TypeAlias = ErrorMatch  # noqa: Y015
 
 @_typing.final
 class ErrorSolution(_message.Message):
-    """ErrorSolution is an error with what fixed it, or the fact that nothing did yet."""
+    """ErrorSolution is an error with what fixed it, or a note that nothing has yet."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -103,83 +103,80 @@ class ErrorSolution(_message.Message):
     TTL_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     error_solution_id: _builtins.str
-    """error_solution_id identifies it in its namespace; rules as for Memory.memory_id. Output only in
-    the message; choose it by the request's field.
+    """ID within the namespace; same rules as Memory.memory_id. Output only here; set it in the
+    request's field.
     """
     error_type: _builtins.str
-    """error_type, for example `TypeError` or `ECONNREFUSED`. Compared as it stands."""
+    """Error type, for example `TypeError` or `ECONNREFUSED`. Compared exactly."""
     error_message: _builtins.str
-    """Required. error_message as it was raised, or a whole trace or log. At most 64 KiB: of a longer
-    one send the part that says what went wrong, for most tools the end.
+    """Required. Error message as raised, or a whole trace or log. At most 64 KiB: of a longer one
+    send the part that says what went wrong, for most tools the end.
     """
     signature: _builtins.str
-    """Output only. signature is the most telling line of the error, with its type and without
-    paths, numbers, names, addresses and ids, as in `KeyError: '<name>'`. Of a log it is the error,
-    whatever is printed around it; of a stack trace the error that caused the others. Empty where
-    the message says nothing of which error it is, as `exit code 1` does: such an error is found by
-    likeness only.
+    """Output only. The most significant line of the error, with its type and without paths, numbers,
+    names, addresses and IDs, for example `KeyError: '<name>'`. For a log, the error rather than
+    the output around it; for a stack trace, the root cause. Empty if the message does not identify
+    an error, like `exit code 1`; such an error is found by similarity only.
     """
     context: _builtins.str
-    """context says when it came: the command, the code around it, the versions. At most 64 KiB."""
+    """When it occurred: the command, the surrounding code, the versions. At most 64 KiB."""
     language: _builtins.str
-    """language, for example `python`; mapped like Pattern.language."""
+    """Language, for example `python`; normalized like Pattern.language."""
     resolution: _builtins.str
-    """resolution in words. At most 64 KiB."""
+    """Resolution in words. At most 64 KiB."""
     worked: _builtins.bool
-    """worked; absent on input is stored as true. False marks an error that is not solved: what is
-    given as resolution was tried and did not help. Always given back.
+    """Whether the resolution worked; unset on input means true. False marks an unsolved error: the
+    resolution was tried and did not help. Always returned.
     """
     pinned: _builtins.bool
-    """pinned things are never pruned."""
+    """Pinned records are never pruned."""
     namespace: _builtins.str
-    """Output only. namespace it is in."""
+    """Output only. Namespace of the record."""
     etag: _builtins.str
-    """Output only. etag of the content; changes with every edit, never with an outcome."""
+    """Output only. Etag of the content; changes with every edit, never with an outcome."""
     @_builtins.property
     def steps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """steps of the resolution, in order. At most 1,000, and 1.5 MiB in total."""
+        """Steps of the resolution, in order. At most 1,000, and 1.5 MiB in total."""
 
     @_builtins.property
     def categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """categories of tasks it applies to. At most 100, each once."""
+        """Task categories it applies to. At most 100, no duplicates."""
 
     @_builtins.property
     def outcomes(self) -> _outcome_pb2.Outcomes:
-        """Output only. outcomes recorded for it."""
+        """Output only. Outcomes recorded for it."""
 
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tags to filter by. At most 100, each once."""
+        """Tags for filtering. At most 100, no duplicates."""
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """labels to filter by, as for Memory.labels."""
+        """Labels for filtering, as for Memory.labels."""
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """metadata is stored and returned, as for Memory.metadata."""
+        """Stored and returned, as for Memory.metadata."""
 
     @_builtins.property
     def source_episode_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """source_episode_ids are the episodes it was learned from. At most 1,000."""
+        """Episodes it was learned from. At most 1,000."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. create_time."""
+        """Output only. Creation time."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. update_time of the last edit; equals create_time if never edited. Outcomes do not
-        move it.
-        """
+        """Output only. Time of the last edit; create_time if never edited. Outcomes do not change it."""
 
     @_builtins.property
     def expire_time(self) -> _timestamp_pb2.Timestamp:
-        """expire_time is the instant. Given back in this form."""
+        """Expiry time. The form in which it is returned."""
 
     @_builtins.property
     def ttl(self) -> _duration_pb2.Duration:
-        """Input only. ttl from now; more than 0."""
+        """Input only. Time until expiry, from now; more than 0."""
 
     def __init__(
         self,
@@ -224,8 +221,8 @@ Global___ErrorSolution: _TypeAlias = ErrorSolution  # noqa: Y015
 
 @_typing.final
 class ErrorSolutionFilter(_message.Message):
-    """ErrorSolutionFilter narrows error solutions. Within a list any value will do; across fields all
-    must hold. An empty filter matches all.
+    """ErrorSolutionFilter filters error solutions. A list matches any of its values; all fields must
+    match. An empty filter matches all.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -263,44 +260,44 @@ class ErrorSolutionFilter(_message.Message):
     CREATED_BEFORE_FIELD_NUMBER: _builtins.int
     PINNED_FIELD_NUMBER: _builtins.int
     worked: _builtins.bool
-    """worked: just those that worked (true) or did not (false). Absent: both."""
+    """True: only those that worked. False: only those that did not. Unset: both."""
     min_success_rate: _builtins.float
-    """min_success_rate: success_rate at least this. 0 or absent: no bound."""
+    """success_rate is at least this. 0 or unset means no minimum."""
     min_usage_count: _builtins.int
-    """min_usage_count: at least so many outcomes. 0: no bound."""
+    """usage_count is at least this. 0 means no minimum."""
     pinned: _builtins.bool
-    """pinned: just those pinned (true) or not (false). Absent: both."""
+    """True: only pinned. False: only unpinned. Unset: both."""
     @_builtins.property
     def error_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """error_types."""
+        """Error types."""
 
     @_builtins.property
     def languages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """languages; mapped like ErrorSolution.language."""
+        """Languages, normalized like ErrorSolution.language."""
 
     @_builtins.property
     def categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """categories."""
+        """Categories."""
 
     @_builtins.property
     def signatures(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """signatures, as given back."""
+        """Signatures, as returned."""
 
     @_builtins.property
     def tags_any(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tags_any: at least one of them."""
+        """At least one of these tags."""
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """labels that must all be there with just these values."""
+        """All of these labels, with exactly these values."""
 
     @_builtins.property
     def created_after(self) -> _timestamp_pb2.Timestamp:
-        """created_after: create_time later than this."""
+        """create_time is later than this."""
 
     @_builtins.property
     def created_before(self) -> _timestamp_pb2.Timestamp:
-        """created_before: create_time earlier than this."""
+        """create_time is earlier than this."""
 
     def __init__(
         self,
@@ -349,22 +346,21 @@ class SaveErrorSolutionRequest(_message.Message):
     INITIAL_SUCCESS_RATE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     error_solution_id: _builtins.str
-    """error_solution_id to store it under. Empty: one is made of what makes the solution the same (see
-    SaveErrorSolution).
+    """ID to store it under. Empty means one generated from the content that identifies a solution
+    (see SaveErrorSolution).
     """
     initial_success_rate: _builtins.float
-    """initial_success_rate in [0, 1] that success_rate starts from; absent is 1.0, or 0.0 with
-    `worked` false.
-    """
+    """Initial success_rate, in [0, 1]; unset means 1.0, or 0.0 with `worked` false."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h; with other content it is REQUEST_ID_REUSED. If the solution
-    was deleted or has expired since, it is ERROR_SOLUTION_NOT_FOUND, whatever has its id by then.
+    """Makes a retry safe for 24 h; other content fails with REQUEST_ID_REUSED. If the solution has
+    been deleted or has expired since, a retry fails with ERROR_SOLUTION_NOT_FOUND, even if its ID
+    is in use again.
     """
     @_builtins.property
     def error_solution(self) -> Global___ErrorSolution:
-        """Required. error_solution to store. Its output-only fields are ignored."""
+        """Required. Error solution to store. Output-only fields are ignored."""
 
     def __init__(
         self,
@@ -395,18 +391,14 @@ class SaveErrorSolutionResponse(_message.Message):
     CREATED_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     created: _builtins.bool
-    """created is false when it was there already: under the given id, or as the same solution of the
-    same error.
-    """
+    """False if it already existed: under the given ID, or as the same solution of the same error."""
     @_builtins.property
     def error_solution(self) -> Global___ErrorSolution:
-        """error_solution as it now stands."""
+        """The error solution after the call."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that a text is longer than the model reads, or which fields the stored one
-        keeps.
-        """
+        """For example that a text is longer than the model reads, or which stored fields were retained."""
 
     def __init__(
         self,
@@ -432,9 +424,9 @@ class GetErrorSolutionRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     ERROR_SOLUTION_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     error_solution_id: _builtins.str
-    """Required. error_solution_id."""
+    """Required. Error solution ID."""
     def __init__(
         self,
         *,
@@ -458,7 +450,7 @@ class GetErrorSolutionResponse(_message.Message):
     ERROR_SOLUTION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def error_solution(self) -> Global___ErrorSolution:
-        """error_solution."""
+        """Error solution."""
 
     def __init__(
         self,
@@ -485,24 +477,21 @@ class UpdateErrorSolutionRequest(_message.Message):
     UPDATE_MASK_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     error_solution_id: _builtins.str
-    """Required. error_solution_id of the solution to edit."""
+    """Required. ID of the error solution to update."""
     etag: _builtins.str
-    """etag that the error solution must still have. Empty: any."""
+    """Only if the error solution has this etag. Empty means any."""
     @_builtins.property
     def error_solution(self) -> Global___ErrorSolution:
-        """Required. error_solution holds the new values. `error_message` may be empty if the mask leaves
-        it out.
-        """
+        """Required. The new values. `error_message` may be empty if the mask does not name it."""
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """update_mask names the paths to set (`resolution`, `tags`, …; `expiration` sets or clears the
-        expiry). A named path takes its value from the given error solution, even if empty; metadata,
-        labels and lists are replaced as a whole. `*` means all editable fields. Without a mask, every
-        populated field is set and the rest stays unchanged. An output-only or unknown path is an error
-        that lists the valid ones.
+        """Fields to set (`resolution`, `tags`, …; `expiration` sets or clears the expiry). A named field
+        takes the given value, even if empty; metadata, labels and lists are replaced as a whole. `*`
+        means all editable fields. Without a mask, all populated fields are set. An output-only or
+        unknown path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -532,11 +521,11 @@ class UpdateErrorSolutionResponse(_message.Message):
     NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def error_solution(self) -> Global___ErrorSolution:
-        """error_solution as it now stands."""
+        """The error solution after the call."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that a text is longer than the model reads."""
+        """For example that a text is longer than the model reads."""
 
     def __init__(
         self,
@@ -569,33 +558,33 @@ class FindErrorSolutionsRequest(_message.Message):
     EXPLAIN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     error_type: _builtins.str
-    """error_type. Given, just solutions of this type or of none are found."""
+    """Error type. If set, only solutions of this type or of none match."""
     error_message: _builtins.str
-    """error_message as it was raised, or a whole trace or log. Required unless error_type is given.
-    At most 64 KiB, as for ErrorSolution.error_message.
+    """Error message as raised, or a whole trace or log. Required unless error_type is set. At most 64
+    KiB, as for ErrorSolution.error_message.
     """
     language: _builtins.str
-    """language; mapped like ErrorSolution.language. Empty: all."""
+    """Language, normalized like ErrorSolution.language. Empty means all."""
     limit: _builtins.int
-    """limit: 0 is 3; at most 100."""
+    """0 means 3; at most 100."""
     min_similarity: _builtins.float
-    """min_similarity in [0, 1] that every SIMILAR hit has. 0 or absent: no bound."""
+    """Minimum similarity of SIMILAR hits, in [0, 1]. 0 or unset means no minimum."""
     include_unsolved: _builtins.bool
-    """include_unsolved widens `unsolved` by what did not help with similar errors. What did not help
-    with an error of the same signature is always told.
+    """Also return in `unsolved` what did not help with similar errors. What did not help with an
+    error of the same signature is always returned.
     """
     explain: _builtins.bool
-    """explain fills score_parts of each hit."""
+    """Return score_parts with each hit."""
     @_builtins.property
     def categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """categories: at least one of them. Empty: all."""
+        """At least one of these categories. Empty means all."""
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask selects the fields of each hit's error solution to return, for example `tags`. Empty
-        or `*`: all. An unknown path is an error that lists the valid ones.
+        """Fields of each hit's error solution to return, for example `tags`. Empty or `*` means all. An
+        unknown path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -634,22 +623,22 @@ class FindErrorSolutionsResponse(_message.Message):
     SIGNATURE_FIELD_NUMBER: _builtins.int
     UNSOLVED_FIELD_NUMBER: _builtins.int
     retrieval_id: _builtins.str
-    """retrieval_id to give back to RecordErrorSolutionOutcome, kept for 7 days."""
+    """Retrieval ID for RecordErrorSolutionOutcome, retained for 7 days."""
     signature: _builtins.str
-    """signature of the error that was asked for."""
+    """Signature of the requested error."""
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[Global___ErrorSolutionHit]:
-        """hits: solutions that worked, at most `limit`; those of the same signature first, each group
-        best first.
+        """Solutions that worked, at most `limit`: those of the same signature first, each group best
+        first.
         """
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that the message is longer than the model reads."""
+        """For example that the message is longer than the model reads."""
 
     @_builtins.property
     def unsolved(self) -> _containers.RepeatedCompositeFieldContainer[Global___ErrorSolutionHit]:
-        """unsolved: what did not help (`worked` false), in the order of hits; at most `limit` of them."""
+        """What did not help (`worked` false), in the order of hits; at most `limit`."""
 
     def __init__(
         self,
@@ -670,7 +659,7 @@ Global___FindErrorSolutionsResponse: _TypeAlias = FindErrorSolutionsResponse  # 
 
 @_typing.final
 class ErrorSolutionHit(_message.Message):
-    """ErrorSolutionHit is an error solution that was found."""
+    """ErrorSolutionHit is an error solution found for an error."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -681,30 +670,28 @@ class ErrorSolutionHit(_message.Message):
     SCORE_PARTS_FIELD_NUMBER: _builtins.int
     DIFFERENCES_FIELD_NUMBER: _builtins.int
     match: Global___ErrorMatch.ValueType
-    """match."""
+    """How it was found."""
     score: _builtins.float
-    """score that hits are ordered by within their match, larger first. Of the same signature it is .4
-    times the similarity, .59 times how far what the signature leaves out agrees (a name counts most,
-    a number hardly), and .01 times the reliability, which decides between equals. So a hit of another
-    name is below .42.
+    """Score by which hits are ordered within their match, descending. For the same signature: 0.4 ·
+    similarity + 0.59 · agreement of the parts omitted from the signature (a name counts most, a
+    number hardly) + 0.01 · reliability, a tiebreaker. So a hit with another name is below 0.42.
     """
     similarity: _builtins.float
-    """similarity in [0, 1], a cosine, negative ones as 0. Of the same signature it is that of the raw
-    messages; of a similar one that to the message or to the error with its fix, the nearer of both.
+    """Cosine similarity in [0, 1], with negative values raised to 0. For the same signature, that of
+    the raw messages; for a similar error, that to the message or to the error with its fix,
+    whichever is nearer.
     """
     @_builtins.property
     def error_solution(self) -> Global___ErrorSolution:
-        """error_solution."""
+        """Error solution."""
 
     @_builtins.property
     def score_parts(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.ScorePart]:
-        """score_parts whose weighted sum is the score; only with explain."""
+        """Parts whose weighted sum is the score; only with explain."""
 
     @_builtins.property
     def differences(self) -> _containers.RepeatedCompositeFieldContainer[Global___ErrorDifference]:
-        """differences between the error asked for and the stored one, of the parts that a signature
-        leaves out.
-        """
+        """Differences between the requested and the stored error, in the parts omitted from a signature."""
 
     def __init__(
         self,
@@ -734,13 +721,13 @@ class ErrorDifference(_message.Message):
     GIVEN_FIELD_NUMBER: _builtins.int
     STORED_FIELD_NUMBER: _builtins.int
     part: _builtins.str
-    """part: `name`, `path`, `url`, `version`, `number`, `address`, `id` or `time`. Another name is
-    often another fix.
+    """`name`, `path`, `url`, `version`, `number`, `address`, `id` or `time`. Another name often needs
+    another fix.
     """
     given: _builtins.str
-    """given is its text in the error asked for."""
+    """Text in the requested error."""
     stored: _builtins.str
-    """stored is its text in the stored error."""
+    """Text in the stored error."""
     def __init__(
         self,
         *,
@@ -772,26 +759,26 @@ class RecordErrorSolutionOutcomeRequest(_message.Message):
     ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     error_solution_id: _builtins.str
-    """Required. error_solution_id."""
+    """Required. Error solution ID."""
     outcome: _outcome_pb2.Outcome.ValueType
-    """Required. outcome."""
+    """Required. Outcome."""
     reward: _builtins.float
-    """reward in [-1, 1], stored for learning by reward; it does not move success_rate."""
+    """Reward in [-1, 1], stored for learning by reward; does not change success_rate."""
     note: _builtins.str
-    """note for people."""
+    """Human-readable note."""
     retrieval_id: _builtins.str
-    """retrieval_id of the find that gave it."""
+    """Retrieval ID of the response it was found in."""
     error_message: _builtins.str
-    """error_message it was tried on, if another than the stored one."""
+    """Error message it was tried on, if not the stored one."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h: an outcome never counts twice. If the solution was deleted
-    or has expired since, a repeat is ERROR_SOLUTION_NOT_FOUND, whatever has its id by then.
+    """Makes a retry safe for 24 h: an outcome never counts twice. If the solution has been deleted or
+    has expired since, a retry fails with ERROR_SOLUTION_NOT_FOUND, even if its ID is in use again.
     """
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
-        """duration of the use; 0 or more. Absent: not said."""
+        """How long the use took; 0 or more. Unset means unknown."""
 
     def __init__(
         self,
@@ -825,7 +812,7 @@ class RecordErrorSolutionOutcomeResponse(_message.Message):
     ERROR_SOLUTION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def error_solution(self) -> Global___ErrorSolution:
-        """error_solution as it now stands."""
+        """The error solution after the call."""
 
     def __init__(
         self,
@@ -852,19 +839,19 @@ class ListErrorSolutionsRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     page_size: _builtins.int
-    """page_size: 0 is 10; at most 1,000."""
+    """0 means 10; at most 1,000."""
     page_token: _builtins.str
-    """page_token as given by the last page, for the same namespace and filter."""
+    """Token from the previous page, for the same namespace and filter."""
     @_builtins.property
     def filter(self) -> Global___ErrorSolutionFilter:
-        """filter; empty lists all."""
+        """Filter; empty matches all."""
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask selects the fields of each error solution to return, for example `tags`. Empty or
-        `*`: all. An unknown path is an error that lists the valid ones.
+        """Fields of each error solution to return, for example `tags`. Empty or `*` means all. An unknown
+        path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -893,12 +880,12 @@ class ListErrorSolutionsResponse(_message.Message):
     ERROR_SOLUTIONS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-    not be the last.
+    """Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+    may not be the last.
     """
     @_builtins.property
     def error_solutions(self) -> _containers.RepeatedCompositeFieldContainer[Global___ErrorSolution]:
-        """error_solutions, newest first."""
+        """Error solutions, newest first."""
 
     def __init__(
         self,
@@ -925,13 +912,13 @@ class DeleteErrorSolutionRequest(_message.Message):
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     error_solution_id: _builtins.str
-    """Required. error_solution_id."""
+    """Required. Error solution ID."""
     allow_missing: _builtins.bool
-    """allow_missing: it is no error if it does not exist."""
+    """Succeed if it does not exist."""
     etag: _builtins.str
-    """etag that the error solution must still have. Empty: any."""
+    """Only if the error solution has this etag. Empty means any."""
     def __init__(
         self,
         *,
@@ -956,7 +943,7 @@ class DeleteErrorSolutionResponse(_message.Message):
 
     DELETED_FIELD_NUMBER: _builtins.int
     deleted: _builtins.bool
-    """deleted is false if it did not exist and allow_missing was set."""
+    """False if it did not exist and allow_missing was set."""
     def __init__(
         self,
         *,

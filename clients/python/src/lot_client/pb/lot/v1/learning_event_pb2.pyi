@@ -25,8 +25,8 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class LearningEvent(_message.Message):
-    """LearningEvent is something to learn from: a success, a failure, a judgement. Stored once and
-    never changed, so it has no etag.
+    """LearningEvent is something to learn from: a success, a failure, a judgment. Immutable, so it has
+    no etag.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -66,46 +66,48 @@ class LearningEvent(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     NAMESPACE_FIELD_NUMBER: _builtins.int
     learning_event_id: _builtins.str
-    """learning_event_id identifies it in its namespace; rules as for Memory.memory_id. Output only in
-    the message; choose it by the request's field.
+    """ID within the namespace; same rules as Memory.memory_id. Output only here; set it in the
+    request's field.
     """
     event_type: _builtins.str
-    """Required. event_type, for example `success`, `failure`, `user_feedback`."""
+    """Required. Type, for example `success`, `failure`, `user_feedback`."""
     task: _builtins.str
-    """task it was about, in natural language. At most 64 KiB."""
+    """Task in natural language. At most 64 KiB."""
     outcome: _outcome_pb2.Outcome.ValueType
-    """outcome, where there is a plain one."""
+    """Outcome, if there is a clear one."""
     text: _builtins.str
-    """text of what came out or was said. At most 64 KiB."""
+    """What was produced or said. At most 64 KiB."""
     reward: _builtins.float
-    """reward in [-1, 1]; absent: not said."""
+    """Reward in [-1, 1]; unset means none."""
     agent_role: _builtins.str
-    """agent_role of the agent concerned."""
+    """Role of the agent concerned."""
     namespace: _builtins.str
-    """Output only. namespace it is in."""
+    """Output only. Namespace of the record."""
     @_builtins.property
     def target(self) -> Global___FeedbackTarget:
-        """target it is about; carried, not looked up, and nothing moves by it. Use SubmitFeedback for that."""
+        """What it is about; stored, not looked up, and not changed by it. To change it, use
+        SubmitFeedback.
+        """
 
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tags to filter by. At most 100, each once."""
+        """Tags for filtering. At most 100, no duplicates."""
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """labels to filter by, as for Memory.labels."""
+        """Labels for filtering, as for Memory.labels."""
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """metadata is stored and returned, as for Memory.metadata."""
+        """Stored and returned, as for Memory.metadata."""
 
     @_builtins.property
     def event_time(self) -> _timestamp_pb2.Timestamp:
-        """event_time at which it happened, by the caller's clock; absent on input is now."""
+        """When it happened, by the caller's clock; unset on input means now."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. create_time."""
+        """Output only. Creation time."""
 
     def __init__(
         self,
@@ -137,8 +139,8 @@ Global___LearningEvent: _TypeAlias = LearningEvent  # noqa: Y015
 
 @_typing.final
 class FeedbackTarget(_message.Message):
-    """FeedbackTarget names what a judgement is about. Unset: nothing in particular. What SubmitFeedback
-    moves is said at each; of the others it makes sure that they are there.
+    """FeedbackTarget is what a judgment is about. Unset means nothing in particular. The effect of
+    SubmitFeedback is stated at each field; where none is, it only checks that the record exists.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -151,21 +153,19 @@ class FeedbackTarget(_message.Message):
     MEMORY_ID_FIELD_NUMBER: _builtins.int
     RETRIEVAL_ID_FIELD_NUMBER: _builtins.int
     pattern_id: _builtins.str
-    """pattern_id; its confidence moves by a tenth of the reward."""
+    """Pattern; its confidence changes by a tenth of the reward."""
     episode_id: _builtins.str
-    """episode_id."""
+    """Episode."""
     error_solution_id: _builtins.str
-    """error_solution_id."""
+    """Error solution."""
     decision_id: _builtins.str
-    """decision_id; it takes the reward if it has none."""
+    """Decision; takes the reward if it has none."""
     selection_id: _builtins.str
-    """selection_id of SelectAction; the reward is learned for its action, as a trajectory of one
-    step.
-    """
+    """Selection of SelectAction; its action learns the reward, as a trajectory of one step."""
     memory_id: _builtins.str
-    """memory_id."""
+    """Memory."""
     retrieval_id: _builtins.str
-    """retrieval_id of a recall or search."""
+    """Retrieval of a recall or search."""
     def __init__(
         self,
         *,
@@ -189,8 +189,8 @@ Global___FeedbackTarget: _TypeAlias = FeedbackTarget  # noqa: Y015
 
 @_typing.final
 class LearningEventFilter(_message.Message):
-    """LearningEventFilter narrows learning events. Within a list any value will do; across fields all
-    must hold. An empty filter matches all.
+    """LearningEventFilter filters learning events. A list matches any of its values; all fields must
+    match. An empty filter matches all.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -226,40 +226,40 @@ class LearningEventFilter(_message.Message):
     CREATED_AFTER_FIELD_NUMBER: _builtins.int
     CREATED_BEFORE_FIELD_NUMBER: _builtins.int
     min_reward: _builtins.float
-    """min_reward: reward at least this. Absent: no bound."""
+    """reward is at least this. Unset means no minimum."""
     max_reward: _builtins.float
-    """max_reward: reward at most this. Absent: no bound."""
+    """reward is at most this. Unset means no maximum."""
     @_builtins.property
     def event_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """event_types."""
+        """Event types."""
 
     @_builtins.property
     def outcomes(self) -> _containers.RepeatedScalarFieldContainer[_outcome_pb2.Outcome.ValueType]:
-        """outcomes."""
+        """Outcomes."""
 
     @_builtins.property
     def agent_roles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """agent_roles."""
+        """Agent roles."""
 
     @_builtins.property
     def tags_any(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tags_any: at least one of them."""
+        """At least one of these tags."""
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """labels that must all be there with just these values."""
+        """All of these labels, with exactly these values."""
 
     @_builtins.property
     def target(self) -> Global___FeedbackTarget:
-        """target they are about."""
+        """What they are about."""
 
     @_builtins.property
     def created_after(self) -> _timestamp_pb2.Timestamp:
-        """created_after: create_time later than this."""
+        """create_time is later than this."""
 
     @_builtins.property
     def created_before(self) -> _timestamp_pb2.Timestamp:
-        """created_before: create_time earlier than this."""
+        """create_time is earlier than this."""
 
     def __init__(
         self,
@@ -301,16 +301,16 @@ class RecordLearningEventRequest(_message.Message):
     LEARNING_EVENT_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     learning_event_id: _builtins.str
-    """learning_event_id to store it under; empty: one is made."""
+    """ID to store it under; empty means a generated one."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h. If the event was deleted since, a repeat is
-    LEARNING_EVENT_NOT_FOUND, whatever has its id by then.
+    """Makes a retry safe for 24 h. If the event has been deleted since, a retry fails with
+    LEARNING_EVENT_NOT_FOUND, even if its ID is in use again.
     """
     @_builtins.property
     def learning_event(self) -> Global___LearningEvent:
-        """Required. learning_event to store. Its output-only fields are ignored."""
+        """Required. Learning event to store. Output-only fields are ignored."""
 
     def __init__(
         self,
@@ -337,10 +337,10 @@ class RecordLearningEventResponse(_message.Message):
     LEARNING_EVENT_FIELD_NUMBER: _builtins.int
     CREATED_FIELD_NUMBER: _builtins.int
     created: _builtins.bool
-    """created is false when it was there already."""
+    """False if it already existed."""
     @_builtins.property
     def learning_event(self) -> Global___LearningEvent:
-        """learning_event as stored."""
+        """The stored learning event."""
 
     def __init__(
         self,
@@ -365,9 +365,9 @@ class GetLearningEventRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     LEARNING_EVENT_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     learning_event_id: _builtins.str
-    """Required. learning_event_id."""
+    """Required. Learning event ID."""
     def __init__(
         self,
         *,
@@ -391,7 +391,7 @@ class GetLearningEventResponse(_message.Message):
     LEARNING_EVENT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def learning_event(self) -> Global___LearningEvent:
-        """learning_event."""
+        """Learning event."""
 
     def __init__(
         self,
@@ -416,11 +416,11 @@ class DeleteLearningEventRequest(_message.Message):
     LEARNING_EVENT_ID_FIELD_NUMBER: _builtins.int
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     learning_event_id: _builtins.str
-    """Required. learning_event_id."""
+    """Required. Learning event ID."""
     allow_missing: _builtins.bool
-    """allow_missing: it is no error if the learning event does not exist."""
+    """Succeed if the learning event does not exist."""
     def __init__(
         self,
         *,
@@ -444,7 +444,7 @@ class DeleteLearningEventResponse(_message.Message):
 
     DELETED_FIELD_NUMBER: _builtins.int
     deleted: _builtins.bool
-    """deleted is false if it did not exist and allow_missing was set."""
+    """False if it did not exist and allow_missing was set."""
     def __init__(
         self,
         *,
@@ -470,19 +470,19 @@ class ListLearningEventsRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     page_size: _builtins.int
-    """page_size: 0 is 10; at most 1,000."""
+    """0 means 10; at most 1,000."""
     page_token: _builtins.str
-    """page_token as given by the last page, for the same namespace and filter."""
+    """Token from the previous page, for the same namespace and filter."""
     @_builtins.property
     def filter(self) -> Global___LearningEventFilter:
-        """filter; empty lists all."""
+        """Filter; empty matches all."""
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask selects the fields of each learning event to return, for example `tags`. Empty or
-        `*`: all. An unknown path is an error that lists the valid ones.
+        """Fields of each learning event to return, for example `tags`. Empty or `*` means all. An unknown
+        path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -511,12 +511,12 @@ class ListLearningEventsResponse(_message.Message):
     LEARNING_EVENTS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-    not be the last.
+    """Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+    may not be the last.
     """
     @_builtins.property
     def learning_events(self) -> _containers.RepeatedCompositeFieldContainer[Global___LearningEvent]:
-        """learning_events, newest first."""
+        """Learning events, newest first."""
 
     def __init__(
         self,
@@ -545,20 +545,20 @@ class SubmitFeedbackRequest(_message.Message):
     TASK_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     text: _builtins.str
-    """text in the user's words, at most 64 KiB. Required unless reward is given."""
+    """The user's words, at most 64 KiB. Required unless reward is set."""
     reward: _builtins.float
-    """reward in [-1, 1]. Absent: the server judges the text, without a language model."""
+    """Reward in [-1, 1]. If unset, the server derives it from the text, without a language model."""
     task: _builtins.str
-    """task it was about, in natural language."""
+    """Task it was about, in natural language."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h: a judgement never counts twice, nor for another record that
-    took the target's id since.
+    """Makes a retry safe for 24 h: a judgment never counts twice, nor for another record that now has
+    the target's ID.
     """
     @_builtins.property
     def target(self) -> Global___FeedbackTarget:
-        """target it is about."""
+        """What the feedback is about."""
 
     def __init__(
         self,
@@ -592,26 +592,26 @@ class SubmitFeedbackResponse(_message.Message):
     PREFERENCE_FIELD_NUMBER: _builtins.int
     CONCLUSIVE_FIELD_NUMBER: _builtins.int
     reward: _builtins.float
-    """reward as given or judged; 0 when the server judged and was not sure."""
+    """Reward, given or derived; 0 if derived without certainty."""
     judged: _builtins.bool
-    """judged is true when the server judged the text."""
+    """True if the server derived the reward from the text."""
     conclusive: _builtins.bool
-    """sure is false when the server judged the text and could not tell: nothing that judges, or praise
-    and complaint of like weight. Then nothing moves. The text is read as English, German and
-    Spanish, clause by clause with a list of graded words, and at most 1,000 words of it.
+    """False if the server could not derive a reward: the text has no judgment, or praise and
+    complaint balance. Then nothing changes. The text is read as English, German and Spanish,
+    clause by clause against a graded word list, up to 1,000 words.
     """
     @_builtins.property
     def learning_event(self) -> Global___LearningEvent:
-        """learning_event that it is kept as, of type `user_feedback`. Of a judged one the metadata has
+        """Learning event under which it is stored, of type `user_feedback`. If derived, its metadata has
         `judged` and `sure`.
         """
 
     @_builtins.property
     def preference(self) -> _preference_pb2.Preference:
-        """preference in category `learned` that it is kept as too, for a reward above 0.5 with a text or a
-        task. Its value has `feedback` and `task`. There is one for each task and text; it is replaced
-        only if the same text is sent again, whatever its letter case and spacing. Unset if the text is
-        no more than thanks or praise.
+        """Preference under which it is also stored, in category `learned`, if the reward is above 0.5 and
+        there is a text or a task. Its value has `feedback` and `task`. There is one per task and text
+        (ignoring case and spacing); sending the text again replaces it. Unset if the text is only
+        thanks or praise.
         """
 
     def __init__(

@@ -30,10 +30,10 @@ if _version_not_supported:
 
 
 class LearningServiceStub(object):
-    """LearningService says what to do next, from what happened before.
+    """LearningService recommends what to do next, based on past episodes.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     def __init__(self, channel):
@@ -125,59 +125,59 @@ class LearningServiceStub(object):
 
 
 class LearningServiceServicer(object):
-    """LearningService says what to do next, from what happened before.
+    """LearningService recommends what to do next, based on past episodes.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     def GetRecommendations(self, request, context):
-        """GetRecommendations says which approach, tools and factors worked on like tasks.
+        """GetRecommendations returns the approach, tools and factors that worked for similar tasks.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetTrends(self, request, context):
-        """GetTrends says by category whether tasks go better or worse.
+        """GetTrends reports, by category, whether tasks succeed more or less often over time.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetPerformanceReport(self, request, context):
-        """GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
-        that the filter lets through: narrow it where there are many.
+        """GetPerformanceReport summarizes how tasks go, with advice and insights. It reads all ended
+        episodes the filter matches: narrow it if there are many.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RecordLearningEvent(self, request, context):
-        """RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-        REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
+        """RecordLearningEvent stores a learning event. Errors: LEARNING_EVENT_ID_IN_USE,
+        REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetLearningEvent(self, request, context):
-        """GetLearningEvent returns one. Errors: LEARNING_EVENT_NOT_FOUND.
+        """GetLearningEvent returns a learning event. Errors: LEARNING_EVENT_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteLearningEvent(self, request, context):
-        """DeleteLearningEvent deletes one. What it changed stays changed, and a preference made from it
-        stays until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
+        """DeleteLearningEvent deletes a learning event. Its effects remain, including a preference
+        created from it, until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListLearningEvents(self, request, context):
-        """ListLearningEvents lists by time of creation, newest first.
+        """ListLearningEvents lists learning events by creation time, newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -185,14 +185,14 @@ class LearningServiceServicer(object):
 
     def RecordDecision(self, request, context):
         """RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-        REQUEST_ID_REUSED; DECISION_NOT_FOUND if a repeated request's decision has been deleted.
+        REQUEST_ID_REUSED; DECISION_NOT_FOUND if the decision of a retried request has been deleted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RecordDecisionOutcome(self, request, context):
-        """RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
+        """RecordDecisionOutcome records the outcome of a decision. Errors: DECISION_NOT_FOUND,
         REQUEST_ID_REUSED, CONTENTION.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -200,14 +200,14 @@ class LearningServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetDecision(self, request, context):
-        """GetDecision returns one. Errors: DECISION_NOT_FOUND.
+        """GetDecision returns a decision. Errors: DECISION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteDecision(self, request, context):
-        """DeleteDecision deletes one with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
+        """DeleteDecision deletes a decision with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
         CONTENTION.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -215,43 +215,42 @@ class LearningServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListDecisions(self, request, context):
-        """ListDecisions lists by time of creation, newest first.
+        """ListDecisions lists decisions by creation time, newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SelectAction(self, request, context):
-        """SelectAction chooses an action by what was learned of each in a state; of a state of which
-        nothing is known, any. The choice is kept for 30 days, to be rewarded later. Errors:
-        REQUEST_ID_REUSED.
+        """SelectAction chooses an action by the values learned in a state, or any action in an unknown
+        state. The selection is retained for 30 days for a later reward. Errors: REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RecordSteps(self, request, context):
-        """RecordSteps learns from a finished trajectory, from its last step to its first: Q(s,a) moves by
-        α (r + γ max Q(s',·) − Q(s,a)) with α = 0.1, γ = 0.95, Q = 0 where nothing is known. Each step
-        is learned once, whatever happens meanwhile. Errors: SELECTION_UNKNOWN (nothing is learned then),
-        REQUEST_ID_REUSED, CONTENTION.
+        """RecordSteps learns from a finished trajectory, from the last step to the first: Q(s,a) changes
+        by α (r + γ max Q(s',·) − Q(s,a)), where unknown Q is 0 and, unless NamespacePolicy sets
+        others, α = 0.1 and γ = 0.95. Each step is learned exactly once, even across failures. Errors:
+        SELECTION_UNKNOWN (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetBestActions(self, request, context):
-        """GetBestActions lists the actions of a state by their value, equal ones by name.
+        """GetBestActions lists the actions of a state by value, then by name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SubmitFeedback(self, request, context):
-        """SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
-        event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
-        RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
-        LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
+        """SubmitFeedback learns from a judgment in words, a reward, or both. It is stored as a learning
+        event and changes its target: see FeedbackTarget. Errors: the target's NOT_FOUND reason,
+        RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (then nothing is stored), REQUEST_ID_REUSED, CONTENTION;
+        LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -349,10 +348,10 @@ def add_LearningServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class LearningService(object):
-    """LearningService says what to do next, from what happened before.
+    """LearningService recommends what to do next, based on past episodes.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     @staticmethod

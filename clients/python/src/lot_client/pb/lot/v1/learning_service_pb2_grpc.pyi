@@ -31,10 +31,10 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class LearningServiceStub:
-    """LearningService says what to do next, from what happened before.
+    """LearningService recommends what to do next, based on past episodes.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     @_typing.overload
@@ -42,131 +42,129 @@ class LearningServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> LearningServiceAsyncStub: ...
     GetRecommendations: _grpc.UnaryUnaryMultiCallable[_recommendation_pb2.GetRecommendationsRequest, _recommendation_pb2.GetRecommendationsResponse]
-    """GetRecommendations says which approach, tools and factors worked on like tasks."""
+    """GetRecommendations returns the approach, tools and factors that worked for similar tasks."""
     GetTrends: _grpc.UnaryUnaryMultiCallable[_performance_pb2.GetTrendsRequest, _performance_pb2.GetTrendsResponse]
-    """GetTrends says by category whether tasks go better or worse."""
+    """GetTrends reports, by category, whether tasks succeed more or less often over time."""
     GetPerformanceReport: _grpc.UnaryUnaryMultiCallable[_performance_pb2.GetPerformanceReportRequest, _performance_pb2.GetPerformanceReportResponse]
-    """GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
-    that the filter lets through: narrow it where there are many.
+    """GetPerformanceReport summarizes how tasks go, with advice and insights. It reads all ended
+    episodes the filter matches: narrow it if there are many.
     """
     RecordLearningEvent: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.RecordLearningEventRequest, _learning_event_pb2.RecordLearningEventResponse]
-    """RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-    REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
+    """RecordLearningEvent stores a learning event. Errors: LEARNING_EVENT_ID_IN_USE,
+    REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
     """
     GetLearningEvent: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.GetLearningEventRequest, _learning_event_pb2.GetLearningEventResponse]
-    """GetLearningEvent returns one. Errors: LEARNING_EVENT_NOT_FOUND."""
+    """GetLearningEvent returns a learning event. Errors: LEARNING_EVENT_NOT_FOUND."""
     DeleteLearningEvent: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.DeleteLearningEventRequest, _learning_event_pb2.DeleteLearningEventResponse]
-    """DeleteLearningEvent deletes one. What it changed stays changed, and a preference made from it
-    stays until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
+    """DeleteLearningEvent deletes a learning event. Its effects remain, including a preference
+    created from it, until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
     """
     ListLearningEvents: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.ListLearningEventsRequest, _learning_event_pb2.ListLearningEventsResponse]
-    """ListLearningEvents lists by time of creation, newest first."""
+    """ListLearningEvents lists learning events by creation time, newest first."""
     RecordDecision: _grpc.UnaryUnaryMultiCallable[_decision_pb2.RecordDecisionRequest, _decision_pb2.RecordDecisionResponse]
     """RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-    REQUEST_ID_REUSED; DECISION_NOT_FOUND if a repeated request's decision has been deleted.
+    REQUEST_ID_REUSED; DECISION_NOT_FOUND if the decision of a retried request has been deleted.
     """
     RecordDecisionOutcome: _grpc.UnaryUnaryMultiCallable[_decision_pb2.RecordDecisionOutcomeRequest, _decision_pb2.RecordDecisionOutcomeResponse]
-    """RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
+    """RecordDecisionOutcome records the outcome of a decision. Errors: DECISION_NOT_FOUND,
     REQUEST_ID_REUSED, CONTENTION.
     """
     GetDecision: _grpc.UnaryUnaryMultiCallable[_decision_pb2.GetDecisionRequest, _decision_pb2.GetDecisionResponse]
-    """GetDecision returns one. Errors: DECISION_NOT_FOUND."""
+    """GetDecision returns a decision. Errors: DECISION_NOT_FOUND."""
     DeleteDecision: _grpc.UnaryUnaryMultiCallable[_decision_pb2.DeleteDecisionRequest, _decision_pb2.DeleteDecisionResponse]
-    """DeleteDecision deletes one with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
+    """DeleteDecision deletes a decision with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
     CONTENTION.
     """
     ListDecisions: _grpc.UnaryUnaryMultiCallable[_decision_pb2.ListDecisionsRequest, _decision_pb2.ListDecisionsResponse]
-    """ListDecisions lists by time of creation, newest first."""
+    """ListDecisions lists decisions by creation time, newest first."""
     SelectAction: _grpc.UnaryUnaryMultiCallable[_learning_pb2.SelectActionRequest, _learning_pb2.SelectActionResponse]
-    """SelectAction chooses an action by what was learned of each in a state; of a state of which
-    nothing is known, any. The choice is kept for 30 days, to be rewarded later. Errors:
-    REQUEST_ID_REUSED.
+    """SelectAction chooses an action by the values learned in a state, or any action in an unknown
+    state. The selection is retained for 30 days for a later reward. Errors: REQUEST_ID_REUSED.
     """
     RecordSteps: _grpc.UnaryUnaryMultiCallable[_learning_pb2.RecordStepsRequest, _learning_pb2.RecordStepsResponse]
-    """RecordSteps learns from a finished trajectory, from its last step to its first: Q(s,a) moves by
-    α (r + γ max Q(s',·) − Q(s,a)) with α = 0.1, γ = 0.95, Q = 0 where nothing is known. Each step
-    is learned once, whatever happens meanwhile. Errors: SELECTION_UNKNOWN (nothing is learned then),
-    REQUEST_ID_REUSED, CONTENTION.
+    """RecordSteps learns from a finished trajectory, from the last step to the first: Q(s,a) changes
+    by α (r + γ max Q(s',·) − Q(s,a)), where unknown Q is 0 and, unless NamespacePolicy sets
+    others, α = 0.1 and γ = 0.95. Each step is learned exactly once, even across failures. Errors:
+    SELECTION_UNKNOWN (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
     """
     GetBestActions: _grpc.UnaryUnaryMultiCallable[_learning_pb2.GetBestActionsRequest, _learning_pb2.GetBestActionsResponse]
-    """GetBestActions lists the actions of a state by their value, equal ones by name."""
+    """GetBestActions lists the actions of a state by value, then by name."""
     SubmitFeedback: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.SubmitFeedbackRequest, _learning_event_pb2.SubmitFeedbackResponse]
-    """SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
-    event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
-    RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
-    LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
+    """SubmitFeedback learns from a judgment in words, a reward, or both. It is stored as a learning
+    event and changes its target: see FeedbackTarget. Errors: the target's NOT_FOUND reason,
+    RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (then nothing is stored), REQUEST_ID_REUSED, CONTENTION;
+    LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
     """
 
 @_typing.type_check_only
 class LearningServiceAsyncStub(LearningServiceStub):
-    """LearningService says what to do next, from what happened before.
+    """LearningService recommends what to do next, based on past episodes.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetRecommendations: _aio.UnaryUnaryMultiCallable[_recommendation_pb2.GetRecommendationsRequest, _recommendation_pb2.GetRecommendationsResponse]  # type: ignore[assignment]
-    """GetRecommendations says which approach, tools and factors worked on like tasks."""
+    """GetRecommendations returns the approach, tools and factors that worked for similar tasks."""
     GetTrends: _aio.UnaryUnaryMultiCallable[_performance_pb2.GetTrendsRequest, _performance_pb2.GetTrendsResponse]  # type: ignore[assignment]
-    """GetTrends says by category whether tasks go better or worse."""
+    """GetTrends reports, by category, whether tasks succeed more or less often over time."""
     GetPerformanceReport: _aio.UnaryUnaryMultiCallable[_performance_pb2.GetPerformanceReportRequest, _performance_pb2.GetPerformanceReportResponse]  # type: ignore[assignment]
-    """GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
-    that the filter lets through: narrow it where there are many.
+    """GetPerformanceReport summarizes how tasks go, with advice and insights. It reads all ended
+    episodes the filter matches: narrow it if there are many.
     """
     RecordLearningEvent: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.RecordLearningEventRequest, _learning_event_pb2.RecordLearningEventResponse]  # type: ignore[assignment]
-    """RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-    REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
+    """RecordLearningEvent stores a learning event. Errors: LEARNING_EVENT_ID_IN_USE,
+    REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
     """
     GetLearningEvent: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.GetLearningEventRequest, _learning_event_pb2.GetLearningEventResponse]  # type: ignore[assignment]
-    """GetLearningEvent returns one. Errors: LEARNING_EVENT_NOT_FOUND."""
+    """GetLearningEvent returns a learning event. Errors: LEARNING_EVENT_NOT_FOUND."""
     DeleteLearningEvent: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.DeleteLearningEventRequest, _learning_event_pb2.DeleteLearningEventResponse]  # type: ignore[assignment]
-    """DeleteLearningEvent deletes one. What it changed stays changed, and a preference made from it
-    stays until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
+    """DeleteLearningEvent deletes a learning event. Its effects remain, including a preference
+    created from it, until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
     """
     ListLearningEvents: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.ListLearningEventsRequest, _learning_event_pb2.ListLearningEventsResponse]  # type: ignore[assignment]
-    """ListLearningEvents lists by time of creation, newest first."""
+    """ListLearningEvents lists learning events by creation time, newest first."""
     RecordDecision: _aio.UnaryUnaryMultiCallable[_decision_pb2.RecordDecisionRequest, _decision_pb2.RecordDecisionResponse]  # type: ignore[assignment]
     """RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-    REQUEST_ID_REUSED; DECISION_NOT_FOUND if a repeated request's decision has been deleted.
+    REQUEST_ID_REUSED; DECISION_NOT_FOUND if the decision of a retried request has been deleted.
     """
     RecordDecisionOutcome: _aio.UnaryUnaryMultiCallable[_decision_pb2.RecordDecisionOutcomeRequest, _decision_pb2.RecordDecisionOutcomeResponse]  # type: ignore[assignment]
-    """RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
+    """RecordDecisionOutcome records the outcome of a decision. Errors: DECISION_NOT_FOUND,
     REQUEST_ID_REUSED, CONTENTION.
     """
     GetDecision: _aio.UnaryUnaryMultiCallable[_decision_pb2.GetDecisionRequest, _decision_pb2.GetDecisionResponse]  # type: ignore[assignment]
-    """GetDecision returns one. Errors: DECISION_NOT_FOUND."""
+    """GetDecision returns a decision. Errors: DECISION_NOT_FOUND."""
     DeleteDecision: _aio.UnaryUnaryMultiCallable[_decision_pb2.DeleteDecisionRequest, _decision_pb2.DeleteDecisionResponse]  # type: ignore[assignment]
-    """DeleteDecision deletes one with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
+    """DeleteDecision deletes a decision with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
     CONTENTION.
     """
     ListDecisions: _aio.UnaryUnaryMultiCallable[_decision_pb2.ListDecisionsRequest, _decision_pb2.ListDecisionsResponse]  # type: ignore[assignment]
-    """ListDecisions lists by time of creation, newest first."""
+    """ListDecisions lists decisions by creation time, newest first."""
     SelectAction: _aio.UnaryUnaryMultiCallable[_learning_pb2.SelectActionRequest, _learning_pb2.SelectActionResponse]  # type: ignore[assignment]
-    """SelectAction chooses an action by what was learned of each in a state; of a state of which
-    nothing is known, any. The choice is kept for 30 days, to be rewarded later. Errors:
-    REQUEST_ID_REUSED.
+    """SelectAction chooses an action by the values learned in a state, or any action in an unknown
+    state. The selection is retained for 30 days for a later reward. Errors: REQUEST_ID_REUSED.
     """
     RecordSteps: _aio.UnaryUnaryMultiCallable[_learning_pb2.RecordStepsRequest, _learning_pb2.RecordStepsResponse]  # type: ignore[assignment]
-    """RecordSteps learns from a finished trajectory, from its last step to its first: Q(s,a) moves by
-    α (r + γ max Q(s',·) − Q(s,a)) with α = 0.1, γ = 0.95, Q = 0 where nothing is known. Each step
-    is learned once, whatever happens meanwhile. Errors: SELECTION_UNKNOWN (nothing is learned then),
-    REQUEST_ID_REUSED, CONTENTION.
+    """RecordSteps learns from a finished trajectory, from the last step to the first: Q(s,a) changes
+    by α (r + γ max Q(s',·) − Q(s,a)), where unknown Q is 0 and, unless NamespacePolicy sets
+    others, α = 0.1 and γ = 0.95. Each step is learned exactly once, even across failures. Errors:
+    SELECTION_UNKNOWN (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
     """
     GetBestActions: _aio.UnaryUnaryMultiCallable[_learning_pb2.GetBestActionsRequest, _learning_pb2.GetBestActionsResponse]  # type: ignore[assignment]
-    """GetBestActions lists the actions of a state by their value, equal ones by name."""
+    """GetBestActions lists the actions of a state by value, then by name."""
     SubmitFeedback: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.SubmitFeedbackRequest, _learning_event_pb2.SubmitFeedbackResponse]  # type: ignore[assignment]
-    """SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
-    event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
-    RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
-    LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
+    """SubmitFeedback learns from a judgment in words, a reward, or both. It is stored as a learning
+    event and changes its target: see FeedbackTarget. Errors: the target's NOT_FOUND reason,
+    RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (then nothing is stored), REQUEST_ID_REUSED, CONTENTION;
+    LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
     """
 
 class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
-    """LearningService says what to do next, from what happened before.
+    """LearningService recommends what to do next, based on past episodes.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     @_abc_1.abstractmethod
@@ -175,7 +173,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _recommendation_pb2.GetRecommendationsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_recommendation_pb2.GetRecommendationsResponse, _abc.Awaitable[_recommendation_pb2.GetRecommendationsResponse]]:
-        """GetRecommendations says which approach, tools and factors worked on like tasks."""
+        """GetRecommendations returns the approach, tools and factors that worked for similar tasks."""
 
     @_abc_1.abstractmethod
     def GetTrends(
@@ -183,7 +181,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _performance_pb2.GetTrendsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_performance_pb2.GetTrendsResponse, _abc.Awaitable[_performance_pb2.GetTrendsResponse]]:
-        """GetTrends says by category whether tasks go better or worse."""
+        """GetTrends reports, by category, whether tasks succeed more or less often over time."""
 
     @_abc_1.abstractmethod
     def GetPerformanceReport(
@@ -191,8 +189,8 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _performance_pb2.GetPerformanceReportRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_performance_pb2.GetPerformanceReportResponse, _abc.Awaitable[_performance_pb2.GetPerformanceReportResponse]]:
-        """GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
-        that the filter lets through: narrow it where there are many.
+        """GetPerformanceReport summarizes how tasks go, with advice and insights. It reads all ended
+        episodes the filter matches: narrow it if there are many.
         """
 
     @_abc_1.abstractmethod
@@ -201,8 +199,8 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _learning_event_pb2.RecordLearningEventRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_learning_event_pb2.RecordLearningEventResponse, _abc.Awaitable[_learning_event_pb2.RecordLearningEventResponse]]:
-        """RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-        REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
+        """RecordLearningEvent stores a learning event. Errors: LEARNING_EVENT_ID_IN_USE,
+        REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
         """
 
     @_abc_1.abstractmethod
@@ -211,7 +209,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _learning_event_pb2.GetLearningEventRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_learning_event_pb2.GetLearningEventResponse, _abc.Awaitable[_learning_event_pb2.GetLearningEventResponse]]:
-        """GetLearningEvent returns one. Errors: LEARNING_EVENT_NOT_FOUND."""
+        """GetLearningEvent returns a learning event. Errors: LEARNING_EVENT_NOT_FOUND."""
 
     @_abc_1.abstractmethod
     def DeleteLearningEvent(
@@ -219,8 +217,8 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _learning_event_pb2.DeleteLearningEventRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_learning_event_pb2.DeleteLearningEventResponse, _abc.Awaitable[_learning_event_pb2.DeleteLearningEventResponse]]:
-        """DeleteLearningEvent deletes one. What it changed stays changed, and a preference made from it
-        stays until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
+        """DeleteLearningEvent deletes a learning event. Its effects remain, including a preference
+        created from it, until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
         """
 
     @_abc_1.abstractmethod
@@ -229,7 +227,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _learning_event_pb2.ListLearningEventsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_learning_event_pb2.ListLearningEventsResponse, _abc.Awaitable[_learning_event_pb2.ListLearningEventsResponse]]:
-        """ListLearningEvents lists by time of creation, newest first."""
+        """ListLearningEvents lists learning events by creation time, newest first."""
 
     @_abc_1.abstractmethod
     def RecordDecision(
@@ -238,7 +236,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_decision_pb2.RecordDecisionResponse, _abc.Awaitable[_decision_pb2.RecordDecisionResponse]]:
         """RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-        REQUEST_ID_REUSED; DECISION_NOT_FOUND if a repeated request's decision has been deleted.
+        REQUEST_ID_REUSED; DECISION_NOT_FOUND if the decision of a retried request has been deleted.
         """
 
     @_abc_1.abstractmethod
@@ -247,7 +245,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _decision_pb2.RecordDecisionOutcomeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_decision_pb2.RecordDecisionOutcomeResponse, _abc.Awaitable[_decision_pb2.RecordDecisionOutcomeResponse]]:
-        """RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
+        """RecordDecisionOutcome records the outcome of a decision. Errors: DECISION_NOT_FOUND,
         REQUEST_ID_REUSED, CONTENTION.
         """
 
@@ -257,7 +255,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _decision_pb2.GetDecisionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_decision_pb2.GetDecisionResponse, _abc.Awaitable[_decision_pb2.GetDecisionResponse]]:
-        """GetDecision returns one. Errors: DECISION_NOT_FOUND."""
+        """GetDecision returns a decision. Errors: DECISION_NOT_FOUND."""
 
     @_abc_1.abstractmethod
     def DeleteDecision(
@@ -265,7 +263,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _decision_pb2.DeleteDecisionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_decision_pb2.DeleteDecisionResponse, _abc.Awaitable[_decision_pb2.DeleteDecisionResponse]]:
-        """DeleteDecision deletes one with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
+        """DeleteDecision deletes a decision with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
         CONTENTION.
         """
 
@@ -275,7 +273,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _decision_pb2.ListDecisionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_decision_pb2.ListDecisionsResponse, _abc.Awaitable[_decision_pb2.ListDecisionsResponse]]:
-        """ListDecisions lists by time of creation, newest first."""
+        """ListDecisions lists decisions by creation time, newest first."""
 
     @_abc_1.abstractmethod
     def SelectAction(
@@ -283,9 +281,8 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _learning_pb2.SelectActionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_learning_pb2.SelectActionResponse, _abc.Awaitable[_learning_pb2.SelectActionResponse]]:
-        """SelectAction chooses an action by what was learned of each in a state; of a state of which
-        nothing is known, any. The choice is kept for 30 days, to be rewarded later. Errors:
-        REQUEST_ID_REUSED.
+        """SelectAction chooses an action by the values learned in a state, or any action in an unknown
+        state. The selection is retained for 30 days for a later reward. Errors: REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod
@@ -294,10 +291,10 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _learning_pb2.RecordStepsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_learning_pb2.RecordStepsResponse, _abc.Awaitable[_learning_pb2.RecordStepsResponse]]:
-        """RecordSteps learns from a finished trajectory, from its last step to its first: Q(s,a) moves by
-        α (r + γ max Q(s',·) − Q(s,a)) with α = 0.1, γ = 0.95, Q = 0 where nothing is known. Each step
-        is learned once, whatever happens meanwhile. Errors: SELECTION_UNKNOWN (nothing is learned then),
-        REQUEST_ID_REUSED, CONTENTION.
+        """RecordSteps learns from a finished trajectory, from the last step to the first: Q(s,a) changes
+        by α (r + γ max Q(s',·) − Q(s,a)), where unknown Q is 0 and, unless NamespacePolicy sets
+        others, α = 0.1 and γ = 0.95. Each step is learned exactly once, even across failures. Errors:
+        SELECTION_UNKNOWN (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
         """
 
     @_abc_1.abstractmethod
@@ -306,7 +303,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _learning_pb2.GetBestActionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_learning_pb2.GetBestActionsResponse, _abc.Awaitable[_learning_pb2.GetBestActionsResponse]]:
-        """GetBestActions lists the actions of a state by their value, equal ones by name."""
+        """GetBestActions lists the actions of a state by value, then by name."""
 
     @_abc_1.abstractmethod
     def SubmitFeedback(
@@ -314,10 +311,10 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _learning_event_pb2.SubmitFeedbackRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_learning_event_pb2.SubmitFeedbackResponse, _abc.Awaitable[_learning_event_pb2.SubmitFeedbackResponse]]:
-        """SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
-        event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
-        RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
-        LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
+        """SubmitFeedback learns from a judgment in words, a reward, or both. It is stored as a learning
+        event and changes its target: see FeedbackTarget. Errors: the target's NOT_FOUND reason,
+        RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (then nothing is stored), REQUEST_ID_REUSED, CONTENTION;
+        LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
         """
 
 def add_LearningServiceServicer_to_server(servicer: LearningServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -29,28 +29,28 @@ class _PolicyPreset:
 class _PolicyPresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PolicyPreset.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     POLICY_PRESET_UNSPECIFIED: _PolicyPreset.ValueType  # 0
-    """None: what the request says is set on the present policy."""
+    """None: the update applies to the current policy."""
     POLICY_PRESET_UNLIMITED: _PolicyPreset.ValueType  # 1
-    """Keep everything; the default."""
+    """Retain everything; the default."""
     POLICY_PRESET_BOUNDED: _PolicyPreset.ValueType  # 2
     """At most 1,000 episodes and 500 error solutions."""
 
 class PolicyPreset(_PolicyPreset, metaclass=_PolicyPresetEnumTypeWrapper):
-    """PolicyPreset is a set of bounds to start from. It leaves the thresholds as they are."""
+    """PolicyPreset is a set of bounds to start from. It leaves the thresholds unchanged."""
 
 POLICY_PRESET_UNSPECIFIED: PolicyPreset.ValueType  # 0
-"""None: what the request says is set on the present policy."""
+"""None: the update applies to the current policy."""
 POLICY_PRESET_UNLIMITED: PolicyPreset.ValueType  # 1
-"""Keep everything; the default."""
+"""Retain everything; the default."""
 POLICY_PRESET_BOUNDED: PolicyPreset.ValueType  # 2
 """At most 1,000 episodes and 500 error solutions."""
 Global___PolicyPreset: _TypeAlias = PolicyPreset  # noqa: Y015
 
 @_typing.final
 class NamespacePolicy(_message.Message):
-    """NamespacePolicy says how much a namespace keeps, and with which thresholds it learns. By default
-    everything is kept. Pinned things are neither deleted nor counted, nor are RUNNING episodes. What
-    is edited or used while a sweep is at work is spared until the next one.
+    """NamespacePolicy sets what a namespace retains, and thresholds of its learning. By default
+    everything is retained. Pinned records and RUNNING episodes are neither deleted nor counted.
+    Records edited or used during a sweep are spared until the next one.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -71,50 +71,56 @@ class NamespacePolicy(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     max_episodes: _builtins.int
-    """max_episodes kept, the latest started. 0: no bound."""
+    """Maximum number of episodes; the latest started are retained. 0 means no limit."""
     max_error_solutions: _builtins.int
-    """max_error_solutions kept, the most reliable, then the latest. 0: no bound."""
+    """Maximum number of error solutions; the most reliable, then the latest, are retained. 0 means no
+    limit.
+    """
     max_patterns: _builtins.int
-    """max_patterns kept, the best, as by PrunePatternsRequest.max_remaining. 0: no bound."""
+    """Maximum number of patterns; the best are retained, as by PrunePatternsRequest.max_remaining. 0
+    means no limit.
+    """
     max_memories: _builtins.int
-    """max_memories kept, the most important, of equals the newest. 0: no bound."""
+    """Maximum number of memories; the most important, then the newest, are retained. 0 means no
+    limit.
+    """
     similarity_threshold: _builtins.float
-    """similarity_threshold in [0, 1] of the structural score of recommendations; absent is 0.3."""
+    """Minimum structural score of recommendations, in [0, 1]; unset means 0.3."""
     confidence_boost: _builtins.float
-    """confidence_boost that the confidence of recommendations is multiplied by; absent is 1."""
+    """Factor by which the confidence of recommendations is multiplied; unset means 1."""
     action_learning_rate: _builtins.float
-    """action_learning_rate α in (0, 1]: how far the value of an action moves towards what a step shows
-    (RecordSteps, Q-learning). Absent is 0.1. A new rate counts for steps recorded from then on.
+    """Learning rate α of action values, in (0, 1]: how far a step moves a value (RecordSteps,
+    Q-learning). Unset means 0.1. A new rate applies to steps recorded from then on.
     """
     action_discount: _builtins.float
-    """action_discount γ in [0, 0.99]: what the best value of the next state counts in a step. 0 learns
-    from each step's own reward. Absent is 0.95. A new discount counts from then on.
+    """Discount γ of action values, in [0, 0.99]: the weight of the best value of the next state. 0
+    learns only from each step's own reward. Unset means 0.95. A new discount applies from then on.
     """
     namespace: _builtins.str
-    """Output only. namespace it is of."""
+    """Output only. Namespace of the policy."""
     etag: _builtins.str
-    """Output only. etag; empty while the policy is the default. The etag of a cleared policy never
-    matches the next one. Restarts and imports keep it.
+    """Output only. Etag; empty while the policy is the default. The etag of a cleared policy never
+    matches a later one. Survives restarts and imports.
     """
     @_builtins.property
     def max_episode_age(self) -> _duration_pb2.Duration:
-        """max_episode_age from their end on. Absent: no bound."""
+        """Maximum age of episodes since their end. Unset means no limit."""
 
     @_builtins.property
     def max_error_solution_age(self) -> _duration_pb2.Duration:
-        """max_error_solution_age since the last save or outcome. Absent: no bound."""
+        """Maximum age of error solutions since the last save or outcome. Unset means no limit."""
 
     @_builtins.property
     def max_pattern_age(self) -> _duration_pb2.Duration:
-        """max_pattern_age since the last edit or outcome. Absent: no bound."""
+        """Maximum age of patterns since the last edit or outcome. Unset means no limit."""
 
     @_builtins.property
     def max_memory_age(self) -> _duration_pb2.Duration:
-        """max_memory_age since the last edit. Absent: no bound."""
+        """Maximum age of memories since the last edit. Unset means no limit."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. update_time; absent while the policy is the default."""
+        """Output only. Time of the last update; unset while the policy is the default."""
 
     def __init__(
         self,
@@ -166,7 +172,7 @@ class GetNamespacePolicyRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     def __init__(
         self,
         *,
@@ -189,7 +195,7 @@ class GetNamespacePolicyResponse(_message.Message):
     POLICY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def policy(self) -> Global___NamespacePolicy:
-        """policy; where none was set, the default."""
+        """The policy, or the default if none was set."""
 
     def __init__(
         self,
@@ -217,22 +223,22 @@ class UpdateNamespacePolicyRequest(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     preset: Global___PolicyPreset.ValueType
-    """preset to set first: all bounds, max_* and max_*_age, become its own."""
+    """Preset to apply first; it replaces all bounds (max_* and max_*_age)."""
     etag: _builtins.str
-    """etag that the policy must still have. Empty: any."""
+    """Only if the policy has this etag. Empty means any."""
     dry_run: _builtins.bool
-    """dry_run sets nothing, and says what the policy would come to."""
+    """Set nothing; return the policy that would result."""
     @_builtins.property
     def policy(self) -> Global___NamespacePolicy:
-        """policy holds the new values. Required unless a preset is given."""
+        """The new values. Required unless a preset is set."""
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """update_mask names the paths to set. A named path takes its value from the given policy, even if
-        unset. `*` means all. Without a mask, every populated field is set and the rest stays
-        unchanged. An output-only or unknown path is an error that lists the valid ones.
+        """Fields to set. A named field takes the given value, even if unset. `*` means all. Without a
+        mask, all populated fields are set. An output-only or unknown path is an error that lists the
+        valid ones.
         """
 
     def __init__(
@@ -283,12 +289,12 @@ class UpdateNamespacePolicyResponse(_message.Message):
     PENDING_DELETES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def policy(self) -> Global___NamespacePolicy:
-        """policy as it now stands, or would."""
+        """The policy after the call, or as it would be."""
 
     @_builtins.property
     def pending_deletes(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """pending_deletes is how many things the next sweep deletes, or would, as things are now: by ResourceKind
-        without its prefix, for example `EPISODE`. resourceKinds with none are left out.
+        """Number of records the next sweep will, or would, delete as of now, by resource kind without the
+        enum prefix, for example `EPISODE`. Zero counts are omitted.
         """
 
     def __init__(

@@ -26,7 +26,7 @@ class _Outcome:
 class _OutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Outcome.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     OUTCOME_UNSPECIFIED: _Outcome.ValueType  # 0
-    """Not given; refused where an outcome is required."""
+    """Unspecified; rejected where an outcome is required."""
     OUTCOME_SUCCESS: _Outcome.ValueType  # 1
     """It worked. Counts 1."""
     OUTCOME_FAILURE: _Outcome.ValueType  # 2
@@ -38,7 +38,7 @@ class Outcome(_Outcome, metaclass=_OutcomeEnumTypeWrapper):
     """Outcome is how a use went."""
 
 OUTCOME_UNSPECIFIED: Outcome.ValueType  # 0
-"""Not given; refused where an outcome is required."""
+"""Unspecified; rejected where an outcome is required."""
 OUTCOME_SUCCESS: Outcome.ValueType  # 1
 """It worked. Counts 1."""
 OUTCOME_FAILURE: Outcome.ValueType  # 2
@@ -54,7 +54,7 @@ class _Complexity:
 class _ComplexityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Complexity.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     COMPLEXITY_UNSPECIFIED: _Complexity.ValueType  # 0
-    """Not given; where the server can, it derives one (see Episode.complexity)."""
+    """Unspecified; derived where possible (see Episode.complexity)."""
     COMPLEXITY_LOW: _Complexity.ValueType  # 1
     """Low."""
     COMPLEXITY_MEDIUM: _Complexity.ValueType  # 2
@@ -66,7 +66,7 @@ class Complexity(_Complexity, metaclass=_ComplexityEnumTypeWrapper):
     """Complexity of a task."""
 
 COMPLEXITY_UNSPECIFIED: Complexity.ValueType  # 0
-"""Not given; where the server can, it derives one (see Episode.complexity)."""
+"""Unspecified; derived where possible (see Episode.complexity)."""
 COMPLEXITY_LOW: Complexity.ValueType  # 1
 """Low."""
 COMPLEXITY_MEDIUM: Complexity.ValueType  # 2
@@ -82,56 +82,56 @@ class _Ranking:
 class _RankingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ranking.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     RANKING_UNSPECIFIED: _Ranking.ValueType  # 0
-    """BALANCED."""
+    """Same as BALANCED."""
     RANKING_BALANCED: _Ranking.ValueType  # 1
-    """Relevance, by meaning and by words together, with what was learned reordering hits that are nearly
-    as relevant as the best one.
+    """Relevance by meaning and words, with hits nearly as relevant as the best reordered by what was
+    learned.
     """
     RANKING_SIMILARITY: _Ranking.ValueType  # 2
-    """Only the `similarity` shown on each hit, that is, by meaning alone: neither words nor what was
-    learned count. RELEVANCE finds better. Refused with `rerank`.
+    """`similarity` alone, that is, meaning only: neither words nor learning count. RELEVANCE gives
+    better results. Not allowed with `rerank`.
     """
     RANKING_RELIABLE: _Ranking.ValueType  # 3
     """As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson, as
-    for Outcomes.reliability) is above the chance assumed for what was never tried, and by no more
-    than that: what is proven comes first.
+    for Outcomes.reliability) exceeds the chance assumed for untried hits, and only by the excess:
+    what is proven comes first.
     """
     RANKING_EXPLORE: _Ranking.ValueType  # 4
-    """As BALANCED, but the mean chance of success is moved towards a random sample of what it may be,
-    further if there are more outcomes, and reproducibly with `seed`: what failed is tried again now
-    and then, and what is only fairly good gives way. What was never tried ranks as in BALANCED.
+    """As BALANCED, but the mean chance of success is moved towards a random sample of its possible
+    values, further with more outcomes, and reproducibly with `seed`: failures are retried now and
+    then, and moderate successes give way. Untried hits rank as in BALANCED.
     """
     RANKING_RELEVANCE: _Ranking.ValueType  # 5
-    """Relevance alone, by meaning and words together: the order that BALANCED, RELIABLE and EXPLORE
-    start from. Nothing learned counts.
+    """Relevance alone, by meaning and words: the order that BALANCED, RELIABLE and EXPLORE start
+    from. Learning does not count.
     """
 
 class Ranking(_Ranking, metaclass=_RankingEnumTypeWrapper):
-    """Ranking says in which order hits come."""
+    """Ranking is the order of hits."""
 
 RANKING_UNSPECIFIED: Ranking.ValueType  # 0
-"""BALANCED."""
+"""Same as BALANCED."""
 RANKING_BALANCED: Ranking.ValueType  # 1
-"""Relevance, by meaning and by words together, with what was learned reordering hits that are nearly
-as relevant as the best one.
+"""Relevance by meaning and words, with hits nearly as relevant as the best reordered by what was
+learned.
 """
 RANKING_SIMILARITY: Ranking.ValueType  # 2
-"""Only the `similarity` shown on each hit, that is, by meaning alone: neither words nor what was
-learned count. RELEVANCE finds better. Refused with `rerank`.
+"""`similarity` alone, that is, meaning only: neither words nor learning count. RELEVANCE gives
+better results. Not allowed with `rerank`.
 """
 RANKING_RELIABLE: Ranking.ValueType  # 3
 """As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson, as
-for Outcomes.reliability) is above the chance assumed for what was never tried, and by no more
-than that: what is proven comes first.
+for Outcomes.reliability) exceeds the chance assumed for untried hits, and only by the excess:
+what is proven comes first.
 """
 RANKING_EXPLORE: Ranking.ValueType  # 4
-"""As BALANCED, but the mean chance of success is moved towards a random sample of what it may be,
-further if there are more outcomes, and reproducibly with `seed`: what failed is tried again now
-and then, and what is only fairly good gives way. What was never tried ranks as in BALANCED.
+"""As BALANCED, but the mean chance of success is moved towards a random sample of its possible
+values, further with more outcomes, and reproducibly with `seed`: failures are retried now and
+then, and moderate successes give way. Untried hits rank as in BALANCED.
 """
 RANKING_RELEVANCE: Ranking.ValueType  # 5
-"""Relevance alone, by meaning and words together: the order that BALANCED, RELIABLE and EXPLORE
-start from. Nothing learned counts.
+"""Relevance alone, by meaning and words: the order that BALANCED, RELIABLE and EXPLORE start
+from. Learning does not count.
 """
 Global___Ranking: _TypeAlias = Ranking  # noqa: Y015
 
@@ -142,89 +142,85 @@ class _NoticeCode:
 class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     NOTICE_CODE_UNSPECIFIED: _NoticeCode.ValueType  # 0
-    """Never sent."""
+    """Never returned."""
     NOTICE_CODE_TEXT_TRUNCATED: _NoticeCode.ValueType  # 1
-    """A text was longer than the embedding model reads, which is up to 8 windows of
-    ServerLimits.max_embedding_tokens, of a memory up to 512 passages; it is stored whole, but what
-    lies behind them does not take part in similarity.
+    """A text exceeds what the embedding model reads: 8 windows of ServerLimits.max_embedding_tokens,
+    or 512 passages of a memory. It is stored whole, but the rest does not affect similarity.
     """
     NOTICE_CODE_QUERY_TRUNCATED: _NoticeCode.ValueType  # 2
-    """A query was longer than the embedding model reads, as above, or has more than 512 different terms;
-    the rest did not take part.
+    """A query exceeds what the embedding model reads, as above, or has more than 512 distinct terms;
+    the rest was ignored.
     """
     NOTICE_CODE_FIELDS_UNCHANGED: _NoticeCode.ValueType  # 3
-    """A repeated save gave other values for fields of the stored pattern or error solution; they stay
-    as they were. Use UpdatePattern to change them; save an error solution under an id of its own.
-    Or an edit left a confidence as feedback had moved it; name `confidence` in the mask to set it.
+    """A repeated save gave other values for fields of the stored pattern or error solution; they were
+    not changed. Use UpdatePattern to change them; save an error solution under an ID of its own.
+    Or an update did not change a confidence that feedback has adjusted; name `confidence` in the
+    mask to set it.
     """
     NOTICE_CODE_QUERY_NOT_SEARCHABLE: _NoticeCode.ValueType  # 4
-    """A query without a letter, a digit or a symbol that has a meaning of its own: nothing was looked
-    for. Ask in words.
-    """
+    """The query has no letter, digit or meaningful symbol; nothing was searched. Use words."""
     NOTICE_CODE_RERANK_INCOMPLETE: _NoticeCode.ValueType  # 5
-    """The cross-encoder had no time for all of the candidates; those that it did not reach stay where
-    they were. Ask again, or with a shorter query.
+    """The cross-encoder had no time for all candidates; the rest kept their place. Retry, or use a
+    shorter query.
     """
     NOTICE_CODE_MERGED: _NoticeCode.ValueType  # 6
-    """A save with `dedupe` SEMANTIC stored nothing: it counted as a success of a pattern of nearly the
-    same meaning, which the response holds. The message tells the similarity and the id.
+    """A save with `dedupe` SEMANTIC stored nothing; it counted as a success of a pattern of nearly
+    the same meaning, which was returned. The message gives its similarity and ID.
     """
     NOTICE_CODE_RESPONSE_TRUNCATED: _NoticeCode.ValueType  # 7
-    """The full response would be over 3 MiB (gRPC clients accept 4 MiB by default). Long fields of
-    the last items, or the last items themselves, are omitted; the message says which. Read them by
-    id, or ask for less with a limit or a read mask.
+    """The full response would exceed 3 MiB (gRPC clients accept 4 MiB by default). Long fields of the
+    last items, or the last items themselves, are omitted; the message says which. Read them by ID,
+    or use a limit or a read mask.
     """
     NOTICE_CODE_UNLIKELY_OMITTED: _NoticeCode.ValueType  # 8
-    """Some of the nearest records are unlikely to help with the task and were left out of its context;
-    the message says how many of each kind. Set min_similarity to 0 to get them all.
+    """Some of the nearest records were omitted from the context because they are unlikely to help;
+    the message gives their number by kind. Set min_similarity to 0 to include them.
     """
 
 class NoticeCode(_NoticeCode, metaclass=_NoticeCodeEnumTypeWrapper):
-    """NoticeCode is what a notice is about."""
+    """NoticeCode is the subject of a notice."""
 
 NOTICE_CODE_UNSPECIFIED: NoticeCode.ValueType  # 0
-"""Never sent."""
+"""Never returned."""
 NOTICE_CODE_TEXT_TRUNCATED: NoticeCode.ValueType  # 1
-"""A text was longer than the embedding model reads, which is up to 8 windows of
-ServerLimits.max_embedding_tokens, of a memory up to 512 passages; it is stored whole, but what
-lies behind them does not take part in similarity.
+"""A text exceeds what the embedding model reads: 8 windows of ServerLimits.max_embedding_tokens,
+or 512 passages of a memory. It is stored whole, but the rest does not affect similarity.
 """
 NOTICE_CODE_QUERY_TRUNCATED: NoticeCode.ValueType  # 2
-"""A query was longer than the embedding model reads, as above, or has more than 512 different terms;
-the rest did not take part.
+"""A query exceeds what the embedding model reads, as above, or has more than 512 distinct terms;
+the rest was ignored.
 """
 NOTICE_CODE_FIELDS_UNCHANGED: NoticeCode.ValueType  # 3
-"""A repeated save gave other values for fields of the stored pattern or error solution; they stay
-as they were. Use UpdatePattern to change them; save an error solution under an id of its own.
-Or an edit left a confidence as feedback had moved it; name `confidence` in the mask to set it.
+"""A repeated save gave other values for fields of the stored pattern or error solution; they were
+not changed. Use UpdatePattern to change them; save an error solution under an ID of its own.
+Or an update did not change a confidence that feedback has adjusted; name `confidence` in the
+mask to set it.
 """
 NOTICE_CODE_QUERY_NOT_SEARCHABLE: NoticeCode.ValueType  # 4
-"""A query without a letter, a digit or a symbol that has a meaning of its own: nothing was looked
-for. Ask in words.
-"""
+"""The query has no letter, digit or meaningful symbol; nothing was searched. Use words."""
 NOTICE_CODE_RERANK_INCOMPLETE: NoticeCode.ValueType  # 5
-"""The cross-encoder had no time for all of the candidates; those that it did not reach stay where
-they were. Ask again, or with a shorter query.
+"""The cross-encoder had no time for all candidates; the rest kept their place. Retry, or use a
+shorter query.
 """
 NOTICE_CODE_MERGED: NoticeCode.ValueType  # 6
-"""A save with `dedupe` SEMANTIC stored nothing: it counted as a success of a pattern of nearly the
-same meaning, which the response holds. The message tells the similarity and the id.
+"""A save with `dedupe` SEMANTIC stored nothing; it counted as a success of a pattern of nearly
+the same meaning, which was returned. The message gives its similarity and ID.
 """
 NOTICE_CODE_RESPONSE_TRUNCATED: NoticeCode.ValueType  # 7
-"""The full response would be over 3 MiB (gRPC clients accept 4 MiB by default). Long fields of
-the last items, or the last items themselves, are omitted; the message says which. Read them by
-id, or ask for less with a limit or a read mask.
+"""The full response would exceed 3 MiB (gRPC clients accept 4 MiB by default). Long fields of the
+last items, or the last items themselves, are omitted; the message says which. Read them by ID,
+or use a limit or a read mask.
 """
 NOTICE_CODE_UNLIKELY_OMITTED: NoticeCode.ValueType  # 8
-"""Some of the nearest records are unlikely to help with the task and were left out of its context;
-the message says how many of each kind. Set min_similarity to 0 to get them all.
+"""Some of the nearest records were omitted from the context because they are unlikely to help;
+the message gives their number by kind. Set min_similarity to 0 to include them.
 """
 Global___NoticeCode: _TypeAlias = NoticeCode  # noqa: Y015
 
 @_typing.final
 class Outcomes(_message.Message):
-    """Outcomes is what is known of how well a thing worked. Output only: it moves by outcomes, never by
-    an update, and neither a retrieval nor an outcome touches `update_time`.
+    """Outcomes summarize how well something worked. Output only; changed by outcomes, never by an
+    update. Neither retrievals nor outcomes change `update_time`.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -238,30 +234,30 @@ class Outcomes(_message.Message):
     AVERAGE_DURATION_FIELD_NUMBER: _builtins.int
     LAST_USED_TIME_FIELD_NUMBER: _builtins.int
     usage_count: _builtins.int
-    """usage_count is the number of outcomes. 0 means never tried: then success_rate is only what the
-    caller gave when saving (1.0 unless said otherwise), which passes every `min_success_rate`.
+    """Number of outcomes. At 0 (never tried), success_rate is only the initial value set by the save
+    (1.0 by default), which passes every `min_success_rate` up to it.
     """
     success_count: _builtins.int
-    """success_count is the number of outcomes SUCCESS."""
+    """Number of SUCCESS outcomes."""
     failure_count: _builtins.int
-    """failure_count is the number of outcomes FAILURE."""
+    """Number of FAILURE outcomes."""
     partial_count: _builtins.int
-    """partial_count is the number of outcomes PARTIAL."""
+    """Number of PARTIAL outcomes."""
     success_rate: _builtins.float
-    """success_rate in [0, 1] is an exponential moving average with α = 0.3, starting from the first
-    value the caller gave: rate ← 0.3 · x + 0.7 · rate, x = 1, ½ or 0 for SUCCESS, PARTIAL, FAILURE.
+    """Success rate in [0, 1]: an exponential moving average with α = 0.3 from the initial value: rate
+    ← 0.3 · x + 0.7 · rate, where x = 1, ½ or 0 for SUCCESS, PARTIAL or FAILURE.
     """
     reliability: _builtins.float
-    """reliability in [0, 1] is the lower bound of the Wilson score interval at 95 % of the share of
-    successes (PARTIAL counts one half) in `usage_count` outcomes. 0 while never tried.
+    """Lower bound, in [0, 1], of the 95 % Wilson score interval of the success share (PARTIAL counts
+    one half) over `usage_count` outcomes. 0 if never tried.
     """
     @_builtins.property
     def average_duration(self) -> _duration_pb2.Duration:
-        """average_duration is the mean over the outcomes that said how long they took; absent if none did."""
+        """Mean duration of the outcomes that have one; unset if none has."""
 
     @_builtins.property
     def last_used_time(self) -> _timestamp_pb2.Timestamp:
-        """last_used_time is the time of the latest outcome; absent while never tried."""
+        """Time of the latest outcome; unset if never tried."""
 
     def __init__(
         self,
@@ -293,21 +289,22 @@ class ScorePart(_message.Message):
     VALUE_FIELD_NUMBER: _builtins.int
     WEIGHT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """name of the component. Relevance is the sum of `similarity` (the cosine), `bm25` (the words) and
-    `rerank` (the cross-encoder), the last two on the cosine's scale, and `task_type_pattern`, which
-    raises a pattern whose expression matches the query to a near-tie. Learning adds `learned`
-    (BALANCED), `reliability` (RELIABLE) or `explored` (EXPLORE) to near-ties (LearnedFrom says how),
-    and `below_gate` to all others; of a memory that was given an importance, `importance` takes the
-    place of the former. Error solutions have `reliability` (of their outcomes) beside relevance, those
-    of the same error `agreement` (of the names in both) in place of the words. Similar episodes have
-    `category`, `task_type`, `complexity` and `text`. A part without weight is left out.
+    """Name of the component. Relevance is the sum of `similarity` (the cosine), `bm25` (the words)
+    and `rerank` (the cross-encoder), the last two scaled to the cosine, and `task_type_pattern`,
+    which raises a pattern whose expression matches the query to a near-tie. Learning adds
+    `learned` (BALANCED), `reliability` (RELIABLE) or `explored` (EXPLORE) to near-ties (see
+    LearnedFrom), and `below_gate` to all other hits; a memory with a given importance has
+    `importance` instead of the former. Error solutions have `reliability` (of their outcomes)
+    beside relevance; those of the same error have `agreement` (of the names in both) instead of
+    the words. Similar episodes have `category`, `task_type`, `complexity` and `text`. Parts with
+    weight 0 are omitted.
     """
     value: _builtins.float
-    """value of the component before its weight. Of `learned`, `reliability`, `explored` and `importance`
-    it is in [-1, 1]; 0 changes nothing. Of `below_gate` it is 1, with a negative weight.
+    """Value before weighting. In [-1, 1] for `learned`, `reliability`, `explored` and `importance`,
+    where 0 changes nothing; 1, with a negative weight, for `below_gate`.
     """
     weight: _builtins.float
-    """weight it enters the score with."""
+    """Weight of the component in the score."""
     def __init__(
         self,
         *,
@@ -325,7 +322,7 @@ Global___ScorePart: _TypeAlias = ScorePart  # noqa: Y015
 
 @_typing.final
 class Notice(_message.Message):
-    """Notice tells of something that did not fail but that the caller should know."""
+    """Notice reports something that is not an error but that the caller should know."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -333,11 +330,11 @@ class Notice(_message.Message):
     FIELD_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     code: Global___NoticeCode.ValueType
-    """code says what it is about."""
+    """Subject of the notice."""
     field: _builtins.str
-    """field is the path of the field concerned, for example `pattern.task`."""
+    """Path of the field concerned, for example `pattern.task`."""
     message: _builtins.str
-    """message is a sentence for people."""
+    """Human-readable message."""
     def __init__(
         self,
         *,

@@ -31,7 +31,7 @@ class _PatternKind:
 class _PatternKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PatternKind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     PATTERN_KIND_UNSPECIFIED: _PatternKind.ValueType  # 0
-    """On input: TASK. Never given back."""
+    """On input: TASK. Never returned."""
     PATTERN_KIND_TASK: _PatternKind.ValueType  # 1
     """A way to carry out a task."""
     PATTERN_KIND_CODE: _PatternKind.ValueType  # 2
@@ -39,13 +39,13 @@ class _PatternKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PatternKi
     PATTERN_KIND_LEARNED: _PatternKind.ValueType  # 3
     """Extracted from episodes."""
     PATTERN_KIND_DISTILLED: _PatternKind.ValueType  # 4
-    """Generalised from other patterns."""
+    """Generalized from other patterns."""
 
 class PatternKind(_PatternKind, metaclass=_PatternKindEnumTypeWrapper):
-    """PatternKind is what a pattern is."""
+    """PatternKind is the kind of a pattern."""
 
 PATTERN_KIND_UNSPECIFIED: PatternKind.ValueType  # 0
-"""On input: TASK. Never given back."""
+"""On input: TASK. Never returned."""
 PATTERN_KIND_TASK: PatternKind.ValueType  # 1
 """A way to carry out a task."""
 PATTERN_KIND_CODE: PatternKind.ValueType  # 2
@@ -53,7 +53,7 @@ PATTERN_KIND_CODE: PatternKind.ValueType  # 2
 PATTERN_KIND_LEARNED: PatternKind.ValueType  # 3
 """Extracted from episodes."""
 PATTERN_KIND_DISTILLED: PatternKind.ValueType  # 4
-"""Generalised from other patterns."""
+"""Generalized from other patterns."""
 Global___PatternKind: _TypeAlias = PatternKind  # noqa: Y015
 
 class _CodeKind:
@@ -63,7 +63,7 @@ class _CodeKind:
 class _CodeKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CodeKind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     CODE_KIND_UNSPECIFIED: _CodeKind.ValueType  # 0
-    """Not said."""
+    """Unspecified."""
     CODE_KIND_FUNCTION: _CodeKind.ValueType  # 1
     """A function."""
     CODE_KIND_METHOD: _CodeKind.ValueType  # 2
@@ -71,7 +71,7 @@ class _CodeKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CodeKind.Val
     CODE_KIND_CLASS: _CodeKind.ValueType  # 3
     """A class."""
     CODE_KIND_ERROR_HANDLER: _CodeKind.ValueType  # 4
-    """Handling of errors."""
+    """Error handling."""
     CODE_KIND_ALGORITHM: _CodeKind.ValueType  # 5
     """An algorithm."""
     CODE_KIND_ASYNC: _CodeKind.ValueType  # 6
@@ -80,10 +80,10 @@ class _CodeKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CodeKind.Val
     """Anything else."""
 
 class CodeKind(_CodeKind, metaclass=_CodeKindEnumTypeWrapper):
-    """CodeKind is what a piece of code is."""
+    """CodeKind is the kind of a piece of code."""
 
 CODE_KIND_UNSPECIFIED: CodeKind.ValueType  # 0
-"""Not said."""
+"""Unspecified."""
 CODE_KIND_FUNCTION: CodeKind.ValueType  # 1
 """A function."""
 CODE_KIND_METHOD: CodeKind.ValueType  # 2
@@ -91,7 +91,7 @@ CODE_KIND_METHOD: CodeKind.ValueType  # 2
 CODE_KIND_CLASS: CodeKind.ValueType  # 3
 """A class."""
 CODE_KIND_ERROR_HANDLER: CodeKind.ValueType  # 4
-"""Handling of errors."""
+"""Error handling."""
 CODE_KIND_ALGORITHM: CodeKind.ValueType  # 5
 """An algorithm."""
 CODE_KIND_ASYNC: CodeKind.ValueType  # 6
@@ -107,7 +107,7 @@ class _PatternType:
 class _PatternTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PatternType.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     PATTERN_TYPE_UNSPECIFIED: _PatternType.ValueType  # 0
-    """On input: SUCCESS. Never given back."""
+    """On input: SUCCESS. Never returned."""
     PATTERN_TYPE_SUCCESS: _PatternType.ValueType  # 1
     """What to do."""
     PATTERN_TYPE_FAILURE: _PatternType.ValueType  # 2
@@ -119,7 +119,7 @@ class PatternType(_PatternType, metaclass=_PatternTypeEnumTypeWrapper):
     """PatternType is what a pattern teaches."""
 
 PATTERN_TYPE_UNSPECIFIED: PatternType.ValueType  # 0
-"""On input: SUCCESS. Never given back."""
+"""On input: SUCCESS. Never returned."""
 PATTERN_TYPE_SUCCESS: PatternType.ValueType  # 1
 """What to do."""
 PATTERN_TYPE_FAILURE: PatternType.ValueType  # 2
@@ -132,9 +132,9 @@ Global___PatternType: _TypeAlias = PatternType  # noqa: Y015
 class Pattern(_message.Message):
     """Pattern is a way of doing something, with how well it worked.
 
-    `task`, `context` and `title` are what it is found by. Texts hold no NUL. A text longer than the
-    model reads at once (512 word pieces) is read in up to 8 windows; what lies behind them is stored
-    but not read, which a notice says.
+    Searches match `task`, `context` and `title`. Texts must not contain NUL. A text longer than the
+    model reads at once (512 word pieces) is read in up to 8 windows; the rest is stored but not
+    read, which a notice reports.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -198,136 +198,133 @@ class Pattern(_message.Message):
     FEEDBACK_FIELD_NUMBER: _builtins.int
     SUPERSEDED_BY_FIELD_NUMBER: _builtins.int
     pattern_id: _builtins.str
-    """pattern_id identifies the pattern in its namespace: a letter or digit, then up to 127 letters,
-    digits, `.`, `_`, `:` or `-`. Output only in the message; choose it by the request's field.
+    """ID within the namespace: a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or
+    `-`. Output only here; set it in the request's field.
     """
     kind: Global___PatternKind.ValueType
-    """kind; unspecified is stored as TASK."""
+    """Kind; unspecified means TASK."""
     code_kind: Global___CodeKind.ValueType
-    """code_kind says what a CODE pattern is; refused for other kinds."""
+    """Kind of code of a CODE pattern; rejected for other kinds."""
     pattern_type: Global___PatternType.ValueType
-    """pattern_type; unspecified is stored as SUCCESS."""
+    """Type; unspecified means SUCCESS."""
     title: _builtins.str
-    """title is a short name for people. At most 1 KiB."""
+    """Short human-readable title. At most 1 KiB."""
     task: _builtins.str
-    """Required. task in natural language: what was to be done, or for CODE what the code does. At
-    most 64 KiB.
-    """
+    """Required. Task in natural language; for CODE, what the code does. At most 64 KiB."""
     context: _builtins.str
-    """context says when the pattern applies. At most 64 KiB."""
+    """When the pattern applies. At most 64 KiB."""
     code: _builtins.str
-    """code; for kind CODE. At most 256 KiB."""
+    """Code; for kind CODE. At most 256 KiB."""
     language: _builtins.str
-    """language of the code or the task, for example `python`. Stored in lower case, with the usual
-    aliases mapped (`py` → `python`, `js` → `javascript`, `ts` → `typescript`, `golang` → `go`,
-    `c++` → `cpp`, `c#` → `csharp`, …); filters are mapped alike.
+    """Language of the code or the task, for example `python`. Stored in lower case with common
+    aliases normalized (`py` → `python`, `js` → `javascript`, `ts` → `typescript`, `golang` → `go`,
+    `c++` → `cpp`, `c#` → `csharp`, …), as are filters.
     """
     category: _builtins.str
-    """category of the task, for example `backend`. Compared as it stands."""
+    """Category of the task, for example `backend`. Compared exactly."""
     task_type: _builtins.str
-    """task_type, for example `api_endpoint`. Compared as it stands."""
+    """Type of the task, for example `api_endpoint`. Compared exactly."""
     task_type_pattern: _builtins.str
-    """task_type_pattern is a regular expression (RE2, case-insensitive) of the tasks that a LEARNED
-    pattern is for. One that RE2 refuses, or that needs more than 256 KiB compiled, is refused. A
-    LEARNED pattern whose expression matches the query of RecallPatterns counts there as nearly as
-    relevant as the best hit, whatever its words, and the best such pattern has one of several places
-    on the page; the newest 1,000 that the filter lets through are tried.
+    """Regular expression (RE2, case-insensitive) of the tasks a LEARNED pattern is for. Rejected if
+    invalid or over 256 KiB compiled. If it matches the query of RecallPatterns, the pattern counts
+    as nearly as relevant as the best hit, whatever its words, and the best such pattern gets one
+    place of a page with several. The newest 1,000 that match the filter are tried.
     """
     complexity: _outcome_pb2.Complexity.ValueType
-    """complexity of the task; unspecified stays so."""
+    """Complexity of the task; never derived."""
     approach: _builtins.str
-    """approach taken, for example `standard` or `incremental`."""
+    """Approach taken, for example `standard` or `incremental`."""
     recommended_context: _builtins.str
-    """recommended_context is what to have at hand when using the pattern."""
+    """Context to have available when using the pattern."""
     pinned: _builtins.bool
-    """pinned things are never pruned."""
+    """Pinned records are never pruned."""
     confidence: _builtins.float
-    """confidence in [0, 1] that the pattern holds; absent on input is stored as 0.5. Feedback moves it."""
+    """Confidence in [0, 1] that the pattern holds; unset on input means 0.5. Adjusted by feedback."""
     parent_pattern_id: _builtins.str
-    """parent_pattern_id is the DISTILLED pattern of the group that it belongs to. DistillPatterns
-    writes it, which moves neither etag nor update_time.
+    """DISTILLED pattern of the group it belongs to. Set by DistillPatterns, without changing etag or
+    update_time.
     """
     supersedes: _builtins.str
-    """supersedes names the pattern that this one replaces, which must be there. Recall leaves it out
-    from then on, until this pattern is deleted, expires (within a minute) or names another.
+    """ID of the pattern this one replaces, which must exist. RecallPatterns omits that one until this
+    pattern is deleted, expires (within a minute) or supersedes another.
     """
     namespace: _builtins.str
-    """Output only. namespace it is in."""
+    """Output only. Namespace of the record."""
     etag: _builtins.str
-    """Output only. etag of the editable fields; outcomes do not change it. The etag of a deleted
-    pattern never matches a later one with the same id. Restarts and imports keep it.
+    """Output only. Etag of the editable fields; outcomes do not change it. The etag of a deleted
+    pattern never matches a later one with the same ID. Survives restarts and imports.
     """
     superseded_by: _builtins.str
-    """Output only. superseded_by is the newest pattern that supersedes this one. It follows from that
-    one's `supersedes` and moves neither etag nor update_time.
+    """Output only. Newest pattern that supersedes this one, derived from its `supersedes`. Changes
+    neither etag nor update_time.
     """
     @_builtins.property
     def actions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Action]:
-        """actions taken, in order. At most 1,000, and 1.5 MiB in total, serialized."""
+        """Actions taken, in order. At most 1,000, and 1.5 MiB serialized in total."""
 
     @_builtins.property
     def success_indicators(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """success_indicators are terms, tools or steps that go with success. At most 100."""
+        """Terms, tools or steps associated with success. At most 100."""
 
     @_builtins.property
     def failure_indicators(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """failure_indicators are terms, tools or steps that go with failure. At most 100."""
+        """Terms, tools or steps associated with failure. At most 100."""
 
     @_builtins.property
     def success_factors(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """success_factors are reasons why it worked. At most 100."""
+        """Reasons for success. At most 100."""
 
     @_builtins.property
     def tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tools used. At most 100, each once."""
+        """Tools used. At most 100, no duplicates."""
 
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tags to filter by. At most 100, each once."""
+        """Tags for filtering. At most 100, no duplicates."""
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """labels to filter by, as for Memory.labels."""
+        """Labels for filtering, as for Memory.labels."""
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
-        ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:
-        integers exactly up to 2^63, other numbers to 15 digits. Nested at most 16 deep, at most 256
-        KiB; no NaN or infinity.
+        """Stored and returned, never interpreted. Numbers are doubles: integers beyond ±(2^53 - 1) are
+        rounded before they arrive, so send them as strings. Numbers are returned as received: integers
+        exactly up to 2^63, others to 15 digits. At most 16 levels deep and 256 KiB; no NaN or
+        infinity.
         """
 
     @_builtins.property
     def outcomes(self) -> _outcome_pb2.Outcomes:
-        """Output only. outcomes recorded for the pattern."""
+        """Output only. Outcomes recorded for the pattern."""
 
     @_builtins.property
     def source_episode_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """source_episode_ids are the episodes it was learned from. At most 1,000."""
+        """Episodes it was learned from. At most 1,000."""
 
     @_builtins.property
     def source_pattern_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """source_pattern_ids are the patterns it was distilled from. At most 1,000."""
+        """Patterns it was distilled from. At most 1,000."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. create_time."""
+        """Output only. Creation time."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. update_time of the last edit; equals create_time if never edited."""
+        """Output only. Time of the last edit; create_time if never edited."""
 
     @_builtins.property
     def expire_time(self) -> _timestamp_pb2.Timestamp:
-        """expire_time is the instant. Given back in this form."""
+        """Expiry time. The form in which it is returned."""
 
     @_builtins.property
     def ttl(self) -> _duration_pb2.Duration:
-        """Input only. ttl from now; more than 0."""
+        """Input only. Time until expiry, from now; more than 0."""
 
     @_builtins.property
     def feedback(self) -> _feedback_pb2.PatternFeedback:
-        """Output only. feedback it got; absent without any."""
+        """Output only. Feedback on the pattern; unset if none."""
 
     def __init__(
         self,
@@ -396,12 +393,12 @@ class Action(_message.Message):
     ARGS_FIELD_NUMBER: _builtins.int
     NOTE_FIELD_NUMBER: _builtins.int
     tool: _builtins.str
-    """Required. tool that was called."""
+    """Required. Tool called."""
     note: _builtins.str
-    """note for people."""
+    """Human-readable note."""
     @_builtins.property
     def args(self) -> _struct_pb2.Struct:
-        """args it was called with. Numbers and limits are as for Pattern.metadata."""
+        """Arguments of the call. Numbers and limits as for Pattern.metadata."""
 
     def __init__(
         self,
@@ -420,8 +417,8 @@ Global___Action: _TypeAlias = Action  # noqa: Y015
 
 @_typing.final
 class PatternFilter(_message.Message):
-    """PatternFilter narrows patterns, inside the store, before any cut. Within a list any value will
-    do (tags_all excepted); across fields all must hold. An empty filter matches all.
+    """PatternFilter filters patterns, inside the store, before any limit. A list matches any of its
+    values (except tags_all); all fields must match. An empty filter matches all.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -466,74 +463,74 @@ class PatternFilter(_message.Message):
     MIN_RELIABILITY_FIELD_NUMBER: _builtins.int
     SUPERSEDED_FIELD_NUMBER: _builtins.int
     min_success_rate: _builtins.float
-    """min_success_rate: success_rate at least this. 0 or absent: no bound. Patterns never tried pass
-    with the rate they were saved with; see min_usage_count.
+    """success_rate is at least this. 0 or unset means no minimum. Patterns never tried have their
+    initial rate; see min_usage_count.
     """
     min_usage_count: _builtins.int
-    """min_usage_count: at least so many outcomes. 0: no bound."""
+    """usage_count is at least this. 0 means no minimum."""
     pinned: _builtins.bool
-    """pinned: just those pinned (true) or not (false). Absent: both."""
+    """True: only pinned. False: only unpinned. Unset: both."""
     min_reliability: _builtins.float
-    """min_reliability: Outcomes.reliability at least this. 0 or absent: no bound."""
+    """Outcomes.reliability is at least this. 0 or unset means no minimum."""
     superseded: _builtins.bool
-    """superseded: just those superseded (true) or not (false). Absent: RecallPatterns and
-    DistillPatterns leave superseded ones out, all else takes both.
+    """True: only superseded. False: only not superseded. Unset: RecallPatterns and DistillPatterns
+    omit superseded patterns, all other calls include them.
     """
     @_builtins.property
     def languages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """languages; mapped like Pattern.language."""
+        """Languages, normalized like Pattern.language."""
 
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[Global___PatternKind.ValueType]:
-        """kinds."""
+        """Kinds."""
 
     @_builtins.property
     def code_kinds(self) -> _containers.RepeatedScalarFieldContainer[Global___CodeKind.ValueType]:
-        """code_kinds."""
+        """Kinds of code."""
 
     @_builtins.property
     def pattern_types(self) -> _containers.RepeatedScalarFieldContainer[Global___PatternType.ValueType]:
-        """pattern_types."""
+        """Pattern types."""
 
     @_builtins.property
     def task_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """task_types."""
+        """Task types."""
 
     @_builtins.property
     def categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """categories."""
+        """Categories."""
 
     @_builtins.property
     def tags_any(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tags_any: at least one of them."""
+        """At least one of these tags."""
 
     @_builtins.property
     def tags_all(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tags_all: every one of them."""
+        """All of these tags."""
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """labels that must all be there with just these values."""
+        """All of these labels, with exactly these values."""
 
     @_builtins.property
     def created_after(self) -> _timestamp_pb2.Timestamp:
-        """created_after: create_time later than this."""
+        """create_time is later than this."""
 
     @_builtins.property
     def created_before(self) -> _timestamp_pb2.Timestamp:
-        """created_before: create_time earlier than this."""
+        """create_time is earlier than this."""
 
     @_builtins.property
     def complexities(self) -> _containers.RepeatedScalarFieldContainer[_outcome_pb2.Complexity.ValueType]:
-        """complexities."""
+        """Complexities."""
 
     @_builtins.property
     def tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tools: used at least one of them."""
+        """Used at least one of these tools."""
 
     @_builtins.property
     def approaches(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """approaches."""
+        """Approaches."""
 
     def __init__(
         self,

@@ -34,38 +34,38 @@ class _Dedupe:
 class _DedupeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Dedupe.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     DEDUPE_UNSPECIFIED: _Dedupe.ValueType  # 0
-    """EXACT, or NONE where a pattern_id is given."""
+    """EXACT, or NONE if a pattern_id is given."""
     DEDUPE_EXACT: _Dedupe.ValueType  # 1
-    """Count a success for the pattern of the same content that was saved with EXACT. Not with a
-    pattern_id.
+    """Count a success for the existing pattern of the same content saved with EXACT. Not allowed with
+    a pattern_id.
     """
     DEDUPE_NONE: _Dedupe.ValueType  # 2
     """Store another one."""
     DEDUPE_SEMANTIC: _Dedupe.ValueType  # 3
-    """As EXACT; and where no pattern has the same content, count a success for the nearest one of the
-    same kind, type and language whose texts reach the similarity that the server is set to (0.95
-    unless said otherwise), with code also its code. Texts that differ in a number, a quotation, a
-    URL or a path, or just in the order of their words, are never merged; nor are superseded or
-    expired patterns merged with. Not with a pattern_id.
+    """As EXACT; and if no pattern has the same content, count a success for the nearest one of the
+    same kind, type and language whose texts, and code if any, reach the similarity set on the
+    server (0.95 by default). Never merges texts that differ in a number, quotation, URL or path,
+    or only in word order, nor merges with superseded or expired patterns. Not allowed with a
+    pattern_id.
     """
 
 class Dedupe(_Dedupe, metaclass=_DedupeEnumTypeWrapper):
-    """Dedupe says what a save does when the same content is there."""
+    """Dedupe controls a save of content that already exists."""
 
 DEDUPE_UNSPECIFIED: Dedupe.ValueType  # 0
-"""EXACT, or NONE where a pattern_id is given."""
+"""EXACT, or NONE if a pattern_id is given."""
 DEDUPE_EXACT: Dedupe.ValueType  # 1
-"""Count a success for the pattern of the same content that was saved with EXACT. Not with a
-pattern_id.
+"""Count a success for the existing pattern of the same content saved with EXACT. Not allowed with
+a pattern_id.
 """
 DEDUPE_NONE: Dedupe.ValueType  # 2
 """Store another one."""
 DEDUPE_SEMANTIC: Dedupe.ValueType  # 3
-"""As EXACT; and where no pattern has the same content, count a success for the nearest one of the
-same kind, type and language whose texts reach the similarity that the server is set to (0.95
-unless said otherwise), with code also its code. Texts that differ in a number, a quotation, a
-URL or a path, or just in the order of their words, are never merged; nor are superseded or
-expired patterns merged with. Not with a pattern_id.
+"""As EXACT; and if no pattern has the same content, count a success for the nearest one of the
+same kind, type and language whose texts, and code if any, reach the similarity set on the
+server (0.95 by default). Never merges texts that differ in a number, quotation, URL or path,
+or only in word order, nor merges with superseded or expired patterns. Not allowed with a
+pattern_id.
 """
 Global___Dedupe: _TypeAlias = Dedupe  # noqa: Y015
 
@@ -76,29 +76,29 @@ class _LineageRelation:
 class _LineageRelationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LineageRelation.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     LINEAGE_RELATION_UNSPECIFIED: _LineageRelation.ValueType  # 0
-    """Never sent."""
+    """Never returned."""
     LINEAGE_RELATION_SUPERSEDED: _LineageRelation.ValueType  # 1
-    """It was superseded by the one asked for, or by one that was."""
+    """It was superseded by the requested one, directly or indirectly."""
     LINEAGE_RELATION_SUCCESSOR: _LineageRelation.ValueType  # 2
-    """It superseded the one asked for, or one that did."""
+    """It superseded the requested one, directly or indirectly."""
     LINEAGE_RELATION_GROUP: _LineageRelation.ValueType  # 3
-    """The group that the one asked for belongs to, or a group of that group."""
+    """The group the requested one belongs to, or a group of that group."""
     LINEAGE_RELATION_MEMBER: _LineageRelation.ValueType  # 4
-    """A member that the one asked for was distilled from."""
+    """A member the requested one was distilled from."""
 
 class LineageRelation(_LineageRelation, metaclass=_LineageRelationEnumTypeWrapper):
-    """LineageRelation is what another pattern is to the one that was asked for."""
+    """LineageRelation is how a pattern relates to the requested one."""
 
 LINEAGE_RELATION_UNSPECIFIED: LineageRelation.ValueType  # 0
-"""Never sent."""
+"""Never returned."""
 LINEAGE_RELATION_SUPERSEDED: LineageRelation.ValueType  # 1
-"""It was superseded by the one asked for, or by one that was."""
+"""It was superseded by the requested one, directly or indirectly."""
 LINEAGE_RELATION_SUCCESSOR: LineageRelation.ValueType  # 2
-"""It superseded the one asked for, or one that did."""
+"""It superseded the requested one, directly or indirectly."""
 LINEAGE_RELATION_GROUP: LineageRelation.ValueType  # 3
-"""The group that the one asked for belongs to, or a group of that group."""
+"""The group the requested one belongs to, or a group of that group."""
 LINEAGE_RELATION_MEMBER: LineageRelation.ValueType  # 4
-"""A member that the one asked for was distilled from."""
+"""A member the requested one was distilled from."""
 Global___LineageRelation: _TypeAlias = LineageRelation  # noqa: Y015
 
 @_typing.final
@@ -114,24 +114,25 @@ class SavePatternRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     DEDUPE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     pattern_id: _builtins.str
-    """pattern_id to store it under. Empty: one is made. Given, it means `dedupe` NONE; a second save
-    under the same id answers `created = false` if the content is the same, else PATTERN_ID_IN_USE.
+    """ID to store it under. Empty means a generated one. If set, `dedupe` is NONE; saving under an
+    existing ID returns `created = false` if the content is the same, else it fails with
+    PATTERN_ID_IN_USE.
     """
     initial_success_rate: _builtins.float
-    """initial_success_rate in [0, 1] that success_rate starts from; absent is 1.0."""
+    """Initial success_rate, in [0, 1]; unset means 1.0."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-    write and answers with the current state; with other content it is REQUEST_ID_REUSED. If the
-    pattern was deleted or has expired since, it is PATTERN_NOT_FOUND, whatever has its id by then.
+    """Makes a retry safe for 24 h: the same request completes or returns the same write, in its
+    current state; other content fails with REQUEST_ID_REUSED. If the pattern has been deleted or
+    has expired since, a retry fails with PATTERN_NOT_FOUND, even if its ID is in use again.
     """
     dedupe: Global___Dedupe.ValueType
-    """dedupe."""
+    """Deduplication."""
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
-        """Required. pattern to store. Its output-only fields are ignored; a pattern_id inside it must be
-        empty or equal to the one beside it.
+        """Required. Pattern to store. Output-only fields are ignored; pattern_id inside it must be empty
+        or equal to pattern_id here.
         """
 
     def __init__(
@@ -164,14 +165,14 @@ class SavePatternResponse(_message.Message):
     CREATED_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     created: _builtins.bool
-    """created is false when the content or the id was there already."""
+    """False if the content or the ID already existed."""
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
-        """pattern as it now stands."""
+        """The pattern after the call."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that a text is longer than the model reads."""
+        """For example that a text is longer than the model reads."""
 
     def __init__(
         self,
@@ -197,10 +198,10 @@ class BatchSavePatternsRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     ITEMS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___SavePatternItem]:
-        """Required. items, 1 to 500."""
+        """Required. Items, 1 to 500."""
 
     def __init__(
         self,
@@ -228,16 +229,16 @@ class SavePatternItem(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     DEDUPE_FIELD_NUMBER: _builtins.int
     pattern_id: _builtins.str
-    """pattern_id to store it under; empty: one is made."""
+    """ID to store it under; empty means a generated one."""
     initial_success_rate: _builtins.float
-    """initial_success_rate in [0, 1]; absent is 1.0."""
+    """Initial success_rate, in [0, 1]; unset means 1.0."""
     request_id: _builtins.str
-    """request_id of this item."""
+    """Request ID of this item."""
     dedupe: Global___Dedupe.ValueType
-    """dedupe."""
+    """Deduplication."""
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
-        """Required. pattern to store."""
+        """Required. Pattern to store."""
 
     def __init__(
         self,
@@ -269,16 +270,16 @@ class BatchSavePatternsResponse(_message.Message):
     FAILED_COUNT_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     created_count: _builtins.int
-    """created_count is the number of patterns that were new."""
+    """Number of patterns created."""
     failed_count: _builtins.int
-    """failed_count is the number of results that are an error."""
+    """Number of items that failed."""
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___SavePatternResult]:
-        """results, one an item, in the order of the request."""
+        """One result per item, in the order of the request."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields were omitted because the response would be too large."""
+        """For example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -298,7 +299,7 @@ Global___BatchSavePatternsResponse: _TypeAlias = BatchSavePatternsResponse  # no
 
 @_typing.final
 class SavePatternResult(_message.Message):
-    """SavePatternResult is what became of one item."""
+    """SavePatternResult is the result of one item."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -306,11 +307,11 @@ class SavePatternResult(_message.Message):
     ERROR_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def response(self) -> Global___SavePatternResponse:
-        """response as SavePattern would give it."""
+        """Response, as from SavePattern."""
 
     @_builtins.property
     def error(self) -> _status_pb2.Status:
-        """error as SavePattern would give it, details included."""
+        """Error, as from SavePattern, including details."""
 
     def __init__(
         self,
@@ -339,13 +340,13 @@ class GetPatternRequest(_message.Message):
     INCLUDE_LINEAGE_FIELD_NUMBER: _builtins.int
     INCLUDE_FEEDBACK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     pattern_id: _builtins.str
-    """Required. pattern_id."""
+    """Required. Pattern ID."""
     include_lineage: _builtins.bool
-    """include_lineage fills lineage."""
+    """Return the lineage."""
     include_feedback: _builtins.bool
-    """include_feedback gives the feedback beside the pattern."""
+    """Return the feedback."""
     def __init__(
         self,
         *,
@@ -374,21 +375,21 @@ class GetPatternResponse(_message.Message):
     NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
-        """pattern."""
+        """Pattern."""
 
     @_builtins.property
     def feedback(self) -> _containers.RepeatedCompositeFieldContainer[_feedback_pb2.FeedbackEntry]:
-        """feedback, newest first, the latest 100; only with include_feedback."""
+        """Latest 100 feedback entries, newest first; only with include_feedback."""
 
     @_builtins.property
     def lineage(self) -> _containers.RepeatedCompositeFieldContainer[Global___LineageEntry]:
-        """lineage: the patterns it comes from and that came of it, so that one sees whether a successor
-        does better; the nearest first, at most 100 of each relation. Only with include_lineage.
+        """Patterns it derives from and those derived from it, to see whether a successor does better:
+        nearest first, at most 100 per relation. Only with include_lineage.
         """
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields were omitted because the response would be too large."""
+        """For example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -408,7 +409,7 @@ Global___GetPatternResponse: _TypeAlias = GetPatternResponse  # noqa: Y015
 
 @_typing.final
 class LineageEntry(_message.Message):
-    """LineageEntry is a pattern that is related to another."""
+    """LineageEntry is a pattern related to another."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -419,20 +420,20 @@ class LineageEntry(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     DISTANCE_FIELD_NUMBER: _builtins.int
     relation: Global___LineageRelation.ValueType
-    """relation to the pattern asked for."""
+    """Relation to the requested pattern."""
     pattern_id: _builtins.str
-    """pattern_id."""
+    """Pattern ID."""
     task: _builtins.str
-    """task."""
+    """Task of the request."""
     distance: _builtins.int
-    """distance in steps; 1 is a direct relation."""
+    """Distance in steps; 1 is a direct relation."""
     @_builtins.property
     def outcomes(self) -> _outcome_pb2.Outcomes:
-        """outcomes, rates included."""
+        """Outcomes, including rates."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """create_time."""
+        """Creation time."""
 
     def __init__(
         self,
@@ -464,22 +465,21 @@ class UpdatePatternRequest(_message.Message):
     UPDATE_MASK_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     pattern_id: _builtins.str
-    """Required. pattern_id of the pattern to edit."""
+    """Required. ID of the pattern to update."""
     etag: _builtins.str
-    """etag that the pattern must still have. Empty: any."""
+    """Only if the pattern has this etag. Empty means any."""
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
-        """Required. pattern holds the new values. `task` may be empty if the mask leaves it out."""
+        """Required. The new values. `task` may be empty if the mask does not name it."""
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """update_mask names the paths to set (`task`, `tags`, …; `expiration` sets or clears the expiry).
-        A named path takes its value from the given pattern, even if empty; actions, metadata, labels
-        and lists are replaced as a whole. `*` means all editable fields. Without a mask, every
-        populated field is set and the rest stays unchanged. An output-only or unknown path is an error
-        that lists the valid ones.
+        """Fields to set (`task`, `tags`, …; `expiration` sets or clears the expiry). A named field takes
+        the given value, even if empty; actions, metadata, labels and lists are replaced as a whole.
+        `*` means all editable fields. Without a mask, all populated fields are set. An output-only or
+        unknown path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -509,11 +509,11 @@ class UpdatePatternResponse(_message.Message):
     NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
-        """pattern as it now stands."""
+        """The pattern after the call."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that a text is longer than the model reads."""
+        """For example that a text is longer than the model reads."""
 
     def __init__(
         self,
@@ -540,13 +540,13 @@ class DeletePatternRequest(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     pattern_id: _builtins.str
-    """Required. pattern_id."""
+    """Required. Pattern ID."""
     etag: _builtins.str
-    """etag that the pattern must still have. Empty: any."""
+    """Only if the pattern has this etag. Empty means any."""
     allow_missing: _builtins.bool
-    """allow_missing: it is no error if the pattern does not exist."""
+    """Succeed if the pattern does not exist."""
     def __init__(
         self,
         *,
@@ -571,7 +571,7 @@ class DeletePatternResponse(_message.Message):
 
     DELETED_FIELD_NUMBER: _builtins.int
     deleted: _builtins.bool
-    """deleted is false if it did not exist and allow_missing was set."""
+    """False if it did not exist and allow_missing was set."""
     def __init__(
         self,
         *,
@@ -597,19 +597,19 @@ class ListPatternsRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     page_size: _builtins.int
-    """page_size: 0 is 10; at most 1,000."""
+    """0 means 10; at most 1,000."""
     page_token: _builtins.str
-    """page_token as given by the last page, for the same namespace and filter."""
+    """Token from the previous page, for the same namespace and filter."""
     @_builtins.property
     def filter(self) -> _pattern_pb2.PatternFilter:
-        """filter; empty lists all."""
+        """Filter; empty matches all."""
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask selects the fields of each pattern to return, for example `tags`. Empty or `*`: all.
-        An unknown path is an error that lists the valid ones.
+        """Fields of each pattern to return, for example `tags`. Empty or `*` means all. An unknown path
+        is an error that lists the valid ones.
         """
 
     def __init__(
@@ -638,12 +638,12 @@ class ListPatternsResponse(_message.Message):
     PATTERNS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-    not be the last.
+    """Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+    may not be the last.
     """
     @_builtins.property
     def patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
-        """patterns, newest first."""
+        """Patterns, newest first."""
 
     def __init__(
         self,
@@ -676,37 +676,37 @@ class RecallPatternsRequest(_message.Message):
     EXPLAIN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     query: _builtins.str
-    """Required. query in natural language, at most 64 KiB."""
+    """Required. Query in natural language, at most 64 KiB."""
     limit: _builtins.int
-    """limit: 0 is 5; at most 100."""
+    """0 means 5; at most 100."""
     min_similarity: _builtins.float
-    """min_similarity in [0, 1] that every hit has. 0 or absent: no bound. With the default model
-    unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
+    """Minimum similarity of every hit, in [0, 1]. 0 or unset means no minimum. With the default
+    model, unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
     """
     ranking: _outcome_pb2.Ranking.ValueType
-    """ranking."""
+    """Ranking."""
     seed: _builtins.int
-    """seed of EXPLORE's sample: the same one gives the same order while nothing is learned. Absent:
-    any; the explanation tells which. Not used by the other rankings.
+    """Seed of EXPLORE: the same seed gives the same order until something is learned. Unset means
+    random; the explanation returns it. Ignored by other rankings.
     """
     rerank: _builtins.bool
-    """rerank by a cross-encoder: it reads the query together with each of the best candidates (10,
-    within 2 s, unless the server is set otherwise) and moves them by what it finds. Slower by some
-    5 ms a short candidate and 0.2 s one of 512 word pieces. Those that it had no time for stay where they were, with the notice
-    RERANK_INCOMPLETE. Without that model on the server: RERANKER_UNAVAILABLE.
+    """Rerank the best candidates (10, within 2 s, by default) with a cross-encoder, which reads each
+    together with the query. Takes about 5 ms for a short candidate and 0.2 s for one of 512 word
+    pieces. Candidates it has no time for keep their place, with the notice RERANK_INCOMPLETE.
+    Fails with RERANKER_UNAVAILABLE if the server has no such model.
     """
     explain: _builtins.bool
-    """explain fills score_parts of each hit and the response's explanation."""
+    """Return score_parts with each hit, and the explanation."""
     @_builtins.property
     def filter(self) -> _pattern_pb2.PatternFilter:
-        """filter that every hit satisfies."""
+        """Filter that every hit must match."""
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask selects the fields of each hit's pattern to return, for example `tags`. Empty or `*`:
-        all. An unknown path is an error that lists the valid ones.
+        """Fields of each hit's pattern to return, for example `tags`. Empty or `*` means all. An unknown
+        path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -749,18 +749,18 @@ class RecallPatternsResponse(_message.Message):
     NOTICES_FIELD_NUMBER: _builtins.int
     EXPLANATION_FIELD_NUMBER: _builtins.int
     retrieval_id: _builtins.str
-    """retrieval_id to give back to RecordOutcome, kept for 7 days."""
+    """Retrieval ID for RecordOutcome, retained for 7 days."""
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[Global___PatternHit]:
-        """hits, best first."""
+        """Hits, best first."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that the query is longer than the model reads."""
+        """For example that the query is longer than the model reads."""
 
     @_builtins.property
     def explanation(self) -> Global___RecallExplanation:
-        """explanation; only with explain."""
+        """Explanation; only with explain."""
 
     def __init__(
         self,
@@ -780,7 +780,7 @@ Global___RecallPatternsResponse: _TypeAlias = RecallPatternsResponse  # noqa: Y0
 
 @_typing.final
 class PatternHit(_message.Message):
-    """PatternHit is a pattern that was found."""
+    """PatternHit is a pattern found by a query."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -791,36 +791,35 @@ class PatternHit(_message.Message):
     LEARNED_FROM_FIELD_NUMBER: _builtins.int
     MATCH_PROBABILITY_FIELD_NUMBER: _builtins.int
     score: _builtins.float
-    """score that hits are ordered by, larger first: relevance by meaning and words, on the scale of a
-    similarity, plus what was learned; with SIMILARITY, the similarity itself. Compare scores only
+    """Score by which hits are ordered, descending: relevance by meaning and words, scaled like a
+    similarity, plus what was learned; with SIMILARITY, the similarity itself. Comparable only
     within one response.
     """
     similarity: _builtins.float
-    """similarity in [0, 1]: the cosine of the query and the pattern's text or its code, whichever is
-    larger, negative ones as 0; also of a hit that was found by its words alone.
+    """Cosine similarity of the query and the pattern's text or code, whichever is larger, in [0, 1],
+    with negative values raised to 0; also set for a hit found by words alone.
     """
     match_probability: _builtins.float
-    """match_probability in [0, 1] that the pattern is for the same task as the query: that is, that the
-    same thing is to be done, so what worked there should work here. Names, places, numbers and other
-    values may differ; an opposite ("enable", "disable") or a negation is another task. It is
-    computed from the similarity, the words, and opposites and negations in English;
-    docs/retrieval.md shows how accurate it is. Learning does not change it. Absent if the server
-    uses an embedding model that it was not calibrated on. From .5 on, reuse was right more often than
-    not, except among closely related tasks ("Add a login page", "Add a search page"), which it cannot
-    tell from paraphrases.
+    """Probability in [0, 1] that the pattern is for the same task as the query, so that what worked
+    there should work here. Names, places, numbers and other values may differ; an opposite
+    ("enable", "disable") or a negation is another task. Computed from similarity, words, and
+    English opposites and negations; docs/retrieval.md shows how accurate it is. Learning does not
+    change it. Unset if it is not calibrated for the embedding model. From 0.5 on, reuse was right
+    more often than not, except among closely related tasks ("Add a login page", "Add a search
+    page"), which it cannot tell from paraphrases.
     """
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
-        """pattern."""
+        """Pattern."""
 
     @_builtins.property
     def score_parts(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.ScorePart]:
-        """score_parts whose weighted sum is the score; only with explain."""
+        """Parts whose weighted sum is the score; only with explain."""
 
     @_builtins.property
     def learned_from(self) -> _containers.RepeatedCompositeFieldContainer[Global___LearnedFrom]:
-        """learned_from are the outcomes on similar queries that counted, nearest query first; only with
-        explain. Empty if there are none, for a hit below the gate, and for SIMILARITY and RELEVANCE.
+        """Outcomes on similar queries that counted, nearest query first; only with explain. Empty if
+        there are none, for a hit below the gate, and for SIMILARITY and RELEVANCE.
         """
 
     def __init__(
@@ -845,21 +844,21 @@ Global___PatternHit: _TypeAlias = PatternHit  # noqa: Y015
 
 @_typing.final
 class LearnedFrom(_message.Message):
-    """LearnedFrom is what a hit's outcomes on one query tell about the query of the recall.
+    """LearnedFrom is a hit's outcomes on one query, and how they count for the query of the recall.
 
-    Let S and n be the sums of weight · success_count and weight · trial_count over the hit's outcomes on
-    the same query (similarity from 0.9999 on), S' and n' those over the others, and odds(p) be
-    p / (1 - p). For BALANCED the `learned` part of a near-tie has the value
+    Let S and n be the sums of weight · success_count and weight · trial_count over the hit's
+    outcomes on the same query (similarity from 0.9999 on), S' and n' those over the others, and
+    odds(p) = p / (1 - p). For BALANCED, the `learned` part of a near-tie has the value
 
         (ln odds(chance) - ln odds(untried)) / 3, at least -1 and at most 1
         chance        = (S + 2 · before) / (n + 2)
         odds(before)  = odds(untried) · odds((S' + 4 · 0.45) / (n' + 4)) / odds(0.45)
         odds(untried) = odds(0.45) · (2.25 + Σ t · S / n) / (2.25 + Σ t · e)
 
-    summed over the near-ties that were tried on the same query, also those that are not on the page,
-    with t = n / (n + 1) and odds(e) = odds(0.45) · exp(-3 · behind / learned_weight), where `behind` is
-    how far the hit's relevance is below the best one. Without outcomes of its own a hit's value is 0.
-    docs/learning.md explains why, and how RELIABLE and EXPLORE differ.
+    where Σ is over the near-ties tried on the same query, including those not on the page, t = n /
+    (n + 1), odds(e) = odds(0.45) · exp(-3 · behind / learned_weight), and `behind` is the distance
+    of the hit's relevance from the best one. A hit without outcomes has value 0. docs/learning.md
+    explains this, and how RELIABLE and EXPLORE differ.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -871,22 +870,22 @@ class LearnedFrom(_message.Message):
     SUCCESS_COUNT_FIELD_NUMBER: _builtins.int
     LAST_TIME_FIELD_NUMBER: _builtins.int
     query: _builtins.str
-    """query that those outcomes answered, in the words of the first of them. Of a pattern that
-    answered more than 64, those whose queries were nearest are kept as one.
+    """Query of these outcomes, in the words of the first of them. A pattern has at most 64 queries;
+    beyond that the nearest two are merged.
     """
     similarity: _builtins.float
-    """similarity of the two queries: their cosine."""
+    """Cosine similarity of the two queries."""
     weight: _builtins.float
-    """weight in [0, 1] with which they count: exp((similarity - 1) / kernel_width), divided by
+    """Weight of these outcomes, in [0, 1]: exp((similarity - 1) / kernel_width), divided by
     trial_count if that is above 1 and the query is a different one (similarity below 0.9999).
     """
     trial_count: _builtins.float
-    """trial_count of them, older ones faded."""
+    """Number of outcomes, older ones discounted."""
     success_count: _builtins.float
-    """success_count of them: PARTIAL counts one half, older ones are faded."""
+    """Number of successes, PARTIAL counting one half, older ones discounted."""
     @_builtins.property
     def last_time(self) -> _timestamp_pb2.Timestamp:
-        """last_time of an outcome on that query."""
+        """Time of the last outcome on that query."""
 
     def __init__(
         self,
@@ -908,7 +907,7 @@ Global___LearnedFrom: _TypeAlias = LearnedFrom  # noqa: Y015
 
 @_typing.final
 class RecallExplanation(_message.Message):
-    """RecallExplanation says how hits came about."""
+    """RecallExplanation explains the hits of a recall."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -924,30 +923,30 @@ class RecallExplanation(_message.Message):
     DECAY_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     ranking: _outcome_pb2.Ranking.ValueType
-    """ranking that was used."""
+    """Ranking used."""
     pool_size: _builtins.int
-    """pool_size is how many candidates were ranked."""
+    """Number of candidates ranked."""
     gate: _builtins.float
-    """gate: hits this near to the best relevance may be reordered by what was learned."""
+    """Hits whose relevance is within this of the best may be reordered by what was learned."""
     learned_weight: _builtins.float
-    """learned_weight is the most that what was learned can add to a score."""
+    """Maximum that learning can add to a score."""
     matching_count: _builtins.int
-    """matching_count is how many things of its kind in the namespace the filter lets through."""
+    """Number of records of this kind in the namespace that match the filter."""
     namespace_count: _builtins.int
-    """namespace_count is how many of them the namespace has."""
+    """Number of records of this kind in the namespace."""
     kernel_width: _builtins.float
-    """kernel_width: how fast outcomes on other queries lose weight with the distance; see LearnedFrom."""
+    """How fast outcomes on other queries lose weight with distance; see LearnedFrom."""
     decay: _builtins.float
-    """kept is what a new outcome leaves of the weight of the earlier ones on its query, in (0, 1]."""
+    """Factor in (0, 1] by which a new outcome multiplies the weight of earlier ones on its query."""
     seed: _builtins.int
-    """seed that EXPLORE took."""
+    """Seed used by EXPLORE."""
     @_builtins.property
     def filters(self) -> _containers.RepeatedCompositeFieldContainer[Global___FilterCount]:
-        """filters that were asked for, and those that are always there."""
+        """Filters of the request, and those always applied."""
 
     @_builtins.property
     def half_life(self) -> _duration_pb2.Duration:
-        """half_life after which an outcome weighs half. Absent: they never fade with time."""
+        """Time in which the weight of an outcome halves. Unset means it does not decrease with time."""
 
     def __init__(
         self,
@@ -976,16 +975,16 @@ Global___RecallExplanation: _TypeAlias = RecallExplanation  # noqa: Y015
 
 @_typing.final
 class FilterCount(_message.Message):
-    """FilterCount is what a filter keeps out."""
+    """FilterCount reports what a filter excludes."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     FIELD_FIELD_NUMBER: _builtins.int
     REMOVED_COUNT_FIELD_NUMBER: _builtins.int
     field: _builtins.str
-    """field of the request's filter, for example `languages`."""
+    """Field of the request's filter, for example `languages`."""
     removed_count: _builtins.int
-    """removed_count is how many things of its kind in the namespace this field alone keeps out."""
+    """Number of records of this kind in the namespace that this field alone excludes."""
     def __init__(
         self,
         *,
@@ -1016,30 +1015,32 @@ class RecordOutcomeRequest(_message.Message):
     NOTE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     retrieval_id: _builtins.str
-    """retrieval_id of the recall that found them. Unknown without `query`: RETRIEVAL_UNKNOWN."""
+    """Retrieval ID of the recall that found them. If unknown and there is no `query`, the call fails
+    with RETRIEVAL_UNKNOWN.
+    """
     query: _builtins.str
-    """query that was asked. Without query and retrieval_id the outcome counts for the pattern as a
-    whole only.
+    """Query of the recall. Without query and retrieval_id, the outcome counts only for the pattern as
+    a whole.
     """
     outcome: _outcome_pb2.Outcome.ValueType
-    """Required. outcome."""
+    """Required. Outcome."""
     reward: _builtins.float
-    """reward in [-1, 1], stored for learning by reward; it does not move success_rate."""
+    """Reward in [-1, 1], stored for learning by reward; does not change success_rate."""
     note: _builtins.str
-    """note for people."""
+    """Human-readable note."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h: an outcome never counts twice, nor for another pattern that
-    took an id since. The answer to a repeat leaves out patterns that are gone.
+    """Makes a retry safe for 24 h: an outcome never counts twice, nor for another pattern that now
+    has the ID. The response to a retry omits deleted patterns.
     """
     @_builtins.property
     def pattern_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Required. pattern_ids that were really used, 1 to 100; hits that were not used get no credit."""
+        """Required. Patterns actually used, 1 to 100; unused hits get no credit."""
 
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
-        """duration of the use; 0 or more. Absent: not said."""
+        """How long the use took; 0 or more. Unset means unknown."""
 
     def __init__(
         self,
@@ -1074,16 +1075,14 @@ class RecordOutcomeResponse(_message.Message):
     OUTCOME_ID_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     outcome_id: _builtins.str
-    """outcome_id that it is logged under; CorrectOutcome undoes it by that."""
+    """ID under which it is logged; use it to undo it by CorrectOutcome."""
     @_builtins.property
     def patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
-        """patterns as they now stand, in the order of the request. One that was deleted meanwhile is left
-        out.
-        """
+        """Patterns after the call, in the order of the request. Those deleted meanwhile are omitted."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields were omitted because the response would be too large."""
+        """For example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -1119,34 +1118,32 @@ class OutcomeEntry(_message.Message):
     CORRECTED_BY_FIELD_NUMBER: _builtins.int
     REPEAT_FIELD_NUMBER: _builtins.int
     outcome_id: _builtins.str
-    """outcome_id of the call that made it."""
+    """ID of the outcome; one per call."""
     pattern_id: _builtins.str
-    """pattern_id."""
+    """Pattern ID."""
     outcome: _outcome_pb2.Outcome.ValueType
-    """outcome."""
+    """Outcome."""
     reward: _builtins.float
-    """reward, if given."""
+    """Reward, if given."""
     query: _builtins.str
-    """query that was asked, if known."""
+    """Query of the recall, if known."""
     retrieval_id: _builtins.str
-    """retrieval_id, if given."""
+    """Retrieval ID, if given."""
     note: _builtins.str
-    """note."""
+    """Note."""
     corrects: _builtins.str
-    """corrects names the entry that this one undoes. `outcome` is what counts instead; unspecified:
-    nothing.
-    """
+    """Entry that this one corrects. `outcome` counts instead; unspecified means nothing does."""
     corrected_by: _builtins.str
-    """corrected_by names the entry that undid this one; empty while it counts."""
+    """Entry that corrected this one; empty while it counts."""
     repeat: _builtins.bool
-    """repeat is true of an entry that a repeated save made, not RecordOutcome."""
+    """True if made by a repeated save rather than RecordOutcome."""
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
-        """duration, if given."""
+        """Duration, if given."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """create_time."""
+        """Creation time."""
 
     def __init__(
         self,
@@ -1186,17 +1183,17 @@ class ListOutcomesRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     pattern_id: _builtins.str
-    """Required. pattern_id."""
+    """Required. Pattern ID."""
     page_size: _builtins.int
-    """page_size: 0 is 10; at most 1,000."""
+    """0 means 10; at most 1,000."""
     page_token: _builtins.str
-    """page_token as given by the last page."""
+    """Token from the previous page."""
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask selects the fields of each entry to return, for example `tags`. Empty or `*`: all. An
-        unknown path is an error that lists the valid ones.
+        """Fields of each entry to return, for example `tags`. Empty or `*` means all. An unknown path is
+        an error that lists the valid ones.
         """
 
     def __init__(
@@ -1225,12 +1222,12 @@ class ListOutcomesResponse(_message.Message):
     OUTCOMES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
-    not be the last.
+    """Token of the next page; empty only on the last one. A page ends early at 3 MiB, so a short page
+    may not be the last.
     """
     @_builtins.property
     def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[Global___OutcomeEntry]:
-        """outcomes, newest first."""
+        """Outcomes, newest first."""
 
     def __init__(
         self,
@@ -1258,15 +1255,15 @@ class CorrectOutcomeRequest(_message.Message):
     NOTE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     outcome_id: _builtins.str
-    """Required. outcome_id to undo."""
+    """Required. ID of the outcome to undo."""
     outcome: _outcome_pb2.Outcome.ValueType
-    """outcome to count instead; unspecified: none."""
+    """Outcome to count instead; unspecified means none."""
     note: _builtins.str
-    """note for people."""
+    """Human-readable note."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h. The answer to a repeat leaves out patterns that are gone."""
+    """Makes a retry safe for 24 h. The response to a retry omits deleted patterns."""
     def __init__(
         self,
         *,
@@ -1294,14 +1291,14 @@ class CorrectOutcomeResponse(_message.Message):
     OUTCOME_ID_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     outcome_id: _builtins.str
-    """outcome_id that the correction is logged under."""
+    """ID under which the correction is logged."""
     @_builtins.property
     def patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
-        """patterns as they now stand."""
+        """Patterns after the call."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields were omitted because the response would be too large."""
+        """For example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -1331,22 +1328,22 @@ class GiveFeedbackRequest(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     pattern_id: _builtins.str
-    """Required. pattern_id."""
+    """Required. Pattern ID."""
     helpful: _builtins.bool
-    """helpful: without an adjustment, true adds 0.1 to the confidence and false takes 0.1 off. Required
-    unless confidence_adjustment is given.
+    """Whether the pattern was helpful. Without an adjustment, true raises the confidence by 0.1 and
+    false lowers it by 0.1. Required unless confidence_adjustment is set.
     """
     confidence_adjustment: _builtins.float
-    """confidence_adjustment in [-1, 1], added to the confidence, which stays in [0, 1] (and is rounded
-    to nine digits, so that tenths add up). With it helpful is only counted.
+    """Value in [-1, 1] added to the confidence, which is limited to [0, 1] (and rounded to nine
+    digits, so that tenths add up). If set, helpful is only counted.
     """
     text: _builtins.str
-    """text for people."""
+    """Human-readable text."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h. If the pattern was deleted or has expired since, a repeat is
-    PATTERN_NOT_FOUND, whatever has its id by then.
+    """Makes a retry safe for 24 h. If the pattern has been deleted or has expired since, a retry
+    fails with PATTERN_NOT_FOUND, even if its ID is in use again.
     """
     def __init__(
         self,
@@ -1383,11 +1380,11 @@ class GiveFeedbackResponse(_message.Message):
     FEEDBACK_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
-        """pattern as it now stands."""
+        """The pattern after the call."""
 
     @_builtins.property
     def feedback(self) -> _feedback_pb2.FeedbackEntry:
-        """feedback as it counted."""
+        """The feedback, with its effect."""
 
     def __init__(
         self,
@@ -1414,17 +1411,17 @@ class ListFeedbackCandidatesRequest(_message.Message):
     LIMIT_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     limit: _builtins.int
-    """limit: 0 is 10; at most 100."""
+    """0 means 10; at most 100."""
     @_builtins.property
     def filter(self) -> _pattern_pb2.PatternFilter:
-        """filter."""
+        """Filter."""
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask selects the fields of each pattern to return, for example `tags`. Empty or `*`: all.
-        An unknown path is an error that lists the valid ones.
+        """Fields of each pattern to return, for example `tags`. Empty or `*` means all. An unknown path
+        is an error that lists the valid ones.
         """
 
     def __init__(
@@ -1455,22 +1452,22 @@ class ListFeedbackCandidatesResponse(_message.Message):
     EXACT_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     examined_count: _builtins.int
-    """examined_count is how many patterns were looked at, the most used first, at most 1,000."""
+    """Number of patterns examined, the most used first, at most 1,000."""
     exact: _builtins.bool
-    """exact is true when no pattern beyond those can have a higher score than one that is listed. False
-    only where more than 1,000 are used so much alike, and so certain, that looking on might pay.
+    """True if no other pattern can score higher than a listed one. False only if more than 1,000
+    patterns are so similar in use, and so certain, that examining more might find one.
     """
     @_builtins.property
     def patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
-        """patterns, the one whose feedback teaches most first; of equals the more used, then the newer."""
+        """Patterns, the most valuable to judge first; then the most used, then the newest."""
 
     @_builtins.property
     def scores(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """scores, one a pattern."""
+        """One score per pattern."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields were omitted because the response would be too large."""
+        """For example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -1498,10 +1495,10 @@ class GetPatternStatsRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     FILTER_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     @_builtins.property
     def filter(self) -> _pattern_pb2.PatternFilter:
-        """filter; empty counts all."""
+        """Filter; empty counts all."""
 
     def __init__(
         self,
@@ -1663,58 +1660,58 @@ class GetPatternStatsResponse(_message.Message):
     BY_CODE_KIND_FIELD_NUMBER: _builtins.int
     BY_TASK_TYPE_FIELD_NUMBER: _builtins.int
     total_patterns: _builtins.int
-    """total_patterns."""
+    """Number of patterns."""
     average_success_rate: _builtins.float
-    """average_success_rate, rounded to 0.001; absent without patterns. Patterns never used take part
-    with the rate they were saved with; see average_used_success_rate.
+    """Mean success_rate, rounded to 0.001; unset without patterns. Includes the initial rates of
+    patterns never used; see average_used_success_rate.
     """
     max_success_rate: _builtins.float
-    """max_success_rate, rounded to 0.001; absent without patterns."""
+    """Highest success_rate, rounded to 0.001; unset without patterns."""
     total_usage_count: _builtins.int
-    """total_usage_count is the sum of usage_count."""
+    """Sum of usage_count."""
     most_used_pattern_id: _builtins.str
-    """most_used_pattern_id; of equals the newest. Empty while none was used."""
+    """Most used pattern, then the newest. Empty if none was used."""
     min_success_rate: _builtins.float
-    """min_success_rate, rounded to 0.001; absent without patterns."""
+    """Lowest success_rate, rounded to 0.001; unset without patterns."""
     used_count: _builtins.int
-    """used_count is how many patterns were used at least once."""
+    """Number of patterns used at least once."""
     average_used_success_rate: _builtins.float
-    """average_used_success_rate of those, rounded to 0.001; absent without any."""
+    """Mean success_rate of these, rounded to 0.001; unset if there are none."""
     total_success_count: _builtins.int
-    """total_success_count is the number of outcomes SUCCESS."""
+    """Number of SUCCESS outcomes."""
     total_failure_count: _builtins.int
-    """total_failure_count is the number of outcomes FAILURE."""
+    """Number of FAILURE outcomes."""
     total_partial_count: _builtins.int
-    """total_partial_count is the number of outcomes PARTIAL."""
+    """Number of PARTIAL outcomes."""
     success_share: _builtins.float
-    """success_share of all outcomes, PARTIAL as one half: the success by use, where
-    average_success_rate is that by pattern. Absent without outcomes.
+    """Share of successes among all outcomes, PARTIAL counting one half: success per use, while
+    average_success_rate is success per pattern. Unset without outcomes.
     """
     pinned_count: _builtins.int
-    """pinned_count is how many are pinned."""
+    """Number of pinned patterns."""
     @_builtins.property
     def by_language(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """by_language counts patterns; those without are left out. The 100 most frequent."""
+        """Number of patterns by language, omitting those without one. The 100 most frequent."""
 
     @_builtins.property
     def by_category(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """by_category counts patterns; those without are left out. The 100 most frequent."""
+        """Number of patterns by category, omitting those without one. The 100 most frequent."""
 
     @_builtins.property
     def by_kind(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """by_kind counts patterns by PatternKind without its prefix, for example `TASK`."""
+        """Number of patterns by PatternKind, without the enum prefix, for example `TASK`."""
 
     @_builtins.property
     def by_pattern_type(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """by_pattern_type counts patterns by PatternType without its prefix, for example `SUCCESS`."""
+        """Number of patterns by PatternType, without the enum prefix, for example `SUCCESS`."""
 
     @_builtins.property
     def by_code_kind(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """by_code_kind counts patterns by CodeKind without its prefix; those without are left out."""
+        """Number of patterns by CodeKind, without the enum prefix, omitting those without one."""
 
     @_builtins.property
     def by_task_type(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """by_task_type counts patterns; those without are left out. The 100 most frequent."""
+        """Number of patterns by task type, omitting those without one. The 100 most frequent."""
 
     def __init__(
         self,
@@ -1779,25 +1776,25 @@ class ExtractPatternsRequest(_message.Message):
     NAMESPACES_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace that learned patterns are stored in; empty is `default`."""
+    """Namespace in which to store learned patterns; empty means `default`."""
     task_type_pattern: _builtins.str
-    """task_type_pattern is a regular expression (RE2, case-insensitive) on task or task type, of which
-    the first 4,096 characters are looked at. It is stored with the patterns. Empty: all episodes,
-    and each pattern gets one made from the words of its own tasks.
+    """Regular expression (RE2, case-insensitive) on the first 4,096 characters of task or task type.
+    Stored with the patterns. Empty means all episodes; each pattern then gets one made from the
+    words of its tasks.
     """
     pattern_type: _pattern_pb2.PatternType.ValueType
-    """pattern_type to learn; unspecified is SUCCESS. OPTIMIZATION tells fast from slow successes: fast
-    are those up to the median of the metric `duration_seconds`, else of the time from start to end.
+    """Type to learn; unspecified means SUCCESS. OPTIMIZATION contrasts fast with slow successes: fast
+    ones are up to the median of the metric `duration_seconds`, else of the time from start to end.
     """
     min_samples: _builtins.int
-    """min_samples is how many distinct episodes a pattern needs that went the way it teaches: successes
-    for SUCCESS, failures for FAILURE, successes of known duration for OPTIMIZATION. 0 is 3.
+    """Minimum number of distinct episodes per pattern: successes for SUCCESS, failures for FAILURE,
+    successes of known duration for OPTIMIZATION. 0 means 3.
     """
     dry_run: _builtins.bool
-    """dry_run stores nothing."""
+    """Store nothing."""
     @_builtins.property
     def namespaces(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """namespaces whose episodes are read; empty: just `namespace`."""
+        """Namespaces whose episodes are read; empty means only `namespace`."""
 
     def __init__(
         self,
@@ -1827,16 +1824,16 @@ class ExtractPatternsResponse(_message.Message):
     EPISODE_COUNT_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     episode_count: _builtins.int
-    """episode_count is how many ended episodes the regular expression let through."""
+    """Number of ended episodes the regular expression matched."""
     @_builtins.property
     def patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
-        """patterns learned, or that would be, those of the largest groups first. Their metadata says under
-        `extraction` what they were learned from.
+        """Patterns that were, or would be, learned, those of the largest groups first. Their metadata
+        describes, under `extraction`, what they were learned from.
         """
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields were omitted because the response would be too large."""
+        """For example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -1866,24 +1863,25 @@ class ExtractPatternsFromCodeRequest(_message.Message):
     SUCCESS_METRICS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     code: _builtins.str
-    """Required. code, at most 1 MiB of text. Code with more than 2,000 pieces, or with more than 3
-    MiB in them (pieces stand in one another, and each carries context and success_metrics), is
-    LIMIT_EXCEEDED, and so is code that takes over 5 s of CPU time or 512 MiB of memory to parse:
-    send it in smaller parts.
+    """Required. Source code, at most 1 MiB. Fails with LIMIT_EXCEEDED for more than 2,000 pieces,
+    more than 3 MiB in all pieces (they may nest, and each carries context and success_metrics), or
+    parsing that takes over 5 s of CPU time or 512 MiB of memory: send smaller parts.
     """
     language: _builtins.str
-    """Required. language of the code; `py`, `js`, `jsx`, `ts`, `tsx`, `golang` and `rs` will do."""
+    """Required. Language of the code; `py`, `js`, `jsx`, `ts`, `tsx`, `golang` and `rs` are accepted
+    too.
+    """
     context: _builtins.str
-    """context that each pattern gets."""
+    """Context of each pattern."""
     dry_run: _builtins.bool
-    """dry_run stores nothing and gives the same patterns, with the same ids."""
+    """Store nothing; return the same patterns, with the same IDs."""
     @_builtins.property
     def success_metrics(self) -> _struct_pb2.Struct:
-        """success_metrics of the code, carried as metadata.success_metrics. A number `success_rate` among
-        them must be in [0, 1]: the success rate of new patterns starts from it, else from 1.0. Nested
-        at most 15 deep, at most 64 KiB.
+        """Metrics of the code, stored as metadata.success_metrics. A number `success_rate` in it must be
+        in [0, 1]: it is the initial success rate of new patterns, else 1.0. At most 15 levels deep and
+        64 KiB.
         """
 
     def __init__(
@@ -1915,23 +1913,23 @@ class ExtractPatternsFromCodeResponse(_message.Message):
     CREATED_COUNT_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     created_count: _builtins.int
-    """created_count is how many of the patterns are new, or in a dry_run would be."""
+    """Number of patterns that are, or would be, new."""
     @_builtins.property
     def patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
-        """patterns found, in the order of the code. Code that is there twice under one name is one."""
+        """Patterns found, in source order. Identical code of the same name is returned once."""
 
     @_builtins.property
     def unparsed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """unparsed describes the places that could not be parsed, for example
-        `line 12, column 5: ) is missing in load`: the first 50, then how many more. What holds such a
-        place is no pattern; what is whole is. Pieces over 256 KiB, which no pattern can hold, are told
-        here too. Empty, with no patterns: all was understood, and there is nothing to store in it.
+        """Places that could not be parsed, for example `line 12, column 5: ) is missing in load`: the
+        first 50, then the number of others. A piece containing such a place is no pattern; intact
+        pieces are. Pieces over 256 KiB, the limit of a pattern, are listed too. Empty, with no
+        patterns, means all was parsed and there is nothing to store.
         """
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices: FIELDS_UNCHANGED where patterns that were there keep other success_metrics than were given;
-        TEXT_TRUNCATED where the model did not read all of a new one.
+        """FIELDS_UNCHANGED if existing patterns retain other success_metrics than given; TEXT_TRUNCATED if the
+        model did not read all of a new one.
         """
 
     def __init__(
@@ -1962,20 +1960,20 @@ class DistillPatternsRequest(_message.Message):
     SIMILARITY_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     min_group_size: _builtins.int
-    """min_group_size of a new group: 0 is 3; at least 2, since one pattern generalises nothing."""
+    """Minimum size of a new group: 0 means 3; at least 2, since one pattern cannot be generalized."""
     similarity: _builtins.float
-    """similarity in [0, 1] within a new group: the mean cosine over all pairs, plus 0.2 for tasks that
-    differ only in one or two values, minus 0.1 for tasks with another action. Opposites ("Enable
-    dark mode", "Disable dark mode") are never grouped. Absent is the server's default, 0.85 unless
-    configured otherwise.
+    """Similarity in [0, 1] within a new group: the mean cosine over all pairs, plus 0.2 for tasks
+    that differ only in one or two values, minus 0.1 for tasks with different actions. Opposites
+    ("Enable dark mode", "Disable dark mode") are never grouped. Unset means the server's default
+    (0.85 unless configured).
     """
     dry_run: _builtins.bool
-    """dry_run stores nothing and answers the same, but for times and etags of what it would write."""
+    """Store nothing; return the same, except for times and etags of what would be written."""
     @_builtins.property
     def filter(self) -> _pattern_pb2.PatternFilter:
-        """filter of the patterns that are looked at. Superseded ones are left out unless it asks for them."""
+        """Filter of the patterns considered. Superseded ones are omitted unless it asks for them."""
 
     def __init__(
         self,
@@ -2010,24 +2008,24 @@ class DistillPatternsResponse(_message.Message):
     EXTENDED_COUNT_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     group_count: _builtins.int
-    """group_count is how many there are at the top level."""
+    """Number of top-level groups."""
     pattern_count: _builtins.int
-    """pattern_count is how many patterns were looked at."""
+    """Number of patterns considered."""
     omitted_count: _builtins.int
-    """omitted_count is how many more the filter lets through: of one kind, type and language the 5,000
-    best that are in no group yet are looked at. Narrow the filter to reach the others.
+    """Number of matching patterns not considered: per kind, type and language, only the 5,000 best
+    ungrouped ones are. Narrow the filter to reach the others.
     """
     created_count: _builtins.int
-    """created_count is how many groups, at any level, are new."""
+    """Number of new groups, at any level."""
     extended_count: _builtins.int
-    """extended_count is how many groups, at any level, got new members."""
+    """Number of groups with new members, at any level."""
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___DistilledGroup]:
-        """groups at the top level that hold a pattern that was looked at, the largest first; at most 200."""
+        """Top-level groups containing a considered pattern, largest first; at most 200."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields were omitted because the response would be too large."""
+        """For example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -2050,7 +2048,7 @@ Global___DistillPatternsResponse: _TypeAlias = DistillPatternsResponse  # noqa: 
 
 @_typing.final
 class DistilledGroup(_message.Message):
-    """DistilledGroup is a group of like patterns."""
+    """DistilledGroup is a group of similar patterns."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2059,20 +2057,20 @@ class DistilledGroup(_message.Message):
     MEMBER_COUNT_FIELD_NUMBER: _builtins.int
     GROUPS_FIELD_NUMBER: _builtins.int
     member_count: _builtins.int
-    """member_count is how many there are."""
+    """Number of members."""
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
-        """pattern that generalises the group. Its metadata has `slots` (example values by name),
-        `member_count`, `similarity` and `level` as of when it was made or last got members.
+        """Pattern that generalizes the group. Its metadata has `slots` (example values by name),
+        `member_count`, `similarity` and `level`, as of its creation or last new members.
         """
 
     @_builtins.property
     def member_pattern_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """member_pattern_ids: the first 1,000, oldest first. Of a group of groups, their DISTILLED patterns."""
+        """First 1,000 members, oldest first. For a group of groups, their DISTILLED patterns."""
 
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___DistilledGroup]:
-        """groups within it."""
+        """Groups within it."""
 
     def __init__(
         self,
@@ -2103,24 +2101,25 @@ class PrunePatternsRequest(_message.Message):
     MAX_REMAINING_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace; empty is `default`."""
+    """Namespace; empty means `default`."""
     max_success_rate: _builtins.float
-    """max_success_rate: delete those whose success_rate is at most this. Absent: no bound; then
+    """Delete patterns whose success_rate is at most this. Unset means no such bound; then
     max_remaining is required.
     """
     min_usage_count: _builtins.int
-    """min_usage_count: touch only those used at least so often. The others are neither deleted nor
-    counted by max_remaining. 0: no bound.
+    """Consider only patterns used at least this often. The others are neither deleted nor counted by
+    max_remaining. 0 means no minimum.
     """
     max_remaining: _builtins.int
-    """max_remaining so many of those that max_success_rate leaves, the best: by reliability, then
-    success_rate, then usage_count, then the newest. Pinned ones are not counted. 0: no bound.
+    """Of those left by max_success_rate, retain only this many, the best: by reliability, then
+    success_rate, then usage_count, then the newest. Pinned patterns do not count. 0 means no
+    limit.
     """
     dry_run: _builtins.bool
-    """dry_run deletes nothing."""
+    """Delete nothing."""
     @_builtins.property
     def filter(self) -> _pattern_pb2.PatternFilter:
-        """filter; empty lets all through."""
+        """Filter; empty matches all."""
 
     def __init__(
         self,
@@ -2155,26 +2154,22 @@ class PrunePatternsResponse(_message.Message):
     SKIPPED_COUNT_FIELD_NUMBER: _builtins.int
     REMAINING_COUNT_FIELD_NUMBER: _builtins.int
     deleted_count: _builtins.int
-    """deleted_count is how many were, or would be, deleted."""
+    """Number of records that were, or would be, deleted."""
     skipped_count: _builtins.int
-    """skipped_count is how many were edited, used or given feedback meanwhile, and so were kept."""
+    """Number spared because they were edited, used or given feedback meanwhile."""
     remaining_count: _builtins.int
-    """remaining_count is how many patterns that the filter lets through are, or would be, left."""
+    """Number of matching patterns that are, or would be, retained."""
     @_builtins.property
     def pattern_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """pattern_ids of the first 1,000 of them: first those by max_success_rate, then those by
-        max_remaining, each the worst first.
-        """
+        """First 1,000 of them: by max_success_rate, then by max_remaining, each worst first."""
 
     @_builtins.property
     def oldest_remaining_time(self) -> _timestamp_pb2.Timestamp:
-        """oldest_remaining_time is the creation time of the oldest pattern kept, of those that the filter lets
-        through. Absent if none is.
-        """
+        """Creation time of the oldest retained pattern that matches the filter. Unset if there is none."""
 
     @_builtins.property
     def elapsed(self) -> _duration_pb2.Duration:
-        """elapsed is how long it took."""
+        """Time taken."""
 
     def __init__(
         self,

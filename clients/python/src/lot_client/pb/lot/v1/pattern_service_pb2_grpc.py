@@ -26,10 +26,10 @@ if _version_not_supported:
 
 
 class PatternServiceStub(object):
-    """PatternService keeps what worked, and how well.
+    """PatternService stores what worked, and how well.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     def __init__(self, channel):
@@ -126,172 +126,174 @@ class PatternServiceStub(object):
 
 
 class PatternServiceServicer(object):
-    """PatternService keeps what worked, and how well.
+    """PatternService stores what worked, and how well.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     def SavePattern(self, request, context):
-        """SavePattern stores a pattern, or counts a success for the one that is there.
+        """SavePattern stores a pattern, or counts a success for an existing one.
 
-        With the default `dedupe` EXACT a second save of the same kind, type, task, actions, code and
-        language (white space and letter case folded in the task) counts as one SUCCESS for the first
-        and answers `created = false`; other fields stay as they were, and a notice names those that
-        differ. `dedupe` SEMANTIC counts it for a pattern of nearly the same meaning as well, and a
-        notice MERGED says so. A pattern that `supersedes` another marks that one as superseded. Errors:
-        PATTERN_ID_IN_USE, PATTERN_NOT_FOUND (what it supersedes), REQUEST_ID_REUSED.
+        With `dedupe` EXACT, the default, another save of the same kind, type, task (ignoring white
+        space and letter case), actions, code and language counts as one SUCCESS of the existing
+        pattern and returns `created = false`; other fields do not change, and a notice names those
+        that differ. With `dedupe` SEMANTIC this also applies to a pattern of nearly the same meaning,
+        with notice MERGED. A pattern that `supersedes` another marks that one as superseded. Errors:
+        PATTERN_ID_IN_USE, PATTERN_NOT_FOUND (the superseded one), REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def BatchSavePatterns(self, request, context):
-        """BatchSavePatterns saves up to 500 patterns, each as SavePattern would. Items succeed or fail by
-        themselves: look at each result. One that breaks a rule of the contract refuses the whole batch,
-        and the violation names the item; nothing is saved then.
+        """BatchSavePatterns saves up to 500 patterns, each as SavePattern would. Items succeed or fail
+        individually: check every result. Only an item that violates the contract rejects the whole
+        batch; the violation names it, and nothing is saved.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetPattern(self, request, context):
-        """GetPattern reads one, and where it comes from if that is asked for. Errors: PATTERN_NOT_FOUND.
+        """GetPattern returns a pattern and, on request, its lineage. Errors: PATTERN_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdatePattern(self, request, context):
-        """UpdatePattern edits what callers edit; outcomes are untouched. A confidence that feedback moved is
-        set only where the mask names it; otherwise it stays, and a notice says so. A new `supersedes`
-        marks that pattern as superseded and unmarks the one named before. Errors: PATTERN_NOT_FOUND
-        (also for what it supersedes), ETAG_MISMATCH.
+        """UpdatePattern updates the editable fields; outcomes do not change. A confidence adjusted by
+        feedback changes only if the mask names it; otherwise a notice reports that it did not. A new
+        `supersedes` marks that pattern as superseded and unmarks the previous one. Errors:
+        PATTERN_NOT_FOUND (also the superseded one), ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeletePattern(self, request, context):
-        """DeletePattern deletes one; its outcomes go with it, and what it superseded is so no longer. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH.
+        """DeletePattern deletes a pattern with its outcomes; the one it superseded is no longer
+        superseded. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListPatterns(self, request, context):
-        """ListPatterns lists by time of creation, newest first.
+        """ListPatterns lists patterns by creation time, newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RecallPatterns(self, request, context):
-        """RecallPatterns finds the patterns most relevant to a query by meaning and words, among those that the
-        filter lets through.
+        """RecallPatterns returns the patterns matching the filter that are most relevant to a query by
+        meaning and words.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RecordOutcome(self, request, context):
-        """RecordOutcome records how a use went, for the patterns that were really used. Errors:
-        PATTERN_NOT_FOUND (none is counted then), RETRIEVAL_UNKNOWN, REQUEST_ID_REUSED.
+        """RecordOutcome records the outcome of using patterns, for those actually used. Errors:
+        PATTERN_NOT_FOUND (then none is counted), RETRIEVAL_UNKNOWN, REQUEST_ID_REUSED.
 
-        With what was asked the outcome is also remembered for that query, and moves the ranking of like
-        queries from then on.
+        If the query is known, the outcome is also stored for it and affects the ranking of similar
+        queries.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListOutcomes(self, request, context):
-        """ListOutcomes lists the log behind a pattern's counters, newest first: what RecordOutcome was
-        told, repeated saves, and corrections. Errors: PATTERN_NOT_FOUND.
+        """ListOutcomes lists the log behind a pattern's counters, newest first: outcomes of
+        RecordOutcome, repeated saves, and corrections. Errors: PATTERN_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CorrectOutcome(self, request, context):
-        """CorrectOutcome adds an entry that undoes an earlier one, for all patterns of the call that made
-        it, as if it had never been, or had been another outcome. Counts are exact after it;
-        success_rate is led back and on again over the log. An entry is corrected once; what corrected
-        it can be corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
+        """CorrectOutcome adds a log entry that undoes an earlier one, for all patterns of that call, as
+        if it had never been recorded or had had another outcome. Counts are exact afterwards;
+        success_rate is recomputed from the log. An entry can be corrected once; its correction can be
+        corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GiveFeedback(self, request, context):
-        """GiveFeedback moves a pattern's confidence, once for each call, and keeps what was said. Like an
-        outcome it leaves etag and update_time alone. Errors: PATTERN_NOT_FOUND, REQUEST_ID_REUSED.
+        """GiveFeedback adjusts a pattern's confidence, once per call, and stores the feedback. Like an
+        outcome, it changes neither etag nor update_time. Errors: PATTERN_NOT_FOUND, REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListFeedbackCandidates(self, request, context):
-        """ListFeedbackCandidates lists patterns that are much used and uncertain: the larger
-        √usage_count · (1 − |2 · confidence − 1|), the more a feedback teaches. Patterns that were never
-        used, or whose confidence is 0 or 1, are none.
+        """ListFeedbackCandidates lists patterns that are used a lot but uncertain: feedback is most
+        valuable where √usage_count · (1 − |2 · confidence − 1|) is largest. Omits patterns never used
+        and those of confidence 0 or 1.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetPatternStats(self, request, context):
-        """GetPatternStats sums up the patterns that a filter lets through, exactly, without reading them.
+        """GetPatternStats returns exact statistics of the patterns matching a filter, without reading
+        them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ExtractPatterns(self, request, context):
-        """ExtractPatterns learns patterns from ended episodes, without a language model: one of kind LEARNED
-        for each group of like episodes. Alike are those of one task_type; without one those of one
-        category; without either those that the regular expression matches, or, where none is given,
-        those whose tasks have the same words but for numbers, quoted names, paths and addresses.
+        """ExtractPatterns learns patterns from ended episodes, without a language model: one LEARNED
+        pattern per group of similar episodes. Episodes are grouped by task_type, else by category,
+        else by matching the regular expression or, if none is given, by tasks of the same words except
+        for numbers, quoted names, paths and addresses.
 
-        The same episodes again change nothing, more episodes update the same patterns: what was edited
-        since, or moved by feedback, stays, and so do outcomes. Of each group the newest 2,000 episodes
-        are read, of all the newest 10,000, in equal parts from each of the namespaces.
+        The same episodes again change nothing; more episodes update the same patterns, except for what
+        was edited or adjusted by feedback since, and outcomes. It reads the newest 2,000 episodes of
+        each group, and the newest 10,000 of all, in equal parts from each namespace.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ExtractPatternsFromCode(self, request, context):
-        """ExtractPatternsFromCode takes patterns out of source code in Python, JavaScript, TypeScript
-        (both with elements, JSX and TSX), Go, Rust or Java: functions, methods, classes, error
-        handling, asynchronous code and algorithms, each as a CODE pattern. What it finds, as what, and
-        what becomes of it is in docs/code.md. The same code again changes nothing: patterns that are
-        there are given back as they stand. If a call fails half-way, repeat it.
+        """ExtractPatternsFromCode extracts patterns from source code in Python, JavaScript, TypeScript
+        (both including JSX and TSX), Go, Rust or Java: functions, methods, classes, error handling,
+        asynchronous code and algorithms, each as a CODE pattern. docs/code.md describes what is found
+        and how it is stored. The same code again changes nothing: existing patterns are returned as
+        they are. If a call fails midway, repeat it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DistillPatterns(self, request, context):
-        """DistillPatterns generalises groups of like patterns into DISTILLED ones.
+        """DistillPatterns generalizes groups of similar patterns into DISTILLED ones.
 
         Patterns of one kind, type and language are grouped by average-linkage clustering of their text
-        vectors: the mean cosine over all pairs between the parts of a group is at least `similarity`.
-        Groups whose means are alike to 0.1 less are grouped once more. Each group becomes a DISTILLED
-        pattern: task and actions with what varies as `{slots}`, when it applies, and its members' counts
-        summed at its creation. Members are kept and marked by `parent_pattern_id`. A later call adds to
-        the groups that are there and never moves a member; without new patterns it changes nothing.
-        DISTILLED and superseded patterns are not distilled.
+        vectors: the mean cosine over all pairs between merged clusters is at least `similarity`.
+        Groups whose similarity is at least 0.1 less than that are grouped once more. Each group
+        becomes a DISTILLED pattern: task and actions with varying parts as `{slots}`, when it applies,
+        and the sum of its members' counts at its creation. Members remain, marked by
+        `parent_pattern_id`. Later calls extend existing groups and never move a member; without new
+        patterns they change nothing. DISTILLED and superseded patterns are not distilled.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PrunePatterns(self, request, context):
-        """PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
-        through and that are not pinned: by max_success_rate, by max_remaining, or both. One that is
-        edited, used or given feedback while the call is at work is spared. Cut off, by
-        ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
+        """PrunePatterns deletes unproven patterns among those that match the filter and are not pinned:
+        by max_success_rate, by max_remaining, or both. Patterns edited, used or given feedback during
+        the call are spared. If interrupted, by ServerLimits.max_call_duration or a crash, it has
+        deleted some of them; call again for the rest.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -394,10 +396,10 @@ def add_PatternServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class PatternService(object):
-    """PatternService keeps what worked, and how well.
+    """PatternService stores what worked, and how well.
 
-    In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
-    namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
+    In every request `namespace` is the tenant; empty means `default`. No call reads across
+    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     @staticmethod
