@@ -131,7 +131,7 @@ async def test_of_two_who_are_polite_at_once_one_is_refused(two):
     done = await asyncio.gather(
         *(opened(world, REFUSE) for world in (first, second)), return_exceptions=True
     )
-    assert sorted(type(one).__name__ for one in done) == ["EpisodeStreamOpenError", "Writer"]
+    assert sorted(type(one).__name__ for one in done) == ["EpisodeStreamOpenError", "OpenStream"]
 
 
 async def test_between_the_new_epoch_and_its_look_who_is_polite_is_refused_too(two):

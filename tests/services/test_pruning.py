@@ -30,7 +30,7 @@ from tests.services.world import NS, World, feedback, open_world, outcome, paylo
 
 
 def prune(**named: Any) -> PruneDraft:
-    criteria = named.pop("asked", PatternFilter())
+    criteria = named.pop("criteria", PatternFilter())
     return PruneDraft(criteria, **named)
 
 

@@ -99,7 +99,7 @@ async def test_a_bare_reward_is_no_preference(world):
 
 
 @pytest.mark.parametrize(
-    ("text", "taught"),
+    ("text", "extracted"),
     [
         ("thanks, great!", False),
         ("Perfect, thank you so much 🎉", False),
