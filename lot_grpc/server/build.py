@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -142,7 +142,7 @@ class LotServer:
 
 
 def build_server(
-    servicers: Mapping[ServiceDescriptor, Sequence[object]],
+    servicers: Mapping[ServiceDescriptor, object],
     limits: Limits | None = None,
     log: CallLog | None = None,
     draining: asyncio.Event | None = None,
@@ -151,10 +151,10 @@ def build_server(
     """A server of ``servicers``, with health and reflection. Call it in the loop that will serve.
 
     Args:
-        servicers: by the descriptor of the service, those that share it; each has coroutine methods
-            (for streams of answers async generators) named like the RPCs, taking the request (for
-            streams of requests an iterator) and the context. Requests come parsed and checked. RPCs
-            that none has, or that the generated base class has, answer NOT_IMPLEMENTED.
+        servicers: by the descriptor of the service. Each has coroutine methods (for streams of
+            answers async generators) named like the RPCs, taking the request (for streams of
+            requests an iterator) and the context. Requests come parsed and checked. RPCs that it
+            does not have, or only from the generated base class, answer NOT_IMPLEMENTED.
         limits: None: the defaults.
         log: takes one record for each call; None: no log.
         draining: the event to set when the server begins to stop, for servicers made before it.
@@ -166,8 +166,8 @@ def build_server(
     around = Surroundings(limits, inflight, log, gate or ModelGate())
     failed: asyncio.Future[ServingEndedError] = asyncio.get_running_loop().create_future()
     server = CallServer(limits.channel_options(), partial(_fail, failed))
-    for service, sharing in servicers.items():
-        _add(server, service.full_name, _handlers(service, sharing, around))
+    for service, servicer in servicers.items():
+        _add(server, service.full_name, _handlers(service, servicer, around))
     names = [service.full_name for service in servicers]
     state = health.Health(names)
     _add(server, health.NAME, _library_handlers(health.SERVICE, state, around))
@@ -193,12 +193,12 @@ def _add(server: CallServer, name: str, handlers: dict[str, Any]) -> None:
 
 
 def _handlers(
-    service: ServiceDescriptor, servicers: Sequence[object], around: Surroundings
+    service: ServiceDescriptor, servicer: object, around: Surroundings
 ) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
     handlers = {}
     for descriptor in service.methods:
         method = Method.of(descriptor)
-        behaviour = _behaviour(servicers, descriptor.name)
+        behaviour = _behaviour(servicer, descriptor.name)
         if behaviour is None:
             handler = not_implemented(method.name)
         else:
@@ -217,7 +217,7 @@ def _library_handlers(
     handlers = {}
     for descriptor in service.methods:
         method = replace(Method.of(descriptor), writes=False)
-        behaviour = _behaviour([servicer], descriptor.name)
+        behaviour = _behaviour(servicer, descriptor.name)
         if behaviour is None:
             handler = layers.compose(layers.OUTER, method, not_implemented(method.name), around)
             handlers[descriptor.name] = _rpc_handler(method, handler)
@@ -241,21 +241,15 @@ def _messages(behaviour: Callable[[Any, Context], Any]) -> Handler:
     return answer
 
 
-def _behaviour(servicers: Sequence[object], name: str) -> Callable[[Any, Context], Any] | None:
-    """The method of the servicer that carries it out, None without one."""
-    for servicer in servicers:
-        if carries_out(type(servicer), name):
+def _behaviour(servicer: object, name: str) -> Callable[[Any, Context], Any] | None:
+    """The method that carries an RPC out; None if only the generated base class has it."""
+    for kind in type(servicer).__mro__:
+        if name in vars(kind):
+            if kind.__module__.endswith("_pb2_grpc"):
+                return None
             behaviour: Callable[[Any, Context], Any] = getattr(servicer, name)
             return behaviour
     return None
-
-
-def carries_out(kind: type, name: str) -> bool:
-    """Whether a servicer has a method of its own for an RPC, not just the one protoc generated."""
-    for one in kind.__mro__:
-        if name in vars(one):
-            return not one.__module__.endswith("_pb2_grpc")
-    return False
 
 
 def _rpc_handler(

@@ -4,7 +4,7 @@ protovalidate reads each message anew from its bytes, Structs and all, though no
 of what is in one: 4.5 of 5.5 us an event (measured). In a view of the type they are plain bytes.
 
 So are the records of an import, 80 us each: what they hold is compared with what the server itself
-makes of it (``server.convert.transfer``).
+makes of it (``server.codec.transfer``).
 """
 
 from __future__ import annotations

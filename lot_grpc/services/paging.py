@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from lot_grpc.ports import Condition, IdIn, Not, Order, Range, Record, VectorStore
 from lot_grpc.services.records.collections import SORT_KEY
@@ -72,6 +72,13 @@ def each(read: Callable[[Record], T]) -> Callable[[Sequence[Record]], Awaitable[
     return read_all
 
 
+class Page(NamedTuple, Generic[T]):
+    """A part of a list, and where to continue; None at the end."""
+
+    things: list[T]
+    next: Position | None
+
+
 async def read_page(
     store: VectorStore,
     collection: str,
@@ -81,8 +88,8 @@ async def read_page(
     after: Position | None,
     read: Callable[[Sequence[Record]], Awaitable[list[T]]],
     fits: Fits[T] = any_size,
-) -> tuple[list[T], Position | None]:
-    """Up to ``size`` things behind ``after`` that fit, and where to continue; None at the end.
+) -> Page[T]:
+    """Up to ``size`` things behind ``after`` that fit.
 
     What is created meanwhile comes before the page and is not seen.
     """
@@ -98,10 +105,10 @@ async def read_page(
         )
         for record, thing in zip(records, await read(records), strict=True):
             if len(things) == size or not fits(thing):
-                return things, at
+                return Page(things, at)
             things.append(thing)
             at = Position.behind(record, at)
             await time_slice.give_way()
         if len(records) < limit:
             break
-    return things, None
+    return Page(things, None)

@@ -16,7 +16,7 @@ from lot_grpc.domain.performance import PerformanceReport, advice_on, insights_o
 from lot_grpc.domain.trends import CategoryTrend, Change, NamedCount, TrendDirection
 from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import performance_pb2 as pb
-from lot_grpc.server.convert.performance import report_to_pb
+from lot_grpc.server.codec.learning import report_to_pb
 from tests.cli.scripted import NASTY
 from tests.cli.test_episodes import steering
 

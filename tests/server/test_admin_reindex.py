@@ -12,7 +12,9 @@ from lot_grpc.domain.errors import ModelSwitchedError
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import transfer_pb2
-from lot_grpc.server.transfer_servicer import TransferServicer
+from lot_grpc.server.limits import Limits
+from lot_grpc.server.servicers.admin import AdminServicer
+from lot_grpc.server.servicers.base import ServerDescription
 from tests.server.service import serving
 from tests.server.wire import failure, failure_of
 
@@ -153,16 +155,10 @@ async def test_an_export_with_vectors_is_ended_at_the_switch():
             await lot.patterns.SavePattern(pattern={"task": f"Task number {number}"})
         services = lot.own_services
         assert services is not None
-        servicer: Any = TransferServicer(  # type: ignore[abstract]
-            services.exporter,
-            services.importer,
-            services.admin,
-            lot.clock,
-            "0",
-            0,
-            services.model,
-            services.gate,
+        facts = ServerDescription(
+            "0", (), Limits(), max_batch_items=1, needed_bytes=0, start_time=0
         )
+        servicer: Any = AdminServicer(services, lot.clock, facts)
         request = transfer_pb2.ExportRequest(namespace=lot.namespace, include_vectors=True)
         messages = servicer.Export(request, None)
         assert (await anext(messages)).header.dimensions == 64

@@ -481,9 +481,9 @@ async def test_what_belongs_to_unfinished_work_is_not_taken_from_a_record(lot: L
 
 
 async def test_an_import_without_a_message_is_ended(lot: Lot, monkeypatch):
-    from lot_grpc.server import transfer_servicer
+    from lot_grpc.server.servicers import transfer
 
-    monkeypatch.setattr(transfer_servicer, "_OPEN_SECONDS", 0.05)
+    monkeypatch.setattr(transfer, "_OPEN_SECONDS", 0.05)
     failed = await failure(lot.admin.Import().read())
     assert failed.reason == "STREAM_NOT_OPENED"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lot_grpc.pb.lot.v1 import outcome_pb2, pattern_pb2
-from lot_grpc.server import episode_servicer
+from lot_grpc.server.servicers import episodes
 from tests.server.service import Lot
 from tests.server.wire import failure
 
@@ -71,7 +71,7 @@ async def test_an_answer_that_is_too_large_says_what_is_left_out(lot: Lot):
 
 
 async def test_a_stream_that_names_no_episode_gives_its_place_back(lot: Lot, monkeypatch):
-    monkeypatch.setattr(episode_servicer, "_OPEN_SECONDS", 0.05)
+    monkeypatch.setattr(episodes, "_OPEN_SECONDS", 0.05)
     call = lot.episodes.RecordEvents()
     failed = await failure(call.read())
     assert failed.reason == "STREAM_NOT_OPENED"

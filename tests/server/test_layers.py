@@ -313,7 +313,7 @@ async def test_a_log_that_fails_does_not_fail_the_call():
     def broken(record):
         raise RuntimeError("disk full")
 
-    server = build_server({PATTERNS: [Patterns()]}, log=broken)
+    server = build_server({PATTERNS: Patterns()}, log=broken)
     port = await server.start("127.0.0.1:0")
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         assert await channel.unary_unary(SAVE)(save().SerializeToString())

@@ -182,7 +182,7 @@ async def test_praise_is_judged_kept_and_preferred(lot):
         "user_feedback", "Excellent sort order!", "Sort the list",
     )  # fmt: skip
     assert event.reward == answer.reward
-    assert dict(event.metadata) == {"judged": True, "sure": True}
+    assert dict(event.metadata) == {"judged": True, "conclusive": True}
     assert list((await lot.learning.ListLearningEvents()).learning_events) == [event]
     preference = answer.preference
     assert (preference.category, preference.revision) == ("learned", 1)
@@ -206,7 +206,7 @@ async def test_complaint_is_judged_and_not_preferred(lot):
 async def test_what_cannot_be_told_is_0_and_says_so(lot):
     answer = await lot.learning.SubmitFeedback(text="I will look at it tomorrow.")
     assert (answer.reward, answer.judged, answer.conclusive) == (0.0, True, False)
-    assert dict(answer.learning_event.metadata) == {"judged": True, "sure": False}
+    assert dict(answer.learning_event.metadata) == {"judged": True, "conclusive": False}
 
 
 async def test_a_reward_that_is_given_is_not_judged(lot):

@@ -10,7 +10,7 @@ import pytest_asyncio
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct, Value
 
-from lot_grpc.server.convert import values
+from lot_grpc.server.codec import values
 from tests.server.examples import EXAMPLES, Place, example, method_of, path_of, places, prepare
 from tests.server.service import Lot, new_namespace, serving
 from tests.server.test_admin_transfer import exported, imported, records_of

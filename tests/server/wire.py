@@ -65,7 +65,7 @@ async def wire(
     """Serve the given servicers; what is None has no methods."""
     log: list[dict[str, Any]] = []
     server = build_server(
-        {PATTERNS: [patterns or object()], EPISODES: [episodes or object()]},
+        {PATTERNS: patterns or object(), EPISODES: episodes or object()},
         Limits(**limits),
         lambda record: log.append(dict(record)),
     )

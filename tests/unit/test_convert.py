@@ -14,29 +14,33 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.error_solution import ErrorSolution
 from lot_grpc.domain.errors import RequestInvalidError
 from lot_grpc.domain.feedback import FeedbackCounts
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.memory import Memory, MemoryKind, Project
-from lot_grpc.domain.outcomes import Outcomes
-from lot_grpc.domain.pattern import Pattern, PatternContent, PatternKind, PatternType
+from lot_grpc.domain.outcomes import Outcome, Outcomes
+from lot_grpc.domain.pattern import CodeKind, Pattern, PatternContent, PatternKind, PatternType
 from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter, Ranking
 from lot_grpc.pb.lot.v1 import episode_pb2, error_solution_pb2, memory_pb2, outcome_pb2, pattern_pb2
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as episode_service
 from lot_grpc.pb.lot.v1 import memory_service_pb2 as memory_service
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pattern_service
-from lot_grpc.server.convert import episodes, error_solutions, memories, outcomes, patterns
-from lot_grpc.server.convert.values import (
+from lot_grpc.server.codec import episodes, error_solutions, memories, outcomes, patterns
+from lot_grpc.server.codec.values import (
+    EnumCodec,
     duration_to_pb,
-    micros_from_pb,
-    seconds_from_pb,
+    micros_of_time,
+    seconds_of_duration,
     struct_from_json,
     struct_to_json,
-    time_from_pb,
     time_to_pb,
+    ttl_of,
 )
+from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.patterns.drafts import Dedupe
 from lot_grpc.services.records.episodes import episode_conditions
 from lot_grpc.services.records.memories import memory_conditions
 from lot_grpc.services.records.patterns import pattern_conditions
@@ -319,7 +323,7 @@ def test_an_episode_survives_the_wire(episode):
     start = episodes.start_from_pb(message)
     assert start == replace(episode.start, approach=episode.approach, start_time=episode.start_time)
     if episode.end is not None:
-        end = episodes.end_from_pb(message, "episode")
+        end = episodes.recorded_end_from_pb(message)
         assert replace(end, approach=episode.end.approach) == episode.end
 
 
@@ -387,48 +391,37 @@ def test_each_field_of_a_filter_narrows(message_type, read, domain_type, conditi
 # --- enums ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "codec",
-    [
-        patterns.KIND, patterns.CODE_KIND, patterns.PATTERN_TYPE, patterns.DEDUPE,
-        memories.KIND, episodes.STATUS, episodes.TAKEOVER,
-        outcomes.OUTCOME, outcomes.COMPLEXITY, outcomes.RANKING,
-    ],
-    ids=lambda codec: next(iter(codec._to_pb)).__class__.__name__,
-)  # fmt: skip
-def test_enums_are_mapped_both_ways_and_none_is_left_out(codec):
-    members = list(next(iter(codec._to_pb)).__class__)
+ENUMS = [
+    (pattern_pb2.PatternKind.DESCRIPTOR, PatternKind),
+    (pattern_pb2.CodeKind.DESCRIPTOR, CodeKind),
+    (pattern_pb2.PatternType.DESCRIPTOR, PatternType),
+    (pattern_service.Dedupe.DESCRIPTOR, Dedupe),
+    (memory_pb2.MemoryKind.DESCRIPTOR, MemoryKind),
+    (episode_pb2.EpisodeStatus.DESCRIPTOR, EpisodeStatus),
+    (episode_service.Takeover.DESCRIPTOR, Takeover),
+    (outcome_pb2.Outcome.DESCRIPTOR, Outcome),
+    (outcome_pb2.Complexity.DESCRIPTOR, Complexity),
+    (outcome_pb2.Ranking.DESCRIPTOR, Ranking),
+]
+
+
+@pytest.mark.parametrize(("descriptor", "members"), ENUMS, ids=lambda one: getattr(one, "name", ""))
+def test_enums_are_mapped_both_ways_and_none_is_left_out(descriptor, members):
+    codec = EnumCodec(descriptor, members)
     for member in members:
         assert codec.from_pb(codec.to_pb(member)) is member
     assert codec.from_pb(0) is None
     assert codec.to_pb(None) == 0
-    assert sorted(codec._from_pb) == list(range(1, len(members) + 1))
-
-
-@pytest.mark.parametrize(
-    ("codec", "descriptor"),
-    [
-        (patterns.KIND, pattern_pb2.PatternKind.DESCRIPTOR),
-        (patterns.CODE_KIND, pattern_pb2.CodeKind.DESCRIPTOR),
-        (patterns.PATTERN_TYPE, pattern_pb2.PatternType.DESCRIPTOR),
-        (patterns.DEDUPE, pattern_service.Dedupe.DESCRIPTOR),
-        (memories.KIND, memory_pb2.MemoryKind.DESCRIPTOR),
-        (episodes.STATUS, episode_pb2.EpisodeStatus.DESCRIPTOR),
-        (episodes.TAKEOVER, episode_service.Takeover.DESCRIPTOR),
-        (outcomes.OUTCOME, outcome_pb2.Outcome.DESCRIPTOR),
-        (outcomes.COMPLEXITY, outcome_pb2.Complexity.DESCRIPTOR),
-        (outcomes.RANKING, outcome_pb2.Ranking.DESCRIPTOR),
-    ],
-    ids=lambda value: getattr(value, "name", ""),
-)
-def test_every_value_of_the_contract_means_something(codec, descriptor):
+    assert sorted(codec.members) == list(range(1, len(members) + 1))
     for value in descriptor.values:
         assert (codec.from_pb(value.number) is None) == (value.number == 0), value.name
 
 
 def test_names_stay_with_their_numbers():
-    assert outcomes.RANKING.from_pb(outcome_pb2.RANKING_EXPLORE) is Ranking.EXPLORE
-    assert episodes.STATUS.to_pb(EpisodeStatus.ABANDONED) == episode_pb2.EPISODE_STATUS_ABANDONED
+    ranking = EnumCodec(outcome_pb2.Ranking.DESCRIPTOR, Ranking)
+    assert ranking.from_pb(outcome_pb2.RANKING_EXPLORE) is Ranking.EXPLORE
+    status = EnumCodec(episode_pb2.EpisodeStatus.DESCRIPTOR, EpisodeStatus)
+    assert status.to_pb(EpisodeStatus.ABANDONED) == episode_pb2.EPISODE_STATUS_ABANDONED
 
 
 # --- values -----------------------------------------------------------------------------------
@@ -436,13 +429,11 @@ def test_names_stay_with_their_numbers():
 
 @given(made.times)
 def test_an_instant_comes_back_to_the_microsecond(micros):
-    message = pattern_pb2.Pattern(create_time=time_to_pb(micros))
-    assert time_from_pb(message, "create_time", "pattern") == micros
+    assert micros_of_time(time_to_pb(micros), "create_time") == micros
 
 
 def test_finer_than_a_microsecond_is_cut():
-    message = pattern_pb2.Pattern(create_time=Timestamp(seconds=1, nanos=1_999))
-    assert time_from_pb(message, "create_time", "pattern") == 1_000_001
+    assert micros_of_time(Timestamp(seconds=1, nanos=1_999), "create_time") == 1_000_001
 
 
 @pytest.mark.parametrize(
@@ -473,18 +464,17 @@ def test_the_first_and_the_last_instant_are_taken():
 
 def test_a_time_to_live_lasts_at_least_a_microsecond_and_at_most_four_thousand_years():
     short = pattern_pb2.Pattern(ttl=Duration(nanos=1))
-    assert micros_from_pb(short, "ttl", "pattern") == 1
+    assert ttl_of(short, "pattern") == 1
     long = pattern_pb2.Pattern(ttl=Duration(seconds=2**62))
     with pytest.raises(RequestInvalidError, match="at most 4,000 years"):
-        micros_from_pb(long, "ttl", "pattern")
+        ttl_of(long, "pattern")
 
 
 def test_an_absurd_duration_is_refused():
     message = pattern_service.RecordOutcomeRequest(duration=Duration(seconds=2**62))
     with pytest.raises(RequestInvalidError, match="10,000 years"):
-        seconds_from_pb(message, "duration")
-    half = pattern_service.RecordOutcomeRequest(duration=Duration(nanos=500_000_000))
-    assert seconds_from_pb(half, "duration") == 0.5
+        outcomes.outcome_draft_from_pb(message)
+    assert seconds_of_duration(Duration(nanos=500_000_000), "duration") == 0.5
 
 
 @given(made.json_objects)

@@ -27,7 +27,8 @@ from lot_grpc.domain.trends import (
 )
 from lot_grpc.pb.lot.v1 import episode_pb2, recommendation_pb2
 from lot_grpc.pb.lot.v1 import performance_pb2 as pb
-from lot_grpc.server.convert import episodes, performance, recommendations
+from lot_grpc.server.codec import episodes, learning
+from lot_grpc.server.codec.values import EnumCodec
 from lot_grpc.services.learning.recommendations import Recommended, SimilarEpisode
 from tests.unit.filled import filled, names, set_field
 
@@ -68,21 +69,21 @@ def all_said(message: Any) -> None:
 )
 def test_each_field_of_a_task_is_read(name):
     message = recommendation_pb2.GetRecommendationsRequest()
-    assert recommendations.profile_from_pb(message) == TaskProfile()
+    assert learning.profile_from_pb(message) == TaskProfile()
     set_field(message, name, 1)
-    assert recommendations.profile_from_pb(message) != TaskProfile()
+    assert learning.profile_from_pb(message) != TaskProfile()
 
 
 @pytest.mark.parametrize("name", ["sample_size", "interval", "max_points"])
 def test_each_field_of_a_wish_is_read_and_has_the_documented_default(name):
-    assert performance.trend_options_from_pb(pb.GetTrendsRequest()) == TrendOptions(20, 0, 30)
+    assert learning.trend_wish_from_pb(pb.GetTrendsRequest()) == TrendOptions(20, 0, 30)
     message = pb.GetTrendsRequest()
     set_field(message, name, 1)
-    assert performance.trend_options_from_pb(message) != TrendOptions()
+    assert learning.trend_wish_from_pb(message) != TrendOptions()
 
 
 def test_every_field_of_a_trend_is_given():
-    shown = performance.trend_to_pb(TREND)
+    shown = learning.trend_to_pb(TREND)
     all_said(shown)
     assert (shown.success_rate, shown.earlier_success_rate, shown.later_success_rate) == (
         0.75, 0.25, 0.75,
@@ -103,7 +104,7 @@ def test_every_field_of_a_report_is_given():
         advice=(Advice(AdviceKind.SLOW, "ops", "m"),),
         insights=(Insight(InsightKind.TOOL, "git", 3, "m"),),
     )
-    shown = performance.report_to_pb(report)
+    shown = learning.report_to_pb(report)
     all_said(shown)
     assert (shown.total_count, shown.success_count) == (41, 30)
     assert dict(shown.by_category) == {"ops": 40}
@@ -111,13 +112,13 @@ def test_every_field_of_a_report_is_given():
 
 def test_every_field_of_a_recommendation_is_given():
     whole = Recommendations("a", 0.5, 5, COUNTS, COUNTS, COUNTS, Complexity.HIGH, 7, 6)
-    all_said(recommendations.recommendations_to_pb(whole))
+    all_said(learning.recommendations_to_pb(whole))
     start = episodes.start_from_pb(filled(episode_pb2.Episode))
     assert start.task
     similar = SimilarEpisode(
         _episode(start), 0.75, 0.5, (ScorePart("category", 1.0, 0.4), ScorePart("text", 0.5, 0.1))
     )
-    answer = recommendations.recommended_to_pb(
+    answer = learning.recommended_to_pb(
         Recommended(whole, [similar], truncated=True, wordless=True)
     )
     [hit] = answer.similar_episodes
@@ -146,15 +147,16 @@ def _episode(start: EpisodeStart) -> Episode:
 
 
 @pytest.mark.parametrize(
-    ("codec", "descriptor"),
+    ("descriptor", "members"),
     [
-        (performance.DIRECTION, pb.TrendDirection.DESCRIPTOR),
-        (performance.ADVICE_KIND, pb.AdviceKind.DESCRIPTOR),
-        (performance.INSIGHT_KIND, pb.InsightKind.DESCRIPTOR),
+        (pb.TrendDirection.DESCRIPTOR, TrendDirection),
+        (pb.AdviceKind.DESCRIPTOR, AdviceKind),
+        (pb.InsightKind.DESCRIPTOR, InsightKind),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_every_value_of_the_contract_means_something(codec, descriptor):
+def test_every_value_of_the_contract_means_something(descriptor, members):
+    codec = EnumCodec(descriptor, members)
     for value in descriptor.values:
         member = codec.from_pb(value.number)
         assert (member is None) == (value.number == 0), value.name

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.event_data import read_data
-from lot_grpc.server.convert.values import struct_from_json, struct_to_json
+from lot_grpc.server.codec.values import struct_from_json, struct_to_json
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
 VALUES = st.recursive(

@@ -32,17 +32,8 @@ from lot_grpc.pb.lot.v1 import (
     pattern_service_pb2,
     preference_pb2,
 )
-from lot_grpc.server.convert import (
-    actions,
-    decisions,
-    episodes,
-    error_solutions,
-    learning_events,
-    memories,
-    patterns,
-    preferences,
-)
-from lot_grpc.server.convert.values import struct_from_json, struct_to_json
+from lot_grpc.server.codec import episodes, error_solutions, learning, memories, patterns, sessions
+from lot_grpc.server.codec.values import struct_from_json, struct_to_json
 from lot_grpc.services.records.groups import made_hashes
 from tests.unit import made
 
@@ -187,24 +178,24 @@ def learning_hashes() -> list[str]:
     state = {"task_type": "t", "features": GIVEN}
     return [
         draft(
-            actions.selection_draft_from_pb,
+            learning.selection_draft_from_pb,
             learning_pb2.SelectActionRequest,
             state=state,
             actions=[{"name": "a", "parameters": GIVEN}],
             seed=7,
         ).hash(),
         draft(
-            actions.steps_from_pb,
+            learning.steps_from_pb,
             learning_pb2.RecordStepsRequest,
             steps=[{"state": state, "action": "a", "reward": 1}],
         ).hash(),
         draft(
-            decisions.draft_from_pb,
+            learning.decision_draft_from_pb,
             decision_pb2.RecordDecisionRequest,
             decision={"context": "c", "chosen_option": "o", "metadata": GIVEN},
         ).hash(),
         draft(
-            learning_events.draft_from_pb,
+            learning.learning_event_draft_from_pb,
             learning_event_pb2.RecordLearningEventRequest,
             learning_event={"event_type": "x", "metadata": GIVEN},
         ).hash(),
@@ -217,7 +208,7 @@ def other_hashes() -> list[str]:
     return [
         draft(error_solutions.draft_from_pb, kind, error_solution=solution).hash(),
         draft(
-            preferences.draft_from_pb, preference_pb2.PutPreferenceRequest, key="k", value=GIVEN
+            sessions.preference_from_pb, preference_pb2.PutPreferenceRequest, key="k", value=GIVEN
         ).hash(),
     ]
 

@@ -17,11 +17,9 @@ from lot_grpc.domain.preference import learned_key, task_hash
 from lot_grpc.domain.selection import SelectionPolicy
 from lot_grpc.pb.lot.v1 import decision_pb2, learning_event_pb2, learning_pb2
 from lot_grpc.ports import Index, Missing, Not, Record
-from lot_grpc.server.convert import actions as action_convert
-from lot_grpc.server.convert import decisions as decision_convert
-from lot_grpc.server.convert import learning_events as event_convert
-from lot_grpc.server.convert import preferences as preference_convert
-from lot_grpc.server.convert.values import _value_to_json
+from lot_grpc.server.codec import learning as codec
+from lot_grpc.server.codec.sessions import preference_to_pb
+from lot_grpc.server.codec.values import EnumCodec, _value_to_json
 from lot_grpc.services.records import collections as names
 from lot_grpc.services.records.actions import (
     action_value_from_record,
@@ -187,10 +185,10 @@ def test_what_sweeps_and_learning_ask_for_is_indexed(collection, key, index):
     [
         (
             learning_event_pb2.LearningEventFilter,
-            event_convert.filter_from_pb,
+            codec.learning_event_filter_from_pb,
             LearningEventFilter,
         ),
-        (decision_pb2.DecisionFilter, decision_convert.filter_from_pb, DecisionFilter),
+        (decision_pb2.DecisionFilter, codec.decision_filter_from_pb, DecisionFilter),
     ],
 )
 def test_each_field_of_a_filter_is_read(message_type, read, domain_type):
@@ -208,7 +206,7 @@ def test_each_field_of_a_filter_is_read(message_type, read, domain_type):
 
 @given(learned.learning_events)
 def test_a_learning_event_survives_the_wire(event):
-    sent = event_convert.learning_event_to_pb(event).SerializeToString()
+    sent = codec.learning_event_to_pb(event).SerializeToString()
     message = learning_event_pb2.LearningEvent.FromString(sent)
     request = learning_event_pb2.RecordLearningEventRequest(
         learning_event=message, learning_event_id=event.learning_event_id
@@ -217,24 +215,24 @@ def test_a_learning_event_survives_the_wire(event):
     expected = replace(
         event.content, event_time=event.create_time if happened is None else happened
     )
-    assert event_convert.draft_from_pb(request).content == expected
+    assert codec.learning_event_draft_from_pb(request).content == expected
 
 
 @given(learned.decisions)
 def test_a_decision_survives_the_wire(decision):
-    sent = decision_convert.decision_to_pb(decision).SerializeToString()
+    sent = codec.decision_to_pb(decision).SerializeToString()
     message = decision_pb2.Decision.FromString(sent)
     request = decision_pb2.RecordDecisionRequest(decision=message, decision_id=decision.decision_id)
     decided = decision.content.decision_time
     expected = replace(
         decision.content, decision_time=decision.create_time if decided is None else decided
     )
-    assert decision_convert.draft_from_pb(request).content == expected
+    assert codec.decision_draft_from_pb(request).content == expected
 
 
 @given(learned.preferences)
 def test_a_preference_is_given_back_with_any_value(preference):
-    message = preference_convert.preference_to_pb(preference)
+    message = preference_to_pb(preference)
     assert _value_to_json(message.value) == preference.value
     assert (message.key, message.category) == (preference.key, preference.category)
     assert (message.revision, message.etag) == (preference.revision, preference.etag)
@@ -245,19 +243,20 @@ def test_each_kind_of_target_is_mapped_both_ways():
     assert {field.name for field in told} == {f"{kind.value}_id" for kind in TargetKind}
     for kind in TargetKind:
         target = FeedbackTarget(kind, "x")
-        assert event_convert.target_from_pb(event_convert.target_to_pb(target)) == target
-    assert event_convert.target_from_pb(learning_event_pb2.FeedbackTarget()) is None
+        assert codec.target_from_pb(codec.target_to_pb(target)) == target
+    assert codec.target_from_pb(learning_event_pb2.FeedbackTarget()) is None
 
 
 def test_what_a_selection_leaves_out_has_the_documented_default():
     message = learning_pb2.SelectActionRequest()
-    draft = action_convert.selection_draft_from_pb(message)
+    draft = codec.selection_draft_from_pb(message)
     assert (draft.policy, draft.seed, draft.exploration_rate) == (
         SelectionPolicy.EPSILON_GREEDY, None, 0.2,
     )  # fmt: skip
     message.exploration_rate = 0.0
     message.seed = 0
-    draft = action_convert.selection_draft_from_pb(message)
+    draft = codec.selection_draft_from_pb(message)
     assert (draft.seed, draft.exploration_rate) == (0, 0.0)
+    policies = EnumCodec(learning_pb2.SelectionPolicy.DESCRIPTOR, SelectionPolicy)
     for policy in SelectionPolicy:
-        assert action_convert.POLICY.from_pb(action_convert.POLICY.to_pb(policy)) is policy
+        assert policies.from_pb(policies.to_pb(policy)) is policy

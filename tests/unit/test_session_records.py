@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lot_grpc.domain.preference import Preference
 from lot_grpc.domain.session import SessionMessage, SessionValue
 from lot_grpc.ports import Record
-from lot_grpc.server.convert import sessions as convert
+from lot_grpc.server.codec import sessions as convert
 from lot_grpc.services.records.preferences import (
     preference_record,
     revision_from_record,

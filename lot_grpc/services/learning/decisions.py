@@ -25,7 +25,7 @@ from lot_grpc.domain.sameness import same_values
 from lot_grpc.ports import Equals, Record, VectorStore
 from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
 from lot_grpc.services.once import Insertion, Once
-from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
+from lot_grpc.services.paging import Fits, Page, Position, any_size, each, read_page
 from lot_grpc.services.records.collections import DECISIONS, REQUESTS, SORT_KEY
 from lot_grpc.services.records.decisions import (
     REVISION,
@@ -130,7 +130,7 @@ class Decisions:
         size: int,
         after: Position | None,
         fits: Fits[Decision] = any_size,
-    ) -> tuple[list[Decision], Position | None]:
+    ) -> Page[Decision]:
         """A page, newest first, and where the next one begins."""
         where, read = decision_conditions(criteria), each(decision_from_record)
         return await read_page(self._store, DECISIONS, namespace, where, size, after, read, fits)

@@ -174,7 +174,7 @@ class FeedbackHandler:
             text=draft.text,
             reward=told.reward,
             target=draft.target,
-            metadata={} if given else {"judged": True, "sure": told.conclusive},
+            metadata={} if given else {"judged": True, "conclusive": told.conclusive},
         )
         event = LearningEvent(namespace, own, content, self._time.now())
         record = learning_event_record(event, self._time.sort_key(), settled=False)
@@ -228,7 +228,7 @@ def _reward(event: LearningEvent) -> float:
 
 
 def _sure(event: LearningEvent) -> bool:
-    return bool(event.content.metadata.get("sure", True))
+    return bool(event.content.metadata.get("conclusive", True))
 
 
 def _preference_key(event: LearningEvent) -> str | None:

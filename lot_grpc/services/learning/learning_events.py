@@ -15,7 +15,7 @@ from lot_grpc.domain.learning_event import (
 from lot_grpc.domain.sameness import same_values
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.once import Insertion, Once
-from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
+from lot_grpc.services.paging import Fits, Page, Position, any_size, each, read_page
 from lot_grpc.services.records.collections import LEARNING_EVENTS
 from lot_grpc.services.records.learning_events import (
     learning_event_conditions,
@@ -97,7 +97,7 @@ class LearningEvents:
         size: int,
         after: Position | None,
         fits: Fits[LearningEvent] = any_size,
-    ) -> tuple[list[LearningEvent], Position | None]:
+    ) -> Page[LearningEvent]:
         """A page, newest first, and where the next one begins."""
         where, read = learning_event_conditions(criteria), each(learning_event_from_record)
         return await read_page(

@@ -1,0 +1,111 @@
+"""What AdminService takes and gives, but for exports: namespaces, their policies, reindexing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lot_grpc.domain.change import ResourceKind
+from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit, PolicyPreset, StoredPolicy
+from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
+from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as policy_pb
+from lot_grpc.pb.lot.v1 import resource_kind_pb2
+from lot_grpc.ports import StoreInfo
+from lot_grpc.server.codec.generic import Decoder, Encoder
+from lot_grpc.server.codec.values import EnumCodec, time_to_pb
+from lot_grpc.server.masks import updated_paths
+from lot_grpc.services.clearing.namespaces import NamespaceUsage
+from lot_grpc.services.memories.seeder import Seeded, SeededGroup, Seeds
+from lot_grpc.services.records.collections import (
+    CELLS,
+    EPISODES,
+    ERROR_SOLUTIONS,
+    MEMORIES,
+    PATTERNS,
+)
+from lot_grpc.services.reindex.reindexer import ReindexStep
+
+_PRESET = EnumCodec(policy_pb.PolicyPreset.DESCRIPTOR, PolicyPreset)
+_OUTPUT_ONLY = frozenset({"namespace", "etag", "update_time"})
+
+_store = Encoder(StoreInfo, pb.StoreStatus, omit={"needed_bytes", "backend", "location", "points"})
+
+
+def store_to_pb(info: StoreInfo, needed_bytes: int) -> pb.StoreStatus:
+    """What the store says of itself."""
+    message = _store(info)
+    message.needed_bytes = needed_bytes
+    return message
+
+
+# --- namespaces and their policies ----------------------------------------------------------------
+
+
+def counts_to_pb(counts: Mapping[ResourceKind, int]) -> dict[str, int]:
+    """Counts by the name of the kind in ``lot.v1.ResourceKind``, without its prefix."""
+    return {resource_kind.name: count for resource_kind, count in counts.items()}
+
+
+usage_to_pb = Encoder(NamespaceUsage, pb.NamespaceUsage, values={"counts": counts_to_pb})
+
+# Thresholds are there always, so that the defaults are told.
+policy_to_pb = Encoder(
+    StoredPolicy,
+    policy_pb.NamespacePolicy,
+    flatten=("policy",),
+    computed={"update_time": lambda one: time_to_pb(one.update_time) if one.revision else None},
+    omit={"revision"},
+)
+_policy = Decoder(policy_pb.NamespacePolicy, NamespacePolicy, path="policy", omit=_OUTPUT_ONLY)
+
+
+def policy_edit_from_pb(message: policy_pb.UpdateNamespacePolicyRequest) -> PolicyEdit:
+    """An edit: the preset, and the paths that the mask names or that the policy has populated."""
+    paths = updated_paths(message.policy, message.update_mask, _OUTPUT_ONLY)
+    return PolicyEdit(_policy(message.policy), frozenset(paths), _PRESET.from_pb(message.preset))
+
+
+# --- seeding and reindexing -----------------------------------------------------------------------
+
+seeds_from_pb = Decoder(pb.SeedKnowledgeRequest, Seeds, omit={"namespace"})
+_group_to_pb = Encoder(
+    SeededGroup,
+    pb.KnowledgeGroup,
+    rename={
+        "created_count": "created",
+        "existing_count": "existing",
+        "deleted_count": "deleted",
+    },
+)
+
+
+def seeded_to_pb(seeded: Seeded) -> pb.SeedKnowledgeResponse:
+    """What became of a seeding."""
+    groups = seeded.groups
+    return pb.SeedKnowledgeResponse(
+        created_count=sum(group.created for group in groups),
+        existing_count=sum(group.existing for group in groups),
+        created_counts={
+            resource_kind.upper(): count for resource_kind, count in seeded.created.items()
+        },
+        created_by_group={group.name: group.created for group in groups},
+        deleted_count=sum(group.deleted for group in groups),
+        groups=map(_group_to_pb, groups),
+    )
+
+
+_RESOURCE_KINDS: Mapping[str, Any] = {
+    PATTERNS: resource_kind_pb2.RESOURCE_KIND_PATTERN,
+    EPISODES: resource_kind_pb2.RESOURCE_KIND_EPISODE,
+    MEMORIES: resource_kind_pb2.RESOURCE_KIND_MEMORY,
+    ERROR_SOLUTIONS: resource_kind_pb2.RESOURCE_KIND_ERROR_SOLUTION,
+    CELLS: resource_kind_pb2.RESOURCE_KIND_OUTCOME,
+}
+"""What is at work; what was learned from outcomes counts as theirs."""
+
+reindex_step_to_pb = Encoder(
+    ReindexStep,
+    pb.ReindexResponse,
+    rename={"resource_kind": "collection", "done_count": "done", "total_count": "total"},
+    values={"resource_kind": _RESOURCE_KINDS.get},
+)

@@ -1,0 +1,145 @@
+"""Memories: what is stored, given, asked for and found."""
+
+from __future__ import annotations
+
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from lot_grpc.domain.languages import language_name
+from lot_grpc.domain.memory import (
+    ConversationSummary,
+    Details,
+    Memory,
+    MemoryContent,
+    MemoryKind,
+    Project,
+)
+from lot_grpc.domain.query import MemoryFilter
+from lot_grpc.pb.lot.v1 import memory_pb2 as pb
+from lot_grpc.pb.lot.v1 import memory_service_pb2 as service_pb
+from lot_grpc.pb.lot.v1 import pattern_service_pb2
+from lot_grpc.server.codec.generic import Decoder, Encoder
+from lot_grpc.server.codec.notices import passage_notices, unchanged_notices
+from lot_grpc.server.codec.outcomes import score_part_to_pb
+from lot_grpc.server.codec.patterns import same_id
+from lot_grpc.server.codec.values import ttl_of
+from lot_grpc.server.masks import updated_paths
+from lot_grpc.services.memories.drafts import Created, MemoryDraft, MemoryEdit
+from lot_grpc.services.memories.passages import Passage
+from lot_grpc.services.recall.recall import Hit
+from lot_grpc.services.recall.targets import RecallOptions
+
+_OUTPUT_ONLY = frozenset({"memory_id", "namespace", "etag", "create_time", "update_time"})
+_FIELD_OF = {
+    "conversation_summary": "details",
+    "project": "details",
+    "expiration": "expire_time",
+    "ttl": "expire_time",
+}
+"""The field of a content that a field of the message goes into, where it has another name."""
+
+_DETAILS: dict[str, type[Details]] = {
+    "conversation_summary": ConversationSummary,
+    "project": Project,
+}
+_KINDS = {ConversationSummary: MemoryKind.CONVERSATION_SUMMARY, Project: MemoryKind.PROJECT}
+
+memory_to_pb = Encoder(Memory, pb.Memory, flatten=("content",), omit={"ttl", "revision"})
+
+_content = Decoder(
+    pb.Memory,
+    MemoryContent,
+    path="memory",
+    values={
+        "language": language_name,
+        "project": Decoder(pb.ProjectDetails, Project, defaults={"status": "active"}),
+    },
+    omit=_OUTPUT_ONLY | {"ttl"},
+)
+
+
+def content_from_pb(memory: pb.Memory) -> MemoryContent:
+    """What a caller gave of a memory; output-only fields and ``ttl`` are not read.
+
+    Without a kind it has that of its details, and without those it is a NOTE.
+    """
+    if memory.kind:
+        return _content(memory)
+    named = memory.WhichOneof("details")
+    return _content(memory, kind=_KINDS[_DETAILS[named]] if named else MemoryKind.NOTE)
+
+
+def draft_from_pb(
+    message: service_pb.CreateMemoryRequest | service_pb.CreateMemoryItem,
+) -> MemoryDraft:
+    """A memory to create."""
+    same_id("memory", message.memory.memory_id, message.memory_id)
+    return MemoryDraft(
+        content_from_pb(message.memory),
+        message.memory_id,
+        message.request_id,
+        ttl_of(message.memory, "memory"),
+        once=message.dedupe == pattern_service_pb2.DEDUPE_EXACT,
+    )
+
+
+def edit_from_pb(message: pb.Memory, mask: FieldMask) -> MemoryEdit:
+    """An edit: the paths that the mask names, or those that the memory has populated."""
+    paths = updated_paths(message, mask, _OUTPUT_ONLY)
+    fields: set[str] = set()
+    leaves: dict[type[Details], frozenset[str]] = {}
+    for path in paths:
+        name, _, leaf = path.partition(".")
+        if name in _DETAILS and (leaf or not mask.paths):
+            kind = _DETAILS[name]
+            leaves[kind] = leaves.get(kind, frozenset()) | ({leaf} - {""})
+        else:
+            fields.add(_FIELD_OF.get(name, name))
+    ttl = ttl_of(message, "memory") if "expire_time" in fields else None
+    return MemoryEdit(content_from_pb(message), frozenset(fields), ttl, leaves)
+
+
+def created_to_pb(created: Created) -> service_pb.CreateMemoryResponse:
+    """What became of a create."""
+    why = (
+        "this content is already stored and retains its own; use UpdateMemory to change it, or "
+        "dedupe NONE to store another one"
+    )
+    return service_pb.CreateMemoryResponse(
+        memory=memory_to_pb(created.memory),
+        created=created.created,
+        notices=[
+            *passage_notices(truncated=created.truncated),
+            *unchanged_notices("memory", created.unchanged_fields, why),
+        ],
+    )
+
+
+filter_from_pb = Decoder(pb.MemoryFilter, MemoryFilter, path="filter")
+
+request_from_pb = Decoder(
+    service_pb.SearchMemoriesRequest,
+    RecallOptions,
+    defaults={"limit": 5},
+    omit={"namespace", "filter", "read_mask", "legs", "seed"},
+)
+
+_hit: Encoder[Hit[Memory], pb.MemoryHit] = Encoder(
+    Hit,
+    pb.MemoryHit,
+    rename={"memory": "thing"},
+    values={"memory": memory_to_pb},
+    omit={"score_parts", "parts", "evidence", "match", "passage"},
+)
+
+
+def memory_hit_to_pb(
+    hit: Hit[Memory], passage: Passage | None, *, explain: bool = False
+) -> pb.MemoryHit:
+    """A memory that was found, and the passage that answers best."""
+    message = _hit(hit)
+    if explain:
+        message.score_parts.extend(map(score_part_to_pb, hit.parts))
+    if passage is not None:
+        message.passage.text = passage.text
+        message.passage.start_offset, message.passage.end_offset = passage.span
+    return message

@@ -1,0 +1,119 @@
+"""Notices: what an RPC has to say of a request that it carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lot_grpc.domain.passages import MOST_PASSAGES
+from lot_grpc.pb.lot.v1 import outcome_pb2 as pb
+from lot_grpc.services.recall.recall import Answer
+
+
+def text_notices(field: str, *, truncated: bool) -> list[pb.Notice]:
+    """Tells that the model did not read all of a stored text."""
+    if not truncated:
+        return []
+    return [
+        pb.Notice(
+            code=pb.NOTICE_CODE_TEXT_TRUNCATED,
+            field=field,
+            message="longer than the 8 windows read of a text: it is stored whole, but the rest "
+            "does not affect similarity; put what matters first, or split it",
+        )
+    ]
+
+
+def passage_notices(*, truncated: bool) -> list[pb.Notice]:
+    """Tells that not all of a memory's content was read."""
+    if not truncated:
+        return []
+    return [
+        pb.Notice(
+            code=pb.NOTICE_CODE_TEXT_TRUNCATED,
+            field="memory.content",
+            message=f"longer than the {MOST_PASSAGES} passages read of a content: it is stored "
+            "whole and found by all of its words, but the rest does not affect similarity; "
+            "split it into several memories",
+        )
+    ]
+
+
+def unchanged_notices(resource_kind: str, kept: Iterable[str], message: str) -> list[pb.Notice]:
+    """Tells which fields of what is stored stayed as they were, although others were given."""
+    return [
+        pb.Notice(
+            code=pb.NOTICE_CODE_FIELDS_UNCHANGED, field=f"{resource_kind}.{name}", message=message
+        )
+        for name in kept
+    ]
+
+
+def merged_notices(resource_kind: str, id: str, similarity: float | None) -> list[pb.Notice]:
+    """Tells that a save was merged by meaning, with what and how near; None: it was not."""
+    if similarity is None:
+        return []
+    return [
+        pb.Notice(
+            code=pb.NOTICE_CODE_MERGED,
+            field=resource_kind,
+            message=f"similarity {similarity:.3f} to {resource_kind} {id}: nothing was stored, "
+            "this save counted as a success of it. Use dedupe NONE or EXACT to store both",
+        )
+    ]
+
+
+def query_notices(answer: Answer[Any]) -> list[pb.Notice]:
+    """Tells what of a question was left out."""
+    notices = unread_notices("query", truncated=answer.truncated, wordless=answer.wordless)
+    if answer.unreached:
+        notices.append(
+            pb.Notice(
+                code=pb.NOTICE_CODE_RERANK_INCOMPLETE,
+                field="rerank",
+                message=f"the cross-encoder had no time for {answer.unreached} of the candidates; "
+                "they keep their place. Retry, or use a shorter query",
+            )
+        )
+    return notices
+
+
+_QUERY_TRUNCATED = (
+    "longer than is read of a query (8 windows of the model, and 512 distinct terms): the rest was "
+    "ignored; use fewer words"
+)
+_QUERY_WORDLESS = "has no word, number or symbol to search for; use words"
+
+
+def unread_notices(
+    field: str,
+    *,
+    truncated: bool,
+    wordless: bool,
+    messages: tuple[str, str] = (_QUERY_TRUNCATED, _QUERY_WORDLESS),
+) -> list[pb.Notice]:
+    """Tells what of a text to search for was not read, and that there is nothing in it."""
+    cases = (
+        (truncated, pb.NOTICE_CODE_QUERY_TRUNCATED),
+        (wordless, pb.NOTICE_CODE_QUERY_NOT_SEARCHABLE),
+    )
+    return [
+        pb.Notice(code=code, field=field, message=message)
+        for (holds, code), message in zip(cases, messages, strict=True)
+        if holds
+    ]
+
+
+def left_out_notices(left_out: Mapping[str, int]) -> list[pb.Notice]:
+    """How many of the nearest were left out as unlikely to help, by response field."""
+    counts = [f"{name}: {count}" for name, count in left_out.items() if count]
+    if not counts:
+        return []
+    return [
+        pb.Notice(
+            code=pb.NOTICE_CODE_UNLIKELY_OMITTED,
+            field="min_similarity",
+            message=f"omitted as unlikely to help: {', '.join(counts)}; set min_similarity to 0 to "
+            "include them",
+        )
+    ]

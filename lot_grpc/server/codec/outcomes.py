@@ -1,0 +1,70 @@
+"""Outcomes, how scores and rankings came about."""
+
+from __future__ import annotations
+
+from lot_grpc.domain.cells import Neighbour
+from lot_grpc.domain.complexity import Complexity
+from lot_grpc.domain.outcomes import Outcome, Outcomes
+from lot_grpc.domain.ranking import ScorePart
+from lot_grpc.pb.lot.v1 import outcome_pb2 as pb
+from lot_grpc.pb.lot.v1 import pattern_service_pb2 as service_pb
+from lot_grpc.server.codec.generic import Decoder, Encoder
+from lot_grpc.server.codec.values import EnumCodec, duration_to_pb, time_to_pb
+from lot_grpc.services.outcomes.outcome_log import CorrectionDraft, LoggedOutcome
+from lot_grpc.services.outcomes.outcomes import OutcomeDraft
+from lot_grpc.services.recall.recall import Explanation
+
+COMPLEXITY = EnumCodec(pb.Complexity.DESCRIPTOR, Complexity)
+OUTCOME = EnumCodec(pb.Outcome.DESCRIPTOR, Outcome)
+
+outcomes_to_pb = Encoder(
+    Outcomes,
+    pb.Outcomes,
+    values={"last_used_time": lambda time: time_to_pb(time) if time else None},
+    omit={"duration_count", "duration_total"},
+)
+score_part_to_pb = Encoder(ScorePart, pb.ScorePart)
+learned_from_to_pb = Encoder(
+    Neighbour,
+    service_pb.LearnedFrom,
+    rename={"similarity": "cosine", "trial_count": "trials", "success_count": "successes"},
+)
+outcome_entry_to_pb = Encoder(
+    LoggedOutcome,
+    service_pb.OutcomeEntry,
+    flatten=("fact",),
+    omit={"namespace", "root", "correction", "error_solution_id"},
+)
+_explanation = Encoder(
+    Explanation,
+    service_pb.RecallExplanation,
+    rename={
+        "pool_size": "pool",
+        "gate": "weights.gate",
+        "matching_count": "matching",
+        "namespace_count": "in_namespace",
+        "filters": "removed",
+        "kernel_width": "weights.kernel_width",
+        "half_life": "weights.fading.half_life",
+        "decay": "weights.fading.decay",
+    },
+    values={
+        "filters": lambda removed: [
+            service_pb.FilterCount(field=field, removed_count=count)
+            for field, count in removed.items()
+        ],
+        "half_life": lambda seconds: duration_to_pb(seconds) if seconds else None,
+    },
+    computed={"learned_weight": lambda one: one.weights.weight_of(one.ranking)},
+)
+
+
+def explanation_to_pb(explanation: Explanation | None) -> service_pb.RecallExplanation | None:
+    """How an answer came about."""
+    return None if explanation is None else _explanation(explanation)
+
+
+outcome_draft_from_pb = Decoder(service_pb.RecordOutcomeRequest, OutcomeDraft, omit={"namespace"})
+correction_draft_from_pb = Decoder(
+    service_pb.CorrectOutcomeRequest, CorrectionDraft, omit={"namespace"}
+)

@@ -1,0 +1,346 @@
+"""Records of an export ⇄ rows of the store."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from google.protobuf.message import DecodeError, Message
+
+from lot_grpc.domain.errors import RequestInvalidError, invalid
+from lot_grpc.domain.ids import namespace_or_default
+from lot_grpc.domain.transfer import Conflict
+from lot_grpc.pb.lot.v1 import preference_pb2, session_pb2
+from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
+from lot_grpc.ports import CollectionSpec, MultiVector, Payload, Record, SparseVector, Vector
+from lot_grpc.server.answers import ANSWER_BYTES, clear_long
+from lot_grpc.server.codec.admin import policy_to_pb
+from lot_grpc.server.codec.episodes import episode_to_pb, event_to_pb
+from lot_grpc.server.codec.error_solutions import error_solution_to_pb
+from lot_grpc.server.codec.learning import (
+    action_value_to_pb,
+    decision_to_pb,
+    learning_event_to_pb,
+)
+from lot_grpc.server.codec.memories import memory_to_pb
+from lot_grpc.server.codec.outcomes import outcome_entry_to_pb
+from lot_grpc.server.codec.patterns import pattern_to_pb
+from lot_grpc.server.codec.sessions import (
+    add_value,
+    message_to_pb,
+    preference_to_pb,
+    revision_to_pb,
+    session_to_pb,
+)
+from lot_grpc.server.codec.values import EnumCodec
+from lot_grpc.services.outcomes.outcome_log import LoggedOutcome
+from lot_grpc.services.records.actions import action_value_from_record
+from lot_grpc.services.records.cells import cell_from_payload
+from lot_grpc.services.records.collections import (
+    ACTION_VALUES,
+    CELLS,
+    DECISIONS,
+    EPISODES,
+    ERROR_SOLUTIONS,
+    EVENTS,
+    FEEDBACK,
+    LEARNING_EVENTS,
+    MEMORIES,
+    OUTCOMES,
+    PATTERNS,
+    POLICIES,
+    PREFERENCE_REVISIONS,
+    PREFERENCES,
+    SESSION_PARTS,
+    SESSIONS,
+    SORT_KEY,
+    collection_specs,
+)
+from lot_grpc.services.records.decisions import decision_from_record
+from lot_grpc.services.records.episodes import episode_from_record, event_from_record
+from lot_grpc.services.records.error_solutions import error_solution_from_record
+from lot_grpc.services.records.feedback import feedback_from_record
+from lot_grpc.services.records.learning_events import learning_event_from_record
+from lot_grpc.services.records.memories import memory_from_record
+from lot_grpc.services.records.outcomes import outcome_from_record
+from lot_grpc.services.records.patterns import pattern_from_record
+from lot_grpc.services.records.policies import policy_from_record
+from lot_grpc.services.records.preferences import preference_from_record, revision_from_record
+from lot_grpc.services.records.sessions import (
+    LATEST,
+    PART,
+    VALUE,
+    message_from_payload,
+    session_from_record,
+    value_from_record,
+)
+from lot_grpc.services.transfer.kinds import BY_COLLECTION, Kind, Row
+
+CONFLICT = EnumCodec(pb.ImportConflict.DESCRIPTOR, Conflict)
+
+_OF, _ROW, _BIRTH, _CLAIMED, _SHORT = "of", "row", "birth", "claimed", "short"
+"""Keys of ``internal``: the collection, the payload as JSON text (a Struct makes doubles of whole
+numbers), the sort key of what it hangs on, whether it is the one pattern of its content, and
+whether the thing is without its long fields, since with them the record would be too large."""
+
+_LONG = 256
+"""Fields over this many bytes are omitted from a record that would be too large."""
+
+_NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+
+_Thing: TypeAlias = Callable[[Record], Message | None]
+
+
+def _event(record: Record) -> Message:
+    event = event_to_pb(event_from_record(record))
+    return pb.ExportedEpisodeEvent(episode_id=record.payload["episode_id"], event=event)
+
+
+def _revision(record: Record) -> Message:
+    key = preference_pb2.Preference(key=record.payload["key"])
+    return pb.ExportedPreference(
+        preference=key, history=[revision_to_pb(revision_from_record(record))]
+    )
+
+
+def _session(record: Record) -> Message:
+    """With the message that its row holds, the latest one."""
+    message = session_to_pb(session_from_record(record))
+    if latest := record.payload[LATEST]:
+        message.messages.append(message_to_pb(message_from_payload(latest)))
+    return message
+
+
+def _part(record: Record) -> Message:
+    payload = record.payload
+    message = session_pb2.Session(session_id=payload["session_id"], namespace=record.namespace)
+    if payload[PART] == VALUE:
+        add_value(message, payload["key"], value_from_record(record))
+    else:
+        message.messages.append(message_to_pb(message_from_payload(payload)))
+    return message
+
+
+def _without_thing(read: Callable[[Record], Any]) -> _Thing:
+    """What no message stands for: it is read all the same, which tells whether it is whole."""
+
+    def nothing(record: Record) -> None:
+        read(record)
+
+    return nothing
+
+
+_THINGS: Mapping[str, tuple[str, _Thing]] = {
+    PATTERNS: ("pattern", lambda one: pattern_to_pb(pattern_from_record(one))),
+    FEEDBACK: ("", _without_thing(feedback_from_record)),
+    CELLS: ("", _without_thing(lambda one: cell_from_payload(one.payload))),
+    ERROR_SOLUTIONS: (
+        "error_solution",
+        lambda one: error_solution_to_pb(error_solution_from_record(one)),
+    ),
+    OUTCOMES: (
+        "outcome",
+        lambda one: outcome_entry_to_pb(LoggedOutcome(outcome_from_record(one), "")),
+    ),
+    MEMORIES: ("memory", lambda one: memory_to_pb(memory_from_record(one))),
+    EPISODES: ("episode", lambda one: episode_to_pb(episode_from_record(one))),
+    EVENTS: ("episode_event", _event),
+    PREFERENCES: (
+        "preference",
+        lambda one: pb.ExportedPreference(preference=preference_to_pb(preference_from_record(one))),
+    ),
+    PREFERENCE_REVISIONS: ("preference", _revision),
+    SESSIONS: ("session", _session),
+    SESSION_PARTS: ("session", _part),
+    LEARNING_EVENTS: (
+        "learning_event",
+        lambda one: learning_event_to_pb(learning_event_from_record(one)),
+    ),
+    DECISIONS: ("decision", lambda one: decision_to_pb(decision_from_record(one))),
+    ACTION_VALUES: (
+        "action_value",
+        lambda one: action_value_to_pb(action_value_from_record(one)),
+    ),
+    POLICIES: ("policy", lambda one: policy_to_pb(policy_from_record(one))),
+}
+"""By collection: the field of a record that its things are told in, and how. One for each kind."""
+
+
+def row_to_pb(row: Row, *, vectors: bool) -> pb.ExportRecord:
+    """A record."""
+    stored = row.record
+    message = pb.ExportRecord(namespace=stored.namespace)
+    field, make = _THINGS[row.kind.collection]
+    if field:
+        getattr(message, field).CopyFrom(make(stored))
+    internal = message.internal.fields
+    internal[_OF].string_value = row.kind.collection
+    internal[_ROW].string_value = json.dumps(
+        stored.payload, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    )
+    if row.birth:
+        internal[_BIRTH].number_value = row.birth
+    if row.claimed:
+        internal[_CLAIMED].bool_value = True
+    if vectors:
+        for name, vector in stored.vectors.items():
+            _fill_vector(message.vectors[name], vector)
+    if field and message.ByteSize() > ANSWER_BYTES:
+        deque(clear_long(getattr(message, field), _LONG), 0)
+        internal[_SHORT].bool_value = True
+    return message
+
+
+def _fill_vector(message: pb.ExportedVector, vector: Vector) -> None:
+    if isinstance(vector, SparseVector):
+        message.indices.extend(vector.indices)
+        message.values.extend(vector.values)
+    elif isinstance(vector, MultiVector):
+        message.vector_count = len(vector.vectors)
+        for one in vector.vectors:
+            message.values.extend(one)
+    else:
+        message.values.extend(vector)
+
+
+# --- back -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the records of one import are read.
+
+    ``namespace``: where all go, empty: each where it was. ``exact``: this version wrote them, so
+    that a thing says all that the server would say. ``specs`` are empty where vectors are not
+    taken.
+    """
+
+    namespace: str
+    exact: bool
+    specs: Mapping[str, CollectionSpec]
+
+
+def specs_of(dimensions: int) -> Mapping[str, CollectionSpec]:
+    """The collections by name."""
+    return {spec.name: spec for spec in collection_specs(dimensions)}
+
+
+def row_from_pb(message: pb.ExportRecord, path: str, reading: Reading) -> Row:
+    """The row of a record. Raises RequestInvalidError, which names the record by its path."""
+    internal = message.internal.fields
+    if _OF not in internal or _ROW not in internal:
+        raise invalid(
+            f"{path}.internal",
+            "record.internal",
+            "must be as exported; store records from elsewhere with the calls of their kind "
+            "(SavePattern, CreateMemory, …)",
+        )
+    kind = BY_COLLECTION.get(internal[_OF].string_value)
+    if kind is None:
+        raise invalid(
+            f"{path}.internal.{_OF}",
+            "record.kind",
+            "is not a kind of record that can be imported",
+        )
+    was = namespace_or_default(message.namespace)
+    if not _NAMESPACE.fullmatch(was):
+        raise invalid(f"{path}.namespace", "string.pattern", "is not a valid namespace")
+    payload = _payload(kind, internal[_ROW].string_value, path)
+    birth = int(internal[_BIRTH].number_value) if _BIRTH in internal else 0
+    try:
+        _check(kind, message, Record("", was, payload), exact=reading.exact)
+        namespace = reading.namespace or was
+        point = kind.point(namespace, payload)
+    except RequestInvalidError as error:
+        raise invalid(f"{path}.{error.violations[0].field}", "record.agrees", str(error)) from None
+    except (KeyError, TypeError, ValueError, AttributeError, DecodeError) as error:
+        raise invalid(
+            f"{path}.internal.{_ROW}", "record.whole", f"is not a record of {kind.collection}"
+        ) from error
+    vectors = _vectors(message, kind, path, reading)
+    record = Record(point, namespace, payload, vectors)
+    return Row(kind, record, birth, _CLAIMED in internal and internal[_CLAIMED].bool_value)
+
+
+def _payload(kind: Kind, text: str, path: str) -> Payload:
+    try:
+        payload = json.loads(text, parse_constant=_refused)
+    except (ValueError, RecursionError):
+        payload = None
+    if not isinstance(payload, dict) or not _is_number(payload.get(SORT_KEY, 0)):
+        raise invalid(
+            f"{path}.internal.{_ROW}", "record.whole", "is not the JSON object of a record"
+        )
+    return kind.as_done(payload)
+
+
+def _refused(name: str) -> float:
+    raise ValueError(name)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**53
+
+
+def _check(kind: Kind, message: pb.ExportRecord, record: Record, *, exact: bool) -> None:
+    """That the thing and what it is imported from say the same."""
+    field, make = _THINGS[kind.collection]
+    made = make(record)
+    given = message.WhichOneof("thing") or ""
+    if given != field:
+        raise invalid(given or field, "", f"must be {field or 'no thing'} as in internal")
+    if made is None:
+        return
+    if _SHORT in message.internal.fields:
+        deque(clear_long(made, _LONG), 0)
+    thing = getattr(message, field)
+    if thing != made and (exact or _differs(thing, made)):
+        raise invalid(
+            field,
+            "",
+            "differs from internal; import both as exported, and change stored records with the "
+            "calls of their kind",
+        )
+
+
+def _differs(given: Message, made: Message) -> bool:
+    """Whether a field that is given is not what this version would say."""
+    return any(value != getattr(made, field.name) for field, value in given.ListFields())
+
+
+def _vectors(
+    message: pb.ExportRecord, kind: Kind, path: str, reading: Reading
+) -> dict[str, Vector]:
+    spec = reading.specs.get(kind.collection)
+    if spec is None:
+        return {}
+    return {
+        name: _vector(given, spec, name, f"{path}.vectors[{name!r}]")
+        for name, given in message.vectors.items()
+    }
+
+
+def _vector(message: pb.ExportedVector, spec: CollectionSpec, name: str, path: str) -> Vector:
+    values: Sequence[float] = list(message.values)
+    if not all(map(math.isfinite, values)):
+        raise invalid(path, "vector.finite", "must have only finite numbers")
+    if name in spec.sparse:
+        indices = list(message.indices)
+        if len(indices) == len(values) == len(set(indices)):
+            return SparseVector(indices, values)
+    elif name in spec.multi:
+        count, size = max(1, message.vector_count), spec.multi[name]
+        if len(values) == count * size:
+            return MultiVector([values[n * size : (n + 1) * size] for n in range(count)])
+    elif len(values) == spec.dense.get(name) and not message.indices:
+        return values
+    raise invalid(
+        path,
+        "vector.shape",
+        f"is not a vector of {spec.name}: wrong name, dimensions or number of values",
+    )

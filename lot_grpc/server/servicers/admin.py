@@ -1,0 +1,169 @@
+"""AdminService."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+from lot_grpc.domain.query import EmbeddingUse
+from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
+from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as policy_pb
+from lot_grpc.ports import Clock
+from lot_grpc.server.call import Context
+from lot_grpc.server.codec import admin as codec
+from lot_grpc.server.codec.changes import RESOURCE_KIND
+from lot_grpc.server.codec.values import EnumCodec, duration_to_pb, time_to_pb
+from lot_grpc.server.page_token import name_from_token, name_to_token
+from lot_grpc.server.servicers.base import DEFAULT_PAGE, ServerDescription, namespace_of
+from lot_grpc.server.servicers.transfer import TransferRpcs
+from lot_grpc.services.build import Services
+from lot_grpc.services.records.collections import SCHEMA_VERSION
+from lot_grpc.services.records.resource_kinds import COLLECTIONS
+
+MAX_PAGE_SIZE = 1000
+MAX_LIMIT = 100
+MAX_STRUCT_DEPTH = 16
+"""As the contract has them: proto annotations, and ``server.wellformed``."""
+
+_USE = EnumCodec(pb.EmbeddingUse.DESCRIPTOR, EmbeddingUse)
+_COUNTED = {names[0]: resource_kind.name for resource_kind, names in COLLECTIONS.items() if names}
+
+
+class AdminServicer(TransferRpcs):
+    """Converts, calls a service, converts back."""
+
+    def __init__(self, services: Services, clock: Clock, facts: ServerDescription) -> None:
+        self._services = services
+        self._clock = clock
+        self._facts = facts
+
+    # --- the server -------------------------------------------------------------------------------
+
+    async def GetServerInfo(
+        self, request: pb.GetServerInfoRequest, context: Context
+    ) -> pb.GetServerInfoResponse:
+        admin, facts = self._services.admin, self._facts
+        info, contract = await admin.store_info(), admin.contract
+        return pb.GetServerInfoResponse(
+            version=facts.version,
+            contract_version="lot.v1",
+            capabilities=facts.capabilities,
+            backend=info.backend,
+            model=contract.model,
+            dimensions=contract.dimensions,
+            model_sha256=contract.model_sha256,
+            counts={
+                resource_kind: info.points.get(name, 0) for name, resource_kind in _COUNTED.items()
+            },
+            store=codec.store_to_pb(info, facts.needed_bytes),
+            limits=_limits_to_pb(facts, admin.max_tokens),
+            start_time=time_to_pb(facts.start_time),
+            server_time=time_to_pb(self._clock.now()),
+            schema_version=SCHEMA_VERSION,
+        )
+
+    async def CheckReady(
+        self, request: pb.CheckReadyRequest, context: Context
+    ) -> pb.CheckReadyResponse:
+        checks = await self._services.admin.ready_checks()
+        return pb.CheckReadyResponse(
+            ready=all(check.ok for check in checks),
+            checks=[pb.ReadyCheck(name=c.name, ok=c.ok, detail=c.detail) for c in checks],
+        )
+
+    async def Embed(self, request: pb.EmbedRequest, context: Context) -> pb.EmbedResponse:
+        items = [
+            (one.text, _USE.from_pb(one.use) or EmbeddingUse.DOCUMENT) for one in request.items
+        ]
+        contract = self._services.admin.contract
+        return pb.EmbedResponse(
+            model=contract.model,
+            dimensions=contract.dimensions,
+            query_prefix=contract.query_prefix,
+            embeddings=[
+                pb.TextEmbedding(
+                    vector=() if request.omit_vectors else one.embedding.vector,
+                    truncated=one.embedding.truncated,
+                    similarities=one.cosines,
+                    token_count=one.tokens,
+                )
+                for one in await self._services.admin.embed(items)
+            ],
+        )
+
+    async def Compact(self, request: pb.CompactRequest, context: Context) -> pb.CompactResponse:
+        compacted, detail = await self._services.admin.compact()
+        return pb.CompactResponse(compacted=compacted, detail=detail)
+
+    async def Reindex(
+        self, request: pb.ReindexRequest, context: Context
+    ) -> AsyncIterator[pb.ReindexResponse]:
+        run = self._services.reindexing.run(request.model, dry_run=request.dry_run)
+        async with aclosing(run) as steps:
+            async for step in steps:
+                yield codec.reindex_step_to_pb(step)
+
+    # --- namespaces -------------------------------------------------------------------------------
+
+    async def ListNamespaces(
+        self, request: pb.ListNamespacesRequest, context: Context
+    ) -> pb.ListNamespacesResponse:
+        page = await self._services.namespaces.page(
+            request.page_size or DEFAULT_PAGE, name_from_token(request, request.page_token)
+        )
+        return pb.ListNamespacesResponse(
+            namespaces=map(codec.usage_to_pb, page.namespaces),
+            next_page_token=name_to_token(request, page.next),
+        )
+
+    async def ClearNamespace(
+        self, request: pb.ClearNamespaceRequest, context: Context
+    ) -> pb.ClearNamespaceResponse:
+        clearing = self._services.clearing
+        carry_out = clearing.count if request.dry_run else clearing.clear
+        counts = await carry_out(
+            namespace_of(request), RESOURCE_KIND.all_from_pb(request.resource_kinds)
+        )
+        return pb.ClearNamespaceResponse(
+            deleted_counts=codec.counts_to_pb(counts), deleted_count=sum(counts.values())
+        )
+
+    async def GetNamespacePolicy(
+        self, request: policy_pb.GetNamespacePolicyRequest, context: Context
+    ) -> policy_pb.GetNamespacePolicyResponse:
+        stored = await self._services.policies.get(namespace_of(request))
+        return policy_pb.GetNamespacePolicyResponse(policy=codec.policy_to_pb(stored))
+
+    async def UpdateNamespacePolicy(
+        self, request: policy_pb.UpdateNamespacePolicyRequest, context: Context
+    ) -> policy_pb.UpdateNamespacePolicyResponse:
+        namespace, edit = namespace_of(request), codec.policy_edit_from_pb(request)
+        stored = await self._services.policies.update(
+            namespace, edit, request.etag, dry_run=request.dry_run
+        )
+        return policy_pb.UpdateNamespacePolicyResponse(
+            policy=codec.policy_to_pb(stored),
+            pending_deletes=await self._services.keeping.pending(namespace, stored.policy),
+        )
+
+    async def SeedKnowledge(
+        self, request: pb.SeedKnowledgeRequest, context: Context
+    ) -> pb.SeedKnowledgeResponse:
+        seeds = codec.seeds_from_pb(request)
+        return codec.seeded_to_pb(await self._services.seeding.seed(namespace_of(request), seeds))
+
+
+def _limits_to_pb(facts: ServerDescription, max_tokens: int) -> pb.ServerLimits:
+    limits = facts.limits
+    seconds = limits.max_call_seconds
+    return pb.ServerLimits(
+        max_message_bytes=limits.max_message_bytes,
+        max_page_size=MAX_PAGE_SIZE,
+        max_limit=MAX_LIMIT,
+        max_batch_items=facts.max_batch_items,
+        max_concurrent_calls=limits.max_concurrent_calls,
+        max_streams=limits.max_streams,
+        max_call_duration=duration_to_pb(seconds) if seconds else None,
+        max_struct_depth=MAX_STRUCT_DEPTH,
+        max_embedding_tokens=max_tokens,
+    )

@@ -1,0 +1,144 @@
+"""MemoryService: memories, the context of a task, changes; the rest it inherits."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from functools import partial
+
+from lot_grpc.domain.errors import LotError
+from lot_grpc.pb.lot.v1 import change_pb2, task_context_pb2
+from lot_grpc.pb.lot.v1 import memory_service_pb2 as pb
+from lot_grpc.ports import Clock
+from lot_grpc.server.call import Context
+from lot_grpc.server.codec import contexts as contexts_codec
+from lot_grpc.server.codec import memories as codec
+from lot_grpc.server.codec.changes import news_to_pb, watch_from_pb
+from lot_grpc.server.codec.notices import passage_notices, query_notices
+from lot_grpc.server.codec.outcomes import explanation_to_pb
+from lot_grpc.server.codec.patterns import same_id
+from lot_grpc.server.codec.values import time_to_pb
+from lot_grpc.server.servicers.base import carry_out_batch, namespace_of, read_page, was_deleted
+from lot_grpc.server.servicers.error_solutions import ErrorSolutionRpcs
+from lot_grpc.server.servicers.sessions import SessionRpcs
+from lot_grpc.server.status import to_status
+from lot_grpc.services.build import Services
+from lot_grpc.services.memories.drafts import Created
+from lot_grpc.services.recall.targets import memory_request
+
+
+class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
+    """Converts, calls a service, converts back."""
+
+    def __init__(self, services: Services, clock: Clock, max_batch_items: int) -> None:
+        self._services = services
+        self._clock = clock
+        self._max_batch_items = max_batch_items
+
+    async def CreateMemory(
+        self, request: pb.CreateMemoryRequest, context: Context
+    ) -> pb.CreateMemoryResponse:
+        draft = codec.draft_from_pb(request)
+        created = await self._services.memories.create(namespace_of(request), draft)
+        return codec.created_to_pb(created)
+
+    async def BatchCreateMemories(
+        self, request: pb.BatchCreateMemoriesRequest, context: Context
+    ) -> pb.BatchCreateMemoriesResponse:
+        create = partial(self._services.memories.create_many, namespace_of(request))
+        results: list[Created | LotError] = await carry_out_batch(
+            request.items, self._max_batch_items, codec.draft_from_pb, create
+        )
+        return pb.BatchCreateMemoriesResponse(
+            results=map(_result_to_pb, results),
+            # One that is named twice by its request id was new once.
+            created_count=len(
+                {r.memory.memory_id for r in results if isinstance(r, Created) and r.created}
+            ),
+            failed_count=sum(isinstance(r, LotError) for r in results),
+        )
+
+    async def GetMemory(
+        self, request: pb.GetMemoryRequest, context: Context
+    ) -> pb.GetMemoryResponse:
+        memory = await self._services.memories.get(namespace_of(request), request.memory_id)
+        return pb.GetMemoryResponse(memory=codec.memory_to_pb(memory))
+
+    async def UpdateMemory(
+        self, request: pb.UpdateMemoryRequest, context: Context
+    ) -> pb.UpdateMemoryResponse:
+        same_id("memory", request.memory.memory_id, request.memory_id)
+        edit = codec.edit_from_pb(request.memory, request.update_mask)
+        updated = await self._services.memories.update(
+            namespace_of(request), request.memory_id, edit, request.etag
+        )
+        return pb.UpdateMemoryResponse(
+            memory=codec.memory_to_pb(updated.memory),
+            notices=passage_notices(truncated=updated.truncated),
+        )
+
+    async def DeleteMemory(
+        self, request: pb.DeleteMemoryRequest, context: Context
+    ) -> pb.DeleteMemoryResponse:
+        deleting = self._services.memories.delete(
+            namespace_of(request), request.memory_id, request.etag
+        )
+        return pb.DeleteMemoryResponse(deleted=await was_deleted(deleting, request))
+
+    async def ListMemories(
+        self, request: pb.ListMemoriesRequest, context: Context
+    ) -> pb.ListMemoriesResponse:
+        response, narrowed = pb.ListMemoriesResponse(), codec.filter_from_pb(request.filter)
+        read = self._services.memories.list_page
+        return await read_page(request, response, codec.memory_to_pb, read, narrowed)
+
+    async def SearchMemories(
+        self, request: pb.SearchMemoriesRequest, context: Context
+    ) -> pb.SearchMemoriesResponse:
+        requested, narrowed = codec.request_from_pb(request), codec.filter_from_pb(request.filter)
+        found = await self._services.memory_recall.find(
+            namespace_of(request), memory_request(requested, narrowed)
+        )
+        passages = await self._services.memory_passages.of(
+            [hit.thing for hit in found.hits], found.vector
+        )
+        return pb.SearchMemoriesResponse(
+            hits=[
+                codec.memory_hit_to_pb(hit, passage, explain=request.explain)
+                for hit, passage in zip(found.hits, passages, strict=True)
+            ],
+            retrieval_id=found.retrieval_id,
+            notices=query_notices(found),
+            explanation=explanation_to_pb(found.explanation),
+        )
+
+    async def DeleteMemories(
+        self, request: pb.DeleteMemoriesRequest, context: Context
+    ) -> pb.DeleteMemoriesResponse:
+        deleted = await self._services.memory_bulk_deleter.delete(
+            namespace_of(request), codec.filter_from_pb(request.filter), dry_run=request.dry_run
+        )
+        return pb.DeleteMemoriesResponse(deleted_count=deleted.count, memory_ids=deleted.memory_ids)
+
+    async def GetTaskContext(
+        self, request: task_context_pb2.GetTaskContextRequest, context: Context
+    ) -> task_context_pb2.GetTaskContextResponse:
+        requested = contexts_codec.request_from_pb(request)
+        found = await self._services.task_contexts.gather(namespace_of(request), requested)
+        return contexts_codec.context_to_pb(found, requested)
+
+    async def WatchChanges(
+        self, request: change_pb2.WatchChangesRequest, context: Context
+    ) -> AsyncIterator[change_pb2.WatchChangesResponse]:
+        change_watcher = self._services.change_watcher.watch(watch_from_pb(request))
+        async with aclosing(change_watcher) as batches:
+            async for news in batches:
+                for message in news_to_pb(news):
+                    message.server_time.CopyFrom(time_to_pb(self._clock.now()))
+                    yield message
+
+
+def _result_to_pb(result: Created | LotError) -> pb.CreateMemoryResult:
+    if isinstance(result, LotError):
+        return pb.CreateMemoryResult(error=to_status(result))
+    return pb.CreateMemoryResult(response=codec.created_to_pb(result))
