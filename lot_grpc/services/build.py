@@ -11,6 +11,9 @@ from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.ranking import IMPORTANCE, RankingWeights
 from lot_grpc.domain.recommendation import DEFAULT_WEIGHTS, StructuralWeights
+from lot_grpc.kernel.create import CreateOnce
+from lot_grpc.kernel.idempotency import IdempotencyStore
+from lot_grpc.kernel.tombstones import Tombstones
 from lot_grpc.knowledge import built_in_packs
 from lot_grpc.ports import Clock, Embedder, Reranker, VectorStore
 from lot_grpc.services.admin import Admin
@@ -58,7 +61,6 @@ from lot_grpc.services.learning.recommendations import Recommender
 from lot_grpc.services.learning.selections import Selections
 from lot_grpc.services.learning.step_recorder import StepRecorder
 from lot_grpc.services.learning.targets import checks_of, moves_of
-from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories import drafts as memory_drafts
 from lot_grpc.services.memories import error_solutions as error_solutions_module
 from lot_grpc.services.memories import preference_records as preferences_module
@@ -71,14 +73,13 @@ from lot_grpc.services.memories.passages import PassageMatcher
 from lot_grpc.services.memories.preferences import Preferences
 from lot_grpc.services.memories.seeder import KnowledgeSeeder
 from lot_grpc.services.normal_form_store import NormalFormStore
-from lot_grpc.services.once import Once
 from lot_grpc.services.outcomes.cells import Cells
 from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.outcomes.evidence import PatternEvidence
-from lot_grpc.services.outcomes.facts import Facts
 from lot_grpc.services.outcomes.history import History
 from lot_grpc.services.outcomes.outcome_log import OutcomeLog
 from lot_grpc.services.outcomes.outcomes import OutcomeRecorder
+from lot_grpc.services.outcomes.pending_outcomes import PendingOutcomes
 from lot_grpc.services.outcomes.query_vectors import QueryVectors
 from lot_grpc.services.patterns import patterns as patterns_module
 from lot_grpc.services.patterns.feedback import Feedback
@@ -108,7 +109,6 @@ from lot_grpc.services.sessions.session_messages import SessionMessages
 from lot_grpc.services.sessions.session_values import SessionValues
 from lot_grpc.services.sessions.sessions import Sessions
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import Tombstones
 from lot_grpc.services.transfer.exporter import Exporter
 from lot_grpc.services.transfer.importer import Importer
 from lot_grpc.services.transfer.replacer import RecordReplacer
@@ -219,13 +219,14 @@ def build_services(
     sequencer = tracking.sequencer
     clear_registry = ClearRegistry(model_store, time_source, look_seconds, sequencer.pass_by)
     store = ClearGuardStore(tracking.store, clear_registry)
-    ledger = Ledger(store, time_source)
+    idempotency = IdempotencyStore(store, time_source)
     tombstones = Tombstones(store, time_source)
+    create = CreateOnce(store, idempotency, tombstones)
     retrievals = Retrievals(store, time_source, model)
-    facts, history = Facts(store, time_source), History(store)
+    pending, history = PendingOutcomes(store, time_source), History(store)
     query_vectors = QueryVectors(retrievals, model)
-    cells = Cells(store, time_source, facts, history, query_vectors, weights.fading)
-    counting = OutcomeCounter(store, facts, cells, history)
+    cells = Cells(store, time_source, pending, history, query_vectors, weights.fading)
+    counting = OutcomeCounter(store, pending, cells, history)
     claims = Claims(store, time_source)
     indexer = Indexer(embedder)
     reranks = Reranks(store, reranker, rerank_bounds)
@@ -234,14 +235,14 @@ def build_services(
     patterns = Patterns(store, indexer, time_source, claims, tombstones, lineage)
     distilling = Distiller(store, indexer, time_source, learning.distill)
     schedule = DistillSchedule(store, time_source, distilling, learning.interval)
-    repeats = RepeatCounter(store, indexer, time_source, ledger, counting, claims, nearest)
+    repeats = RepeatCounter(store, indexer, time_source, idempotency, counting, claims, nearest)
     pattern_writer = PatternWriter(
-        store, indexer, time_source, ledger, claims, tombstones, lineage, repeats
+        store, indexer, time_source, create, claims, tombstones, lineage, repeats
     )
-    feedback = Feedback(store, time_source, ledger, patterns)
-    memories = Memories(store, indexer, time_source, ledger, tombstones)
+    feedback = Feedback(store, time_source, idempotency, patterns)
+    memories = Memories(store, indexer, time_source, create, tombstones)
     passages = PassageMatcher(store)
-    error_solutions = ErrorSolutions(store, indexer, time_source, ledger, tombstones)
+    error_solutions = ErrorSolutions(store, indexer, time_source, create, tombstones)
     log, active_streams, notifier = EventLog(store), ActiveStreams(), EpisodeNotifier(store)
     fence = Fence(store, log, time_source)
     leases = Leases(fence, active_streams)
@@ -251,7 +252,7 @@ def build_services(
         store,
         indexer,
         time_source,
-        ledger,
+        idempotency,
         log,
         active_streams,
         fence,
@@ -269,16 +270,15 @@ def build_services(
     clearing = NamespaceClearer(
         tracking.store, time_source, clear_registry, sequencer, active_streams, notifier, retrievals
     )
-    once = Once(store, ledger, tombstones)
     action_values = ActionValues(store, time_source, policies)
-    selections = Selections(store, time_source, once, action_values)
-    decisions = Decisions(store, time_source, ledger, once, tombstones)
-    learning_events = LearningEvents(store, time_source, once, tombstones)
-    preferences = Preferences(store, time_source, ledger, tombstones)
+    selections = Selections(store, time_source, create, action_values)
+    decisions = Decisions(store, time_source, idempotency, create, tombstones)
+    learning_events = LearningEvents(store, time_source, create, tombstones)
+    preferences = Preferences(store, time_source, idempotency, tombstones)
     feedback_handler = FeedbackHandler(
         store,
         time_source,
-        ledger,
+        idempotency,
         preferences,
         checks_of(
             patterns.get,
@@ -294,7 +294,7 @@ def build_services(
     )
 
     session_rows = SessionRows(store, time_source)
-    session_messages = SessionMessages(store, time_source, ledger, tombstones, session_rows)
+    session_messages = SessionMessages(store, time_source, idempotency, tombstones, session_rows)
     sessions = Sessions(store, time_source, tombstones, session_rows, session_messages)
 
     digest_reader = DigestReader(log)
@@ -335,9 +335,9 @@ def build_services(
         patterns=patterns,
         pattern_recall=pattern_recall,
         outcomes=OutcomeRecorder(
-            time_source, ledger, counting, patterns, retrievals, query_vectors
+            time_source, idempotency, counting, patterns, retrievals, query_vectors
         ),
-        outcome_log=OutcomeLog(store, time_source, ledger, counting, patterns),
+        outcome_log=OutcomeLog(store, time_source, idempotency, counting, patterns),
         feedback=feedback,
         feedback_candidates=FeedbackCandidates(store, patterns),
         pruning=PatternPruner(store, patterns),
@@ -345,7 +345,7 @@ def build_services(
         leases=leases,
         abandoning=abandoning,
         recorder=EventRecorder(
-            time_source, ledger, log, active_streams, fence, notifier, episode_deleter
+            time_source, idempotency, log, active_streams, fence, notifier, episode_deleter
         ),
         replaying=EpisodeReplayer(store, log, notifier),
         episode_recall=episode_recall,
@@ -360,7 +360,7 @@ def build_services(
         error_solutions=error_solutions,
         error_finder=error_finder,
         error_outcomes=ErrorOutcomeRecorder(
-            time_source, ledger, counting, error_solutions, retrievals
+            time_source, idempotency, counting, error_solutions, retrievals
         ),
         preferences=preferences,
         sessions=sessions,
@@ -428,7 +428,7 @@ def build_services(
         feedback_handler=feedback_handler,
         decisions=decisions,
         selections=selections,
-        step_recorder=StepRecorder(time_source, ledger, action_values, selections),
+        step_recorder=StepRecorder(time_source, idempotency, action_values, selections),
         action_values=action_values,
         extraction=extraction,
         episode_extraction=episode_extraction,

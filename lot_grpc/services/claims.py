@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lot_grpc.domain.errors import ContentionError
+from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.ports import Condition, Equals, IdIn, Record, VectorStore
 from lot_grpc.services.records.collections import REQUESTS
 from lot_grpc.services.time_source import TimeSource
 
 _KIND = "claim"
-_TRIES = 50
 
 
 class Claims:
@@ -50,13 +49,16 @@ class Claims:
 
         Raises ContentionError.
         """
-        for _ in range(_TRIES):
+
+        async def attempt() -> str:
             held = await self._store.get(REQUESTS, namespace, [claim])
             if claim in held:
                 return str(held[claim].payload["pattern_id"])
-            if await self.take(namespace, {claim: otherwise}):
-                return otherwise
-        raise ContentionError("pattern", otherwise)
+            if not await self.take(namespace, {claim: otherwise}):
+                raise ConflictError
+            return otherwise
+
+        return await compare_and_set("pattern", otherwise, attempt)
 
     async def move(self, namespace: str, claim: str, old: str, new: str) -> None:
         """Give a claim that ``old`` holds to ``new``."""

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lot_grpc.domain.errors import NamespaceClearingError
+from lot_grpc.kernel.idempotency import REQUEST_KIND
+from lot_grpc.kernel.tombstones import Tombstone, Tombstones
 from lot_grpc.ports import EXPIRES_KEY, Equals, IdIn, Range, Record, VectorStore
 from lot_grpc.services.episodes.episodes import RECORD_METHOD
 from lot_grpc.services.episodes.event_log import EventLog
-from lot_grpc.services.ledger import REQUEST_KIND
 from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.records.collections import (
@@ -30,7 +31,6 @@ from lot_grpc.services.records.episodes import episode_point
 from lot_grpc.services.reindex.gate import ModelGate
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import Tombstone, Tombstones
 from lot_grpc.work import begin_work
 
 T = TypeVar("T")
@@ -47,8 +47,6 @@ EXPIRING = (REQUESTS, RETRIEVALS, SELECTIONS, PATTERNS, MEMORIES, ERROR_SOLUTION
 
 _BATCH = 100
 """Of what is read or deleted at once: with vectors it holds the embedded store 7 ms."""
-
-_LATE_AT_ONCE = 500
 
 _FLUSH_SECONDS = 1.0
 _SWEEP_SECONDS = 60.0
@@ -137,17 +135,11 @@ class Housekeeping:
         all_of_it = starting and self._store.exclusive
         before = _EVER if all_of_it else self._time.now() - _LEAVE_TO_OTHERS
         clear_registry = await self._finish_clears(before)
-        outcomes = await _unless_clearing(self._count_outcomes, before)
+        outcomes = await _unless_clearing(self._counting.roll_forward, before)
         deletes = await _unless_clearing(self._finish_deletes, before)
         recordings = await _unless_clearing(self._drop_recordings, before)
         others = [await _unless_clearing(finish, before) for finish in self._recoveries]
         return Finished(outcomes, deletes, recordings, clear_registry + sum(others))
-
-    async def _count_outcomes(self, before: int) -> int:
-        outcomes = 0
-        while batch := await self._counting.roll_forward(before, _LATE_AT_ONCE):
-            outcomes += batch
-        return outcomes
 
     async def _finish_deletes(self, before: int) -> int:
         deletes, time_slice = 0, TimeSlice()

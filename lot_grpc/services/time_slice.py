@@ -1,9 +1,8 @@
-"""Waiting: long work in pieces, so that other calls go on meanwhile, and a pause before a retry."""
+"""Long work in pieces, so that other calls go on meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 
 _LONGEST_SECONDS = 0.005
@@ -17,8 +16,6 @@ _PAUSE_SECONDS = 0.001
 
 _LONGEST_REST_SECONDS = 0.02
 """A turn in which something was waited for looks longer than it was."""
-
-_LONGEST_PAUSE = 0.2
 
 
 class ThreadTimeSlice:
@@ -58,8 +55,3 @@ class TimeSlice:
         if turn >= self._longest:
             await asyncio.sleep(min(self._rest * turn, _LONGEST_REST_SECONDS))
             self._since = time.perf_counter()
-
-
-async def pause_before_retry(attempt: int) -> None:
-    """Wait a little, at random and longer each time, before the next compare-and-set."""
-    await asyncio.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.001 * 2**attempt)))  # noqa: S311

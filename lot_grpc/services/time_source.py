@@ -20,7 +20,7 @@ class TimeSource:
         """The clock's now."""
         return self._clock.now()
 
-    def sort_key(self) -> int:
-        """The next sort key."""
-        self._last_key = max(self._clock.now(), self._last_key + 1)
+    def sort_key(self, after: int = 0) -> int:
+        """The next sort key. It is behind ``after``, whatever the clock of who made that says."""
+        self._last_key = max(self._clock.now(), self._last_key + 1, after + 1)
         return self._last_key

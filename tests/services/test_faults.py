@@ -14,13 +14,13 @@ import pytest_asyncio
 from lot_grpc.domain.errors import NotFoundError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
+from lot_grpc.kernel.tombstones import Tombstones
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import Dedupe
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import EVENTS, MEMORIES, PATTERNS
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import Tombstones
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.qdrant import QdrantStore
 from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When

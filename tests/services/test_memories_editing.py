@@ -228,7 +228,7 @@ async def test_one_edited_again_and_again_is_told(
     async def never(record: Any) -> bool:
         return False
 
-    monkeypatch.setattr(deleting, "_TRIES", 2)
+    monkeypatch.setattr("lot_grpc.kernel.compare_and_set.ATTEMPTS", 2)
     monkeypatch.setattr(
         type(world.services.memories), "delete_as_seen", lambda _, record: never(record)
     )

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Action, PatternKind, PatternType
 from lot_grpc.services.build import PatternLearning
+from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import Dedupe, Saved
-from lot_grpc.services.records.collections import OUTCOMES, PATTERNS
+from lot_grpc.services.patterns.feedback import FeedbackDraft
+from lot_grpc.services.records.collections import FEEDBACK, OUTCOMES, PATTERNS
 from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault
 from tests.services.world import (
     MINUTE,
@@ -189,3 +192,17 @@ async def test_the_same_text_at_once_from_two_processes_is_one_pattern(seed):
     assert await world.store.count(PATTERNS, NS) == 1
     found = await world.services.patterns.get(NS, results[0].pattern.pattern_id)
     assert found.outcomes.success_count == 7
+
+
+async def test_what_is_recorded_of_a_pattern_comes_behind_it_by_any_clock(world):
+    """Whoever takes an expired id again drops the older log: it must not drop what is new."""
+    ahead, behind = world.another_process(), world.another_process()
+    for number in range(20):
+        await save(ahead, f"{FAR} {number}", pattern_id=f"before{number}")
+    await save(ahead, TASK, pattern_id="x")
+    await behind.services.outcomes.record(NS, OutcomeDraft(("x",), Outcome.SUCCESS))
+    await behind.services.feedback.give(NS, FeedbackDraft("x", helpful=True))
+    (pattern,) = [one for one in await payloads(world, PATTERNS) if one["pattern_id"] == "x"]
+    for collection in (OUTCOMES, FEEDBACK):
+        (recorded,) = await payloads(world, collection)
+        assert recorded["sort_key"] > pattern["sort_key"], collection

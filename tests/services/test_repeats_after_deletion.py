@@ -13,8 +13,8 @@ import pytest
 from lot_grpc.domain.errors import InUseError, NotFoundError
 from lot_grpc.domain.learning_event import TargetKind
 from lot_grpc.domain.outcomes import Outcome
+from lot_grpc.kernel.idempotency import IdempotencyKey, IdempotencyRecord, IdempotencyStore
 from lot_grpc.services.learning.decisions import DecisionOutcomeDraft
-from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.memories.preferences import PreferenceDraft
 from lot_grpc.services.outcomes.outcome_log import CorrectionDraft
@@ -301,15 +301,17 @@ async def test_a_repeat_at_once_is_not_counted_for_the_next_record_of_its_id(
     await kind.create(world, "first", "")
     before: list[Any] = []
 
-    async def meanwhile(ledger: Ledger, ask: Ask) -> Entry | None:
-        entry = await find(ledger, ask)
-        monkeypatch.setattr(Ledger, "find", find)
+    async def meanwhile(
+        idempotency: IdempotencyStore, ask: IdempotencyKey
+    ) -> IdempotencyRecord | None:
+        entry = await find(idempotency, ask)
+        monkeypatch.setattr(IdempotencyStore, "find", find)
         await use(world)
         before.extend(await _take_again(world, kind, "deleted"))
         return entry
 
-    find = Ledger.find
-    monkeypatch.setattr(Ledger, "find", meanwhile)
+    find = IdempotencyStore.find
+    monkeypatch.setattr(IdempotencyStore, "find", meanwhile)
     await _nothing_of_another(use, world)
     assert before
     assert await _all(world, kind) == before

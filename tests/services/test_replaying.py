@@ -380,13 +380,13 @@ async def test_a_writer_that_died_while_it_took_over_is_waited_for_once(monkeypa
         nonlocal pauses
         pauses += 1
 
-    monkeypatch.setattr(event_reader_module, "pause_before_retry", pause)
+    monkeypatch.setattr("lot_grpc.kernel.compare_and_set._pause", pause)
     world = await open_world(SharedStore(FixedClock()))
     await running(world, 300)
     point = episode_point(NS, "e")
     assert await world.store.update(EPISODES, NS, point, set={WRITER_EPOCH: 7}, when=[])
     assert await sequences(world) == list(range(1, 301))
-    assert pauses == event_reader_module._PATIENCE
+    assert pauses == event_reader_module._PATIENCE - 1
 
 
 async def test_events_stored_behind_the_end_are_not_replayed():

@@ -7,6 +7,7 @@ from lot_grpc.domain.knowledge import KnowledgePack
 from lot_grpc.domain.memory import MemoryContent
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
+from lot_grpc.kernel.tombstones import Tombstones
 from lot_grpc.ports import Embedding
 from lot_grpc.services.indexer import Indexer
 from lot_grpc.services.memories import seeder as seeding
@@ -15,7 +16,6 @@ from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import MEMORIES, OUTCOMES, PATTERNS
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import Tombstones
 from lot_grpc.testing.faults import FaultInjectingStore
 from lot_grpc.testing.hashing import HashingEmbedder
 from lot_grpc.testing.in_memory import InMemoryStore

@@ -19,11 +19,12 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.learning_event import LearningEventFilter, TargetKind
 from lot_grpc.domain.preference import learned_key
+from lot_grpc.kernel.idempotency import IdempotencyStore
+from lot_grpc.kernel.tombstones import Tombstones
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.learning.action_values import ActionValues
 from lot_grpc.services.learning.feedback_handler import FeedbackHandler, Submitted
 from lot_grpc.services.learning.targets import checks_of, moves_of
-from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.records.collections import (
     LEARNING_EVENTS,
@@ -34,7 +35,6 @@ from lot_grpc.services.records.collections import (
 )
 from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import Tombstones
 from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
@@ -261,7 +261,7 @@ def on_patterns(world: World, confidences: Confidences) -> FeedbackHandler:
     return FeedbackHandler(
         world.store,
         time_source,
-        Ledger(world.store, time_source),
+        IdempotencyStore(world.store, time_source),
         services.preferences,
         checks_of(
             confidences.check,

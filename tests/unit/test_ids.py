@@ -16,7 +16,7 @@ from lot_grpc.domain.ids import (
     point_ids,
 )
 from lot_grpc.domain.pattern import Action, PatternContent
-from lot_grpc.services.ledger import Ask
+from lot_grpc.kernel.idempotency import IdempotencyKey
 from lot_grpc.services.records.episodes import episode_point, event_point
 from lot_grpc.services.records.memories import memory_point
 from lot_grpc.services.records.outcomes import OutcomeFact, retrieval_point
@@ -79,7 +79,7 @@ CONTENT = PatternContent(
         (FACT.point, "e67ba57e-7797-5a50-afd0-0f5a56b75f7b"),
         (claim_point("default", CONTENT), "15f7a17c-17ce-5673-bb84-e9e516d23792"),
         (
-            Ask("default", "SavePattern", "req", "", {}).point,
+            IdempotencyKey("default", "SavePattern", "req", "", {}).point,
             "fbe2dbd2-e8c9-57aa-b8b8-c094e90d7199",
         ),
         (

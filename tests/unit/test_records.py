@@ -16,6 +16,7 @@ from lot_grpc.domain.memory import MemoryKind
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import CodeKind, PatternKind, PatternType
 from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter
+from lot_grpc.kernel.idempotency import IdempotencyKey, _payload
 from lot_grpc.ports import (
     AllOf,
     AnyOf,
@@ -29,7 +30,6 @@ from lot_grpc.ports import (
     Range,
     Record,
 )
-from lot_grpc.services.ledger import Ask, _row
 from lot_grpc.services.records import collections as names
 from lot_grpc.services.records.collections import SORT_KEY, collection_specs
 from lot_grpc.services.records.episodes import (
@@ -357,6 +357,6 @@ def test_an_ended_episode_is_filtered_by_the_approach_really_taken(episode):
 def test_an_unsettled_fact_and_an_open_request_are_what_the_sweep_looks_for():
     fact = OutcomeFact("n", "o", "p", Outcome.SUCCESS, 5)
     assert outcome_record(fact, 7).payload["settled"] is False
-    row = _row(Ask("n", "SavePattern", "r", "hash", {"pattern_id": "p"}), now=5)
+    row = _payload(IdempotencyKey("n", "SavePattern", "r", "hash", {"pattern_id": "p"}), now=5)
     assert (row["kind"], row["done"], row["create_time"]) == ("request", False, 5)
     assert row["expires"] == 5 + 24 * 3600 * 1_000_000

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lot_grpc.domain.errors import ContentionError
 from lot_grpc.domain.pattern import Pattern, PatternContent, search_text
-from lot_grpc.ports import Equals, Record, VectorStore
+from lot_grpc.kernel.compare_and_set import compare_and_set, replace_as_read, update_as_read
+from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.distillation.groups import Group
 from lot_grpc.services.indexer import Indexer
 from lot_grpc.services.patterns.lineage import Lineage
@@ -32,11 +32,10 @@ from lot_grpc.services.records.patterns import (
     pattern_record,
     preserved_in_edits,
 )
-from lot_grpc.services.time_slice import TimeSlice, pause_before_retry
+from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
 
 RESOURCE_KIND = "pattern"
-_TRIES = 50
 _EMBEDDED_AT_ONCE = 8
 
 
@@ -91,7 +90,8 @@ class Heads:
         assert group.pattern is not None
         made = group.pattern.content
         point = pattern_point(namespace, group.pattern_id)
-        for attempt in range(_TRIES):
+
+        async def attempt() -> None:
             found = await self._store.get(PATTERNS, namespace, [point], vectors=True)
             if point not in found:
                 return  # deleted meanwhile; the next run groups its members anew
@@ -109,18 +109,11 @@ class Heads:
             )
             kept = preserved_in_edits(record.payload)
             kept[MADE] = {**kept[MADE], **_made_now(record, made)}
-            if await self._store.replace(
-                PATTERNS,
-                pattern_record(pattern, record.payload[SORT_KEY], vectors, kept),
-                when=[
-                    Equals("revision", old.revision),
-                    Equals(STATS_REVISION, record.payload[STATS_REVISION]),
-                ],
-            ):
-                group.pattern = pattern
-                return
-            await pause_before_retry(attempt)
-        raise ContentionError(RESOURCE_KIND, group.pattern_id)
+            new = pattern_record(pattern, record.payload[SORT_KEY], vectors, kept)
+            await replace_as_read(self._store, PATTERNS, record, new, "revision", STATS_REVISION)
+            group.pattern = pattern
+
+        await compare_and_set(RESOURCE_KIND, group.pattern_id, attempt)
 
     async def mark(self, namespace: str, group: Group, time_slice: TimeSlice) -> None:
         """Let the members name their head, where they do not yet."""
@@ -145,24 +138,20 @@ class Heads:
 
         Raises ContentionError.
         """
-        revision = known.stats_revision if known else None
-        for attempt in range(_TRIES):
-            if revision is None:
+        known_revisions = [known.stats_revision] if known else []
+
+        async def attempt() -> bool:
+            record: Record | None
+            if known_revisions:
+                record = Record(point, namespace, {STATS_REVISION: known_revisions.pop()})
+            else:
                 record = (await self._store.get(PATTERNS, namespace, [point])).get(point)
                 if record is None or record.payload.get(PARENT, "") != before:
                     return False
-                revision = int(record.payload[STATS_REVISION])
-            if await self._store.update(
-                PATTERNS,
-                namespace,
-                point,
-                set={PARENT: head, STATS_REVISION: revision + 1},
-                when=[Equals(STATS_REVISION, revision)],
-            ):
-                return True
-            revision = None
-            await pause_before_retry(attempt)
-        raise ContentionError(RESOURCE_KIND, head)
+            await update_as_read(self._store, PATTERNS, record, {PARENT: head}, STATS_REVISION)
+            return True
+
+        return await compare_and_set(RESOURCE_KIND, head, attempt)
 
 
 def remade(head: Record, made: PatternContent) -> Pattern:

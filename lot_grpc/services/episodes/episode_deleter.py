@@ -1,6 +1,6 @@
 """Deleting episodes with their events.
 
-The delete is written down first (``services.tombstones``); then the episode goes, which hides its
+The delete is written down first (``kernel.tombstones``); then the episode goes, which hides its
 events; then they go, from the last to the first, so that what a death leaves is still found by its
 numbers. Whoever finds it half done finishes it: a sweep, or a new episode of the same id before it
 begins. What it used is counted before it goes (``reuse``).
@@ -8,35 +8,25 @@ begins. What it used is counted before it goes (``reuse``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from lot_grpc.domain.errors import ContentionError, EpisodeNotFoundError
-from lot_grpc.ports import IdIn, Record, VectorStore
+from lot_grpc.domain.errors import EpisodeNotFoundError
+from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
+from lot_grpc.kernel.idempotency import IdempotencyRecord
+from lot_grpc.kernel.tombstones import DELETED_SINCE, Tombstone, Tombstones
+from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.episodes.active_streams import ActiveStreams
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.notifier import EpisodeNotifier
 from lot_grpc.services.episodes.reuse import ReuseCounter
-from lot_grpc.services.ledger import Entry
 from lot_grpc.services.records.collections import EPISODES, SORT_KEY
 from lot_grpc.services.records.episodes import REUSE, USED_EPISODES, WRITER_EPOCH, episode_point
-from lot_grpc.services.time_slice import TimeSlice, pause_before_retry
-from lot_grpc.services.tombstones import DELETED_SINCE, Tombstone, Tombstones
+from lot_grpc.services.time_slice import TimeSlice
 
 RESOURCE_KIND = "episode"
 
 SEEN_KEYS = ("episode_id", "revision", WRITER_EPOCH, SORT_KEY, REUSE, USED_EPISODES)
 """What ``delete_as_seen`` must know of an episode."""
 
-_TRIES = 50
 _AT_ONCE = 200
-
-
-@dataclass(frozen=True, slots=True)
-class DeletedEpisode:
-    """What a delete came to. ``done`` is False if the episode was changed meanwhile: it stays."""
-
-    done: bool
-    events: int = 0
 
 
 class EpisodeDeleter:
@@ -64,26 +54,28 @@ class EpisodeDeleter:
         Raises EpisodeNotFoundError.
         """
         point = episode_point(namespace, episode_id)
-        for attempt in range(_TRIES):
+
+        async def attempt() -> int:
             record = (await self._store.get(EPISODES, namespace, [point])).get(point)
             if record is None:
                 raise EpisodeNotFoundError(namespace, episode_id)
-            deleted = await self._delete(record)
-            if deleted.done:
-                return deleted.events
-            await pause_before_retry(attempt)
-        raise ContentionError(RESOURCE_KIND, episode_id)
+            events = await self._delete(record)
+            if events is None:
+                raise ConflictError
+            return events
+
+        return await compare_and_set(RESOURCE_KIND, episode_id, attempt)
 
     async def delete_as_seen(self, record: Record) -> bool:
         """Delete an episode that is still as its record says, read with ``SEEN_KEYS`` at least.
 
         False for one that was ended, or taken up again, since.
         """
-        return (await self._delete(record)).done
+        return await self._delete(record) is not None
 
     async def finish_delete(self, stone: Tombstone) -> bool:
         """Carry out a delete that was written down; False if the episode was changed since."""
-        return (await self._finish(stone)).done
+        return await self._finish(stone) is not None
 
     async def finish_open_delete(self, namespace: str, episode_id: str) -> Tombstone | None:
         """Finish a delete of this id that was left half done; return the latest of its deletes."""
@@ -92,7 +84,7 @@ class EpisodeDeleter:
             await self._finish(stone)
         return stone
 
-    async def refuse_repeat(self, entry: Entry, episode_id: str) -> None:
+    async def refuse_repeat(self, entry: IdempotencyRecord, episode_id: str) -> None:
         """Refuse a repeat whose episode was deleted since: one of its id is another.
 
         Raises EpisodeNotFoundError.
@@ -105,7 +97,8 @@ class EpisodeDeleter:
         if await self._tombstones.deleted_since(entry, RESOURCE_KIND, episode_id, record):
             raise EpisodeNotFoundError(entry.namespace, episode_id, DELETED_SINCE)
 
-    async def _delete(self, record: Record) -> DeletedEpisode:
+    async def _delete(self, record: Record) -> int | None:
+        """How many events went; None if the episode was changed meanwhile, and stays."""
         namespace, episode_id = record.namespace, record.payload["episode_id"]
         async with self._active_streams.turn(namespace, episode_id):
             await self._reuse.count_of(record)
@@ -113,21 +106,21 @@ class EpisodeDeleter:
             stone = await self._tombstones.begin(RESOURCE_KIND, episode_id, record, unchanged)
             deleted = await self._finish(stone)
             writer = self._active_streams.current(namespace, episode_id)
-            if deleted.done and writer is not None:
+            if deleted is not None and writer is not None:
                 writer.stop(EpisodeNotFoundError(namespace, episode_id, "it was deleted"))
             return deleted
 
-    async def _finish(self, stone: Tombstone) -> DeletedEpisode:
+    async def _finish(self, stone: Tombstone) -> int | None:
+        events: int | None = None
+
+        async def remove_events(left: Record | None) -> None:
+            nonlocal events
+            self._notifier.notify(stone.namespace, stone.id)
+            events = await self._remove_events(stone)
+
         point = episode_point(stone.namespace, stone.id)
-        await self._store.delete(EPISODES, stone.namespace, [IdIn((point,)), *stone.conditions()])
-        self._notifier.notify(stone.namespace, stone.id)
-        left = (await self._store.get(EPISODES, stone.namespace, [point])).get(point)
-        if left is not None and left.payload[SORT_KEY] == stone.sort_key:
-            await self._tombstones.finish(stone)
-            return DeletedEpisode(done=False)
-        events = await self._remove_events(stone)
-        await self._tombstones.finish(stone)
-        return DeletedEpisode(done=True, events=events)
+        await self._tombstones.carry_out(stone, EPISODES, point, remove_events)
+        return events
 
     async def _remove_events(self, stone: Tombstone) -> int:
         """Delete the events, the last first; those of an episode that took the id since stay."""

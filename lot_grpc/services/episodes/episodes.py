@@ -17,7 +17,6 @@ from lot_grpc.domain.episode import (
     search_text,
 )
 from lot_grpc.domain.errors import (
-    ContentionError,
     EpisodeEndedError,
     EpisodeIdInUseError,
     EpisodeNotFoundError,
@@ -26,6 +25,13 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.query import EpisodeFilter
+from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_set
+from lot_grpc.kernel.idempotency import (
+    CREATE_TIME,
+    IdempotencyKey,
+    IdempotencyRecord,
+    IdempotencyStore,
+)
 from lot_grpc.ports import Condition, Equals, Payload, Record, VectorStore
 from lot_grpc.services.episodes.active_streams import ActiveStreams
 from lot_grpc.services.episodes.episode_deleter import EpisodeDeleter
@@ -34,7 +40,6 @@ from lot_grpc.services.episodes.fence import Fence
 from lot_grpc.services.episodes.notifier import EpisodeNotifier
 from lot_grpc.services.episodes.reuse import ReuseCounter
 from lot_grpc.services.indexer import Indexed, Indexer
-from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
 from lot_grpc.services.paging import Fits, Position, any_size, pieces, read_page
 from lot_grpc.services.records.collections import EPISODES, SORT_KEY
 from lot_grpc.services.records.episodes import (
@@ -53,11 +58,9 @@ from lot_grpc.services.records.episodes import (
     start_hash,
     unrevised_as,
 )
-from lot_grpc.services.time_slice import pause_before_retry
 from lot_grpc.services.time_source import TimeSource
 
 RECORD_METHOD = "RecordEpisode"
-_TRIES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ class Episodes:
         store: VectorStore,
         indexer: Indexer,
         time_source: TimeSource,
-        ledger: Ledger,
+        idempotency: IdempotencyStore,
         log: EventLog,
         active_streams: ActiveStreams,
         fence: Fence,
@@ -147,7 +150,7 @@ class Episodes:
         self._store = store
         self._indexer = indexer
         self._time = time_source
-        self._ledger = ledger
+        self._idempotency = idempotency
         self._log = log
         self._active_streams = active_streams
         self._fence = fence
@@ -160,13 +163,12 @@ class Episodes:
     async def start(self, namespace: str, draft: EpisodeDraft) -> Started:
         """Start an episode. Raises EpisodeIdInUseError, RequestIdReusedError."""
         entry, episode_id = await self._enter(namespace, draft, "StartEpisode", draft.request_id)
-        if entry is not None and entry.result is not None:
+        if entry.result is not None:
             return Started(await self.get(namespace, episode_id), entry.result["created"])
         indexed = await self._indexer.vectors_of(search_text(draft.start, None))
         episode = self._new(namespace, episode_id, draft.start)
         started = await self._insert(episode, indexed, entry)
-        if entry is not None:
-            await self._ledger.finish(entry, _result(started))
+        await self._idempotency.finish(entry, _result(started))
         return started
 
     async def record(self, namespace: str, draft: EpisodeDraft) -> Started:
@@ -194,12 +196,10 @@ class Episodes:
         # The row is the intent that a sweep clears up after if this process dies midway.
         request_id = draft.request_id or new_id("once")
         entry, episode_id = await self._enter(namespace, draft, RECORD_METHOD, request_id)
-        if entry is None:
-            raise ContentionError("episode", episode_id)
         if entry.result is not None:
             return Started(await self.get(namespace, episode_id), entry.result["created"])
         if not entry.first:
-            await self._ledger.reopen(entry)
+            await self._idempotency.reopen(entry)
         ended = replace(ended, episode_id=episode_id)
         indexed = await self._indexer.vectors_of(search_text(draft.start, end))
         await self._refuse_other(ended, end, len(events))
@@ -209,19 +209,19 @@ class Episodes:
             raise EpisodeIdInUseError(namespace, episode_id) from error
         recorded = await self._insert(ended, indexed, entry, extract=draft.extract)
         await self._count_used(namespace, episode_id, end)
-        await self._ledger.finish(entry, _result(recorded))
+        await self._idempotency.finish(entry, _result(recorded))
         return recorded
 
     async def _enter(
         self, namespace: str, draft: EpisodeDraft, method: str, request_id: str
-    ) -> tuple[Entry | None, str]:
+    ) -> tuple[IdempotencyRecord, str]:
         if draft.episode_id:  # what is left of a deleted one must not be taken for this one's
             await self._deleting.finish_open_delete(namespace, draft.episode_id)
         episode_id = draft.episode_id or new_id("e")
-        if not request_id:
-            return None, episode_id
-        ask = Ask(namespace, method, request_id, draft.hash(), {"episode_id": episode_id})
-        entry = await self._ledger.begin(ask)
+        ask = IdempotencyKey(
+            namespace, method, request_id, draft.hash(), {"episode_id": episode_id}
+        )
+        entry = await self._idempotency.begin(ask)
         episode_id = entry.plan["episode_id"]
         await self._deleting.refuse_repeat(entry, episode_id)
         return entry, episode_id
@@ -248,7 +248,12 @@ class Episodes:
         )
 
     async def _insert(
-        self, episode: Episode, indexed: Indexed, entry: Entry | None, *, extract: bool = False
+        self,
+        episode: Episode,
+        indexed: Indexed,
+        entry: IdempotencyRecord,
+        *,
+        extract: bool = False,
     ) -> Started:
         record = episode_record(episode, self._time.sort_key(), indexed.vectors)
         if extract:
@@ -264,8 +269,7 @@ class Episodes:
         same = ("start_hash", "end_hash") if episode.end else ("start_hash",)
         if any(stored.payload.get(key) != record.payload.get(key) for key in same):
             raise EpisodeIdInUseError(episode.namespace, episode.episode_id)
-        mine = entry is not None and not entry.first
-        return Started(await self._counted(stored), created=mine)
+        return Started(await self._counted(stored), created=not entry.first)
 
     async def _refuse_other(self, episode: Episode, end: EpisodeEnd, count: int) -> None:
         """Refuse before any event is written under an id that another episode has."""
@@ -316,16 +320,15 @@ class Episodes:
         Raises EpisodeNotFoundError, EpisodeEndedError.
         """
         end.check()
-        entry, plan = None, {"episode_id": episode_id}
+        plan = {"episode_id": episode_id}
         content = content_hash([episode_id, end_hash(end), *_asked(extract)])
-        ask = Ask(namespace, "EndEpisode", request_id, content, plan) if request_id else None
-        if end.used_episode_ids and not (ask and await self._ledger.find(ask)):
+        ask = IdempotencyKey(namespace, "EndEpisode", request_id, content, plan)
+        if end.used_episode_ids and not await self._idempotency.find(ask):
             episode = episode_from_record(await self._record(namespace, episode_id))
             if not episode.status.ended:  # of a repeat it may have gone since
                 await self._reuse.require(namespace, end.used_episode_ids, episode_id)
-        if ask is not None:
-            entry = await self._ledger.begin(ask)
-            await self._deleting.refuse_repeat(entry, episode_id)
+        entry = await self._idempotency.begin(ask)
+        await self._deleting.refuse_repeat(entry, episode_id)
         async with self._active_streams.turn(namespace, episode_id):
             ended = await self._end(namespace, episode_id, end, extract=extract)
             self._notifier.notify(namespace, episode_id)
@@ -333,8 +336,8 @@ class Episodes:
             if writer is not None:
                 writer.stop(EpisodeEndedError(episode_id, end.status.name, "its stream is closed"))
         await self._count_used(namespace, episode_id, end)
-        if entry is not None and entry.result is None:
-            await self._ledger.finish(entry, {CREATE_TIME: ended.episode.create_time})
+        if entry.result is None:
+            await self._idempotency.finish(entry, {CREATE_TIME: ended.episode.create_time})
         return ended
 
     async def _require_used_by_new(
@@ -344,8 +347,8 @@ class Episodes:
         if not end.used_episode_ids:
             return
         if draft.request_id:
-            ask = Ask(namespace, RECORD_METHOD, draft.request_id, draft.hash(), {})
-            repeat = await self._ledger.find(ask) is not None
+            ask = IdempotencyKey(namespace, RECORD_METHOD, draft.request_id, draft.hash(), {})
+            repeat = await self._idempotency.find(ask) is not None
         else:
             point = episode_point(namespace, draft.episode_id)
             repeat = bool(draft.episode_id and await self._store.get(EPISODES, namespace, [point]))
@@ -359,7 +362,7 @@ class Episodes:
     async def _end(
         self, namespace: str, episode_id: str, end: EpisodeEnd, *, extract: bool
     ) -> Ended:
-        for attempt in range(_TRIES):
+        async def attempt() -> Ended:
             record = await self._record(namespace, episode_id)
             episode = episode_from_record(record)
             if episode.status.ended:
@@ -374,19 +377,20 @@ class Episodes:
             indexed = await self._indexer.vectors_of(text) if text.solved else None
             try:
                 count, base, when = await self._count_for_end(namespace, episode_id)
-            except EpisodeEndedError:  # another process was first: look whether alike
-                continue
+            except EpisodeEndedError as error:  # another process was first: look whether alike
+                raise ConflictError from error
             ended = self._ended(episode, end, count, now)
             changed = end_payload(end, ended.end_time or 0, count) | base
             if extract:
                 changed[EXTRACTION] = WANTED
             changed["revision"] = ended.revision
             changed["update_time"] = ended.update_time
-            when += [Equals(key, record.payload[key]) for key in ("revision", SORT_KEY)]
-            if await self._write_end(record, changed, indexed, when):
-                return Ended(ended, indexed is not None and indexed.solved_truncated)
-            await pause_before_retry(attempt)
-        raise ContentionError("episode", episode_id)
+            when += as_read(record, "revision", SORT_KEY)
+            if not await self._write_end(record, changed, indexed, when):
+                raise ConflictError
+            return Ended(ended, indexed is not None and indexed.solved_truncated)
+
+        return await compare_and_set("episode", episode_id, attempt)
 
     async def _write_end(
         self, record: Record, changed: Payload, indexed: Indexed | None, when: list[Condition]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from lot_grpc.domain.episode import EpisodeEvent
 from lot_grpc.domain.errors import EventConflictError, EventSequenceGapError
+from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_set
 from lot_grpc.ports import Condition, Equals, IdIn, Range, Record, VectorStore
 from lot_grpc.services.episodes.event_writer import EventWriter
 from lot_grpc.services.records.collections import EVENTS
@@ -27,7 +28,6 @@ ALL = CommittedPrefix()
 
 _HIGHEST_POWER = 40
 _SPREAD = 64
-_TRIES = 5
 
 
 class EventLog:
@@ -226,22 +226,25 @@ class EventLog:
         What a replaced writer stored becomes ours, equal or not: it may still take its own back.
         """
         for record in records:
-            if record.id not in inserted and not await self._take(namespace, record, epoch):
+            if record.id not in inserted and not await self._take(
+                namespace, episode_id, record, epoch
+            ):
                 raise EventConflictError(episode_id, record.payload["sequence"])
 
-    async def _take(self, namespace: str, record: Record, epoch: int) -> bool:
-        for _ in range(_TRIES):
+    async def _take(self, namespace: str, episode_id: str, record: Record, epoch: int) -> bool:
+        async def attempt() -> bool:
             stored = (await self._store.get(EVENTS, namespace, [record.id])).get(record.id)
             if stored is None:
-                if await self._writing.insert([record]):
-                    return True
-                continue
-            if stored.payload["epoch"] >= epoch:
+                written = bool(await self._writing.insert([record]))
+            elif stored.payload["epoch"] >= epoch:
                 return bool(stored.payload["hash"] == record.payload["hash"])
-            if await self._replace(record, stored):
-                return True
-        return False
+            else:
+                written = await self._replace(record, stored)
+            if not written:
+                raise ConflictError
+            return True
+
+        return await compare_and_set("episode", episode_id, attempt)
 
     async def _replace(self, record: Record, stored: Record) -> bool:
-        ours = [Equals(key, stored.payload[key]) for key in ("epoch", "hash")]
-        return await self._store.replace(EVENTS, record, ours)
+        return await self._store.replace(EVENTS, record, as_read(stored, "epoch", "hash"))

@@ -7,12 +7,12 @@ trusted: both the same, and no writer just taking over, means that what was read
 from __future__ import annotations
 
 from lot_grpc.domain.episode import EpisodeEvent
-from lot_grpc.domain.errors import EpisodeNotFoundError
+from lot_grpc.domain.errors import ContentionError, EpisodeNotFoundError
+from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import Stage, episode_point, stage_of
-from lot_grpc.services.time_slice import pause_before_retry
 
 _PATIENCE = 12
 """Looks at a record whose new writer has not said yet what it found: about a second."""
@@ -54,16 +54,21 @@ class EventReader:
         Raises EpisodeNotFoundError.
         """
         stage = self._stage or await self.look()
-        for attempt in range(_PATIENCE):
+        events: list[EpisodeEvent] = []
+
+        async def read() -> None:
+            nonlocal stage, events
             self._stage = stage
             events = await self._log.read(
                 self.namespace, self.episode_id, self.after, limit, stage.committed
             )
             stage = await self.look()
-            if self._stands(stage):
-                break
-            await pause_before_retry(attempt)
-        else:
+            if not self._stands(stage):
+                raise ConflictError
+
+        try:
+            await compare_and_set("episode", self.episode_id, read, _PATIENCE)
+        except ContentionError:  # the new writer died before it looked
             self._dead_epoch = stage.epoch
         self._stage = stage
         if stage.status.ended:  # what came too late behind the end is no event of it

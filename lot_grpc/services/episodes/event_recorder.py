@@ -14,7 +14,6 @@ from enum import StrEnum
 
 from lot_grpc.domain.episode import EpisodeEvent
 from lot_grpc.domain.errors import (
-    ContentionError,
     EpisodeEndedError,
     EpisodeNotFoundError,
     EpisodeStreamOpenError,
@@ -25,19 +24,18 @@ from lot_grpc.domain.errors import (
     WriterReplacedError,
 )
 from lot_grpc.domain.ids import content_hash
+from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
+from lot_grpc.kernel.idempotency import IdempotencyKey, IdempotencyRecord, IdempotencyStore
+from lot_grpc.kernel.tombstones import DELETED_SINCE
 from lot_grpc.services.episodes.active_streams import ActiveStreams, OpenStream
 from lot_grpc.services.episodes.episode_deleter import EpisodeDeleter
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.fence import Fence
 from lot_grpc.services.episodes.notifier import EpisodeNotifier
-from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.records.episodes import event_hash
-from lot_grpc.services.time_slice import pause_before_retry
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import DELETED_SINCE
 
 _METHOD = "RecordEvent"
-_TRIES = 50
 
 
 class Takeover(StrEnum):
@@ -53,7 +51,7 @@ class EventRecorder:
     def __init__(
         self,
         time_source: TimeSource,
-        ledger: Ledger,
+        idempotency: IdempotencyStore,
         log: EventLog,
         active_streams: ActiveStreams,
         fence: Fence,
@@ -61,7 +59,7 @@ class EventRecorder:
         deleting: EpisodeDeleter,
     ) -> None:
         self._time = time_source
-        self._ledger = ledger
+        self._idempotency = idempotency
         self._log = log
         self._active_streams = active_streams
         self._fence = fence
@@ -166,7 +164,7 @@ class EventRecorder:
         """
         async with self._active_streams.turn(namespace, episode_id):
             entry = await self._enter(namespace, episode_id, event, request_id)
-            if entry is not None and not entry.first:
+            if not entry.first:
                 earlier = await self._earlier(namespace, episode_id, entry)
                 if earlier is not None:
                     return earlier
@@ -180,33 +178,35 @@ class EventRecorder:
             return await self._append_one(namespace, episode_id, event, entry)
 
     async def _append_one(
-        self, namespace: str, episode_id: str, event: EpisodeEvent, entry: Entry | None
+        self, namespace: str, episode_id: str, event: EpisodeEvent, entry: IdempotencyRecord
     ) -> EpisodeEvent:
-        request = entry.point if entry else ""
         epoch, committed = await self._fence.enter(namespace, episode_id)
-        for attempt in range(_TRIES):
+
+        async def attempt() -> EpisodeEvent:
+            nonlocal entry
             last = await self._log.last_sequence(namespace, episode_id, committed=committed)
-            if entry is not None and entry.plan["sequence"] != last + 1:
+            if entry.plan["sequence"] != last + 1:
                 # Whatever took the planned number may be the event of another try.
                 earlier = await self._earlier(namespace, episode_id, entry)
                 if earlier is not None:
                     return earlier
                 plan = {"episode_id": episode_id, "sequence": last + 1}
-                entry = await self._ledger.replan(entry, plan)
+                entry = await self._idempotency.replan(entry, plan)
             stored = replace(event, sequence=last + 1, record_time=self._time.now())
-            mine = entry is None or entry.plan["sequence"] == last + 1
-            if mine and await self._log.put_first(namespace, episode_id, stored, epoch, request):
+            mine = entry.plan["sequence"] == last + 1
+            if mine and await self._log.put_first(
+                namespace, episode_id, stored, epoch, entry.point
+            ):
                 await self._confirm_one(namespace, episode_id, stored.sequence, epoch)
                 self._notifier.notify(namespace, episode_id)
-                if entry is not None:
-                    await self._ledger.finish(entry, {"sequence": stored.sequence})
+                await self._idempotency.finish(entry, {"sequence": stored.sequence})
                 return (await self._log.read(namespace, episode_id, last, 1))[0]
-            if entry is not None:
-                earlier = await self._earlier(namespace, episode_id, entry)
-                if earlier is not None:
-                    return earlier
-            await pause_before_retry(attempt)
-        raise ContentionError("episode", episode_id)
+            earlier = await self._earlier(namespace, episode_id, entry)
+            if earlier is not None:
+                return earlier
+            raise ConflictError
+
+        return await compare_and_set("episode", episode_id, attempt)
 
     async def _confirm_one(
         self, namespace: str, episode_id: str, sequence: int, epoch: int
@@ -229,17 +229,19 @@ class EventRecorder:
 
     async def _enter(
         self, namespace: str, episode_id: str, event: EpisodeEvent, request_id: str
-    ) -> Entry | None:
-        if not request_id:
-            return None
+    ) -> IdempotencyRecord:
         content = content_hash([episode_id, event_hash(event)])
         plan = {"episode_id": episode_id, "sequence": 0}
-        return await self._ledger.begin(Ask(namespace, _METHOD, request_id, content, plan))
+        return await self._idempotency.begin(
+            IdempotencyKey(namespace, _METHOD, request_id, content, plan)
+        )
 
-    async def _earlier(self, namespace: str, episode_id: str, entry: Entry) -> EpisodeEvent | None:
+    async def _earlier(
+        self, namespace: str, episode_id: str, entry: IdempotencyRecord
+    ) -> EpisodeEvent | None:
         """The event that an earlier try of this request stored."""
         sequence = (entry.result or entry.plan)["sequence"]
-        if not sequence:
+        if not sequence or not entry.point:
             return None
         found = await self._log.of_request(namespace, episode_id, sequence, entry.point)
         if found is None:
@@ -248,7 +250,7 @@ class EventRecorder:
         if entry.result is None:
             if not await self._stands(namespace, episode_id, sequence, epoch):
                 return None
-            await self._ledger.finish(entry, {"sequence": sequence})
+            await self._idempotency.finish(entry, {"sequence": sequence})
         return event
 
     async def _stands(self, namespace: str, episode_id: str, sequence: int, epoch: int) -> bool:

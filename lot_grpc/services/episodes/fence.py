@@ -15,6 +15,7 @@ stored an event meanwhile (``abandoning``).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from lot_grpc.domain.episode import Episode, EpisodeStatus
@@ -25,6 +26,7 @@ from lot_grpc.domain.errors import (
     EpisodeStreamOpenError,
     WriterReplacedError,
 )
+from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.ports import Equals, VectorStore
 from lot_grpc.services.episodes.active_streams import OpenStream
 from lot_grpc.services.episodes.event_log import ALL, EventLog
@@ -41,14 +43,12 @@ from lot_grpc.services.records.episodes import (
     episode_point,
     reopened_payload,
 )
-from lot_grpc.services.time_slice import pause_before_retry
 from lot_grpc.services.time_source import TimeSource
 
 LEASE_SECONDS = 30
 """How long a stream holds its episode beyond the last renewal: as long as that of a dead process is
 taken for open."""
 
-_TRIES = 50
 _PATIENCE = 12
 """Looks at a record whose new writer has not said yet what it found: about a second."""
 
@@ -137,33 +137,41 @@ class Fence:
         An abandoned episode runs again. Raises EpisodeNotFoundError, EpisodeEndedError,
         EpisodeStreamOpenError while a stream of another process is open.
         """
-        for attempt in range(_PATIENCE):
+
+        async def look() -> tuple[int, CommittedPrefix] | None:
             seen = await self._running(namespace, episode_id)
             episode, committed = seen.episode, seen.committed
             if episode.status is EpisodeStatus.ABANDONED:
-                break
+                return None
             self._refuse_leased(seen, "send the event over that stream, or close it first")
-            if not self.needed or committed.epoch == episode.writer_epoch:
-                return episode.writer_epoch, committed
-            await pause_before_retry(attempt)
+            if self.needed and committed.epoch != episode.writer_epoch:
+                raise ConflictError
+            return episode.writer_epoch, committed
+
+        with suppress(ContentionError):  # then the new writer died before it looked
+            if entered := await compare_and_set("episode", episode_id, look, _PATIENCE):
+                return entered
         epoch, last = await self.take_over(namespace, episode_id)
         return epoch, CommittedPrefix(last, epoch)
 
     async def standing(self, namespace: str, episode_id: str, epoch: int, last: int) -> FenceStatus:
         """How a writer stands that has just stored events up to ``last``."""
-        for attempt in range(_PATIENCE):
+
+        async def look() -> FenceStatus:
             seen = await self._read(namespace, episode_id)
             episode, committed = seen.episode, seen.committed
             if episode.status.ended:
                 return FenceStatus(episode, valid=False, committed_to=episode.event_count)
-            if episode.writer_epoch == epoch:
-                if not seen.left or await self._revive(episode):
-                    return FenceStatus(episode, valid=True, committed_to=last)
-                continue
-            if committed.epoch == episode.writer_epoch:
+            if episode.writer_epoch == epoch and (not seen.left or await self._revive(episode)):
+                return FenceStatus(episode, valid=True, committed_to=last)
+            if episode.writer_epoch != epoch and committed.epoch == episode.writer_epoch:
                 return FenceStatus(episode, valid=False, committed_to=committed.number)
-            await pause_before_retry(attempt)
+            raise ConflictError
+
+        with suppress(ContentionError):
+            return await compare_and_set("episode", episode_id, look, _PATIENCE)
         # The new writer died before it looked: the next one finds all that is there.
+        episode = (await self._read(namespace, episode_id)).episode
         return FenceStatus(episode, valid=False, committed_to=last)
 
     # --- leases -------------------------------------------------------------------------------
@@ -198,7 +206,7 @@ class Fence:
     async def _bump(
         self, namespace: str, episode_id: str, *, lease: bool = False, polite: bool = False
     ) -> int:
-        for attempt in range(_TRIES):
+        async def attempt() -> int:
             seen = await self._running(namespace, episode_id)
             episode = seen.episode
             if polite:
@@ -208,28 +216,21 @@ class Fence:
             changed: dict[str, object] = {WRITER_EPOCH: epoch, ACTIVE_TIME: now}
             if self.needed:  # with the epoch, so that of two who are polite one is refused
                 changed[WRITER_UNTIL] = self._lease_end() if lease else 0
-            if episode.status is EpisodeStatus.ABANDONED:
-                changed |= reopened_payload(episode, now)
-            if await self._store.update(
-                EPISODES,
-                namespace,
-                episode_point(namespace, episode_id),
-                set=changed,
-                when=[
-                    Equals(WRITER_EPOCH, episode.writer_epoch),
-                    Equals("status", episode.status.value),
-                ],
-            ):
-                return epoch
-            await pause_before_retry(attempt)
-        raise ContentionError("episode", episode_id)
+            if not await self._change(episode, changed):
+                raise ConflictError
+            return epoch
+
+        return await compare_and_set("episode", episode_id, attempt)
 
     async def _revive(self, episode: Episode) -> bool:
         """Let one run on that got an event meanwhile; False if it changed: look again."""
-        now = self._time.now()
-        changed: dict[str, object] = {ABANDONING: False, ACTIVE_TIME: now}
+        changed: dict[str, object] = {ABANDONING: False, ACTIVE_TIME: self._time.now()}
+        return await self._change(episode, changed)
+
+    async def _change(self, episode: Episode, changed: dict[str, object]) -> bool:
+        """Change one that still has its writer and status. An abandoned one runs again."""
         if episode.status is EpisodeStatus.ABANDONED:
-            changed |= reopened_payload(episode, now)
+            changed |= reopened_payload(episode, self._time.now())
         return await self._store.update(
             EPISODES,
             episode.namespace,

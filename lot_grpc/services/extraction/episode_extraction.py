@@ -9,7 +9,6 @@ so whoever finds a wish that is open (a retry, a sweep after a death) does them 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from lot_grpc.domain.episode import Episode, EpisodeStatus
@@ -19,7 +18,10 @@ from lot_grpc.domain.extraction.digest import Step
 from lot_grpc.domain.extraction.learning import MOST_SOURCES, LearningTask, group_count_of
 from lot_grpc.domain.extraction.single import solution_request, task_pattern
 from lot_grpc.domain.pattern import Pattern, PatternContent, PatternType
-from lot_grpc.ports import Equals, Record, VectorStore
+from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
+from lot_grpc.kernel.intents import Journal, Mark
+from lot_grpc.kernel.tombstones import Tombstones
+from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.extraction.digest_reader import DigestReader
 from lot_grpc.services.extraction.error_extraction import ErrorExtraction
 from lot_grpc.services.extraction.evidence_collector import EvidenceCollector, own_group
@@ -39,14 +41,10 @@ from lot_grpc.services.records.episodes import (
     episode_from_record,
     episode_point,
 )
-from lot_grpc.services.tombstones import Tombstones
 
 GROWTH = 1.1
 """How much a group must have grown since it was last learned from: reading all of it at each end
 would cost the square of its size."""
-
-_TRIES = 20
-_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +79,7 @@ class EpisodeExtraction:
         self._learned = learned
         self._tombstones = tombstones
         self._error_solutions = error_solutions
+        self._wishes = Journal(store, EPISODES, Mark(EXTRACTION, WANTED, DONE), begun="update_time")
         self._error_extraction = ErrorExtraction(error_solutions, tombstones)
 
     async def take(self, namespace: str, episode_id: str) -> ExtractedPatterns:
@@ -119,20 +118,12 @@ class EpisodeExtraction:
 
         One that cannot be taken now, as when the model cannot be reached, is left for later.
         """
-        rows = await self._store.scroll(
-            EPISODES,
-            None,
-            [Equals(EXTRACTION, WANTED)],
-            limit=_AT_ONCE,
-            payload=("episode_id", "update_time"),
-        )
-        taken = 0
-        for row in rows:
-            if row.payload["update_time"] <= before:
-                with suppress(LotError):
-                    await self.take(row.namespace, row.payload["episode_id"])
-                    taken += 1
-        return taken
+
+        async def take(row: Record) -> None:
+            await self.take(row.namespace, row.payload["episode_id"])
+
+        keys = ("episode_id", "update_time")
+        return await self._wishes.recover(before, take, payload=keys, leaving=(LotError,))
 
     async def _teach(self, record: Record) -> ExtractedPatterns:
         episode = episode_from_record(record)
@@ -158,21 +149,20 @@ class EpisodeExtraction:
             return None
 
     async def _add_source(self, pattern: Pattern, episode_id: str) -> Pattern:
-        for _ in range(_TRIES):
-            sources = pattern.content.source_episode_ids
+        async def attempt() -> Pattern:
+            stored = await self._patterns.get(pattern.namespace, pattern.pattern_id)
+            sources = stored.content.source_episode_ids
             if episode_id in sources or len(sources) >= MOST_SOURCES:
-                break
+                return stored
             content = PatternContent("", source_episode_ids=(*sources, episode_id))
             edit = PatternEdit(content, frozenset({"source_episode_ids"}))
             try:
-                edited = await self._patterns.update(
-                    pattern.namespace, pattern.pattern_id, edit, pattern.etag
-                )
-            except EtagMismatchError:
-                pattern = await self._patterns.get(pattern.namespace, pattern.pattern_id)
-            else:
-                return edited.pattern
-        return pattern
+                given = (stored.namespace, stored.pattern_id, edit, stored.etag)
+                return (await self._patterns.update(*given)).pattern
+            except EtagMismatchError as error:
+                raise ConflictError from error
+
+        return await compare_and_set(RESOURCE_KIND, pattern.pattern_id, attempt)
 
     async def _refresh_group(self, record: Record) -> Pattern | None:
         """The group's LEARNED pattern, if the group is large enough and grew enough.

@@ -14,9 +14,9 @@ from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionContent, 
 from lot_grpc.domain.extraction.digest import Step
 from lot_grpc.domain.extraction.error_solutions import ended_by, error_solution_of
 from lot_grpc.domain.extraction.errors_met import errors_met
+from lot_grpc.kernel.tombstones import Tombstones
 from lot_grpc.services.memories.error_drafts import ErrorSolutionDraft
 from lot_grpc.services.memories.error_solutions import RESOURCE_KIND, ErrorSolutions
-from lot_grpc.services.tombstones import Tombstones
 
 
 class ErrorExtraction:

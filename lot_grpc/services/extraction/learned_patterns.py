@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from lot_grpc.domain.errors import ContentionError
 from lot_grpc.domain.extraction.learning import EXTRACTION, Learned
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.json_values import as_doubles
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Pattern, PatternContent, search_text
 from lot_grpc.domain.sameness import same_content
+from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_set
 from lot_grpc.ports import Equals, Range, Record, VectorStore
 from lot_grpc.services.indexer import Indexed, Indexer
 from lot_grpc.services.patterns.lineage import Lineage
@@ -32,7 +32,6 @@ from lot_grpc.services.records.patterns import (
     pattern_record,
     preserved_in_edits,
 )
-from lot_grpc.services.time_slice import pause_before_retry
 from lot_grpc.services.time_source import TimeSource
 
 _WRITTEN: Final = (
@@ -43,7 +42,6 @@ _WRITTEN: Final = (
 """The fields that extraction writes, beside its key in the metadata."""
 
 _DIGITS = 6
-_TRIES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +78,15 @@ class LearnedPatterns:
     async def store(self, learned: Learned) -> Pattern:
         """Create the pattern or bring it up to date; the same once more changes nothing."""
         learning_task = learned.learning_task
-        for attempt in range(_TRIES):
+
+        async def attempt() -> Pattern:
             before = await self._record(learning_task.namespace, learning_task.pattern_id)
             plan = self._plan(learned, before)
-            if not plan.changed or await self._write(plan):
-                return plan.pattern
-            await pause_before_retry(attempt)
-        raise ContentionError(RESOURCE_KIND, learning_task.pattern_id)
+            if plan.changed and not await self._write(plan):
+                raise ConflictError
+            return plan.pattern
+
+        return await compare_and_set(RESOURCE_KIND, learning_task.pattern_id, attempt)
 
     def _plan(self, learned: Learned, before: Record | None) -> _Plan:
         learning_task, now = learned.learning_task, self._time.now()
@@ -132,11 +132,7 @@ class LearnedPatterns:
         kept = {**preserved_in_edits(before.payload), LEARNED_FIELDS: dict(plan.hashes)}
         record = pattern_record(plan.pattern, before.payload[SORT_KEY], indexed.vectors, kept)
         return await self._store.replace(
-            PATTERNS,
-            record,
-            when=[
-                Equals(key, before.payload[key]) for key in ("revision", STATS_REVISION, SORT_KEY)
-            ],
+            PATTERNS, record, as_read(before, "revision", STATS_REVISION, SORT_KEY)
         )
 
     async def _insert(self, plan: _Plan) -> bool:

@@ -1,21 +1,22 @@
 """Action values: taking in trajectories step by step, each step once, and reading them.
 
-A trajectory is a fact: inserted unsettled, then its steps are taken in from the last to the first,
-then it is settled. A step changes one action value by a compare-and-set that also notes the
-trajectory and the step in ``unsettled_steps``, in the same point; the next step of any trajectory
-on that action drops what was settled. Who finds a trajectory unsettled goes through it from its
-end: what is noted is taken in already, so it goes on at the step where the other stopped, and
-several at once do each other no harm. Values of other states are read as they stand: Q-learning
-does not need them to be of one moment.
+A trajectory is applied once (``kernel.apply_once``), to several targets: its steps are taken in
+from the last to the first, each by one action value, which remembers of a trajectory the first of
+its steps that it has. Who finds a trajectory open goes through it from its end: what is remembered
+is taken in already, so it goes on at the step where the other stopped, and several at once do each
+other no harm. Values of other states are read as they stand: Q-learning does not need them to be of
+one moment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lot_grpc.domain.action_values import ActionValue, LearningState, Step, best_first, learned
-from lot_grpc.domain.errors import ContentionError
+from lot_grpc.domain.action_values import ActionValue, LearningState, best_first, learned
 from lot_grpc.domain.policy import NamespacePolicy
+from lot_grpc.kernel.apply_once import Target, apply_once
+from lot_grpc.kernel.compare_and_set import insert_new, update_as_read
+from lot_grpc.kernel.intents import Journal, Mark
 from lot_grpc.ports import Equals, Order, Record, VectorStore
 from lot_grpc.services.records.actions import (
     REVISION,
@@ -34,11 +35,8 @@ from lot_grpc.services.records.actions import (
 from lot_grpc.services.records.collections import ACTION_VALUES, TRAJECTORIES
 from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.scanning import scan
-from lot_grpc.services.settling import settled_among
-from lot_grpc.services.time_slice import TimeSlice, pause_before_retry
+from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
-
-_TRIES = 50
 
 
 class ActionValues:
@@ -48,6 +46,7 @@ class ActionValues:
         self._store = store
         self._time = time_source
         self._policies = policies
+        self._journal = Journal(store, TRAJECTORIES, Mark(SETTLED))
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -94,20 +93,18 @@ class ActionValues:
 
         Raises ContentionError; the trajectory is kept then, and the next retry or sweep goes on.
         """
-        await self._store.insert(TRAJECTORIES, [trajectory_record(trajectory)])
+        await self._journal.write([trajectory_record(trajectory)])
         await self._take_in(trajectory)
 
     async def roll_forward(self, before: int) -> int:
         """Take in what was written before ``before`` and never settled; return how many."""
-        rows = await self._store.scroll(
-            TRAJECTORIES, None, [Equals(SETTLED, False)], limit=10_000, payload=("create_time",)
-        )
-        late = [row for row in rows if row.payload["create_time"] <= before]
-        for row in late:
+
+        async def take_in(row: Record) -> None:
             found = await self._store.get(TRAJECTORIES, row.namespace, [row.id])
             if row.id in found:
                 await self._take_in(trajectory_from_record(found[row.id]))
-        return len(late)
+
+        return await self._journal.recover(before, take_in, payload=("create_time",))
 
     async def _take_in(self, trajectory: Trajectory) -> None:
         time_slice = TimeSlice()
@@ -115,9 +112,7 @@ class ActionValues:
         for number in reversed(range(len(trajectory.steps))):
             await self._take_step(trajectory, number, policy)
             await time_slice.give_way()
-        await self._store.update(
-            TRAJECTORIES, trajectory.namespace, trajectory.point, set={SETTLED: True}
-        )
+        await self._journal.finish(trajectory.namespace, trajectory.point)
 
     async def _take_step(
         self, trajectory: Trajectory, number: int, policy: NamespacePolicy
@@ -125,49 +120,30 @@ class ActionValues:
         """Learn a step unless it is learned. The steps behind it are."""
         namespace, step = trajectory.namespace, trajectory.steps[number]
         point = action_value_point(namespace, step.state, step.action)
-        for attempt in range(_TRIES):
-            record = (await self._store.get(ACTION_VALUES, namespace, [point])).get(point)
-            taken: dict[str, int] = dict(record.payload[UNSETTLED]) if record else {}
-            # Read after the value: what was dropped from it since has changed its revision.
-            settled = await settled_among(
-                self._store, TRAJECTORIES, namespace, [trajectory.point, *taken], SETTLED
-            )
-            if trajectory.point in settled or taken.get(trajectory.point, number + 1) <= number:
-                return
-            left = {one: first for one, first in taken.items() if one not in settled}
-            left[trajectory.point] = number
-            if await self._write(record, trajectory, step, left, policy):
-                return
-            await pause_before_retry(attempt)
-        raise ContentionError("action value", step.action)
 
-    async def _write(
-        self,
-        record: Record | None,
-        trajectory: Trajectory,
-        step: Step,
-        taken: dict[str, int],
-        policy: NamespacePolicy,
-    ) -> bool:
-        """Write what a step makes of a value; False if the value moved meanwhile."""
-        namespace = trajectory.namespace
-        now = self._time.now()
-        best = await self._best_value(namespace, step.next_state)
-        rates = policy.action_learning_rate, policy.action_discount
-        if record is None:
-            value = learned(0.0, step.reward, best, *rates)
-            first = first_value_record(namespace, step, value, now, self._time.sort_key())
-            first.payload[UNSETTLED] = taken
-            return first.id in await self._store.insert(ACTION_VALUES, [first])
-        old = record.payload
-        value = learned(float(old["value"]), step.reward, best, *rates)
-        changed = value_payload(value, old["visit_count"] + 1, max(now, old["update_time"]))
-        return await self._store.update(
-            ACTION_VALUES,
-            namespace,
-            record.id,
-            set={**changed, UNSETTLED: taken, REVISION: old[REVISION] + 1},
-            when=[Equals(REVISION, old[REVISION])],
+        async def learn(record: Record | None, pending: dict[str, int]) -> Record:
+            now = self._time.now()
+            best = await self._best_value(namespace, step.next_state)
+            rates = policy.action_learning_rate, policy.action_discount
+            if record is None:
+                value = learned(0.0, step.reward, best, *rates)
+                first = first_value_record(namespace, step, value, now, self._time.sort_key())
+                first.payload[UNSETTLED] = pending
+                return await insert_new(self._store, ACTION_VALUES, first)
+            old = record.payload
+            value = learned(float(old["value"]), step.reward, best, *rates)
+            changed = value_payload(value, old["visit_count"] + 1, max(now, old["update_time"]))
+            changed[UNSETTLED] = pending
+            return await update_as_read(self._store, ACTION_VALUES, record, changed, REVISION)
+
+        await apply_once(
+            self._store,
+            self._journal,
+            trajectory.point,
+            Target("action value", step.action, namespace, ACTION_VALUES, point, UNSETTLED),
+            learn,
+            remember=number,
+            has=lambda first: bool(first <= number),
         )
 
     async def _best_value(self, namespace: str, state: LearningState | None) -> float:

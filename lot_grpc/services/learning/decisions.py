@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from lot_grpc.domain.decision import (
     Decision,
@@ -13,18 +11,29 @@ from lot_grpc.domain.decision import (
     DecisionOutcome,
 )
 from lot_grpc.domain.errors import (
-    ContentionError,
     DecisionIdInUseError,
     DecisionNotFoundError,
-    EtagMismatchError,
 )
-from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.json_values import fields_to_hash
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.sameness import same_values
-from lot_grpc.ports import Equals, Record, VectorStore
-from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
-from lot_grpc.services.once import Insertion, Once
+from lot_grpc.kernel.apply_once import Target, apply_once
+from lot_grpc.kernel.compare_and_set import (
+    ConflictError,
+    compare_and_set,
+    require_etag,
+    update_as_read,
+)
+from lot_grpc.kernel.create import CreateOnce, Creation, Kind
+from lot_grpc.kernel.idempotency import (
+    DONE,
+    IdempotencyKey,
+    IdempotencyStore,
+)
+from lot_grpc.kernel.intents import Journal, Mark
+from lot_grpc.kernel.tombstones import DELETED_SINCE, Tombstone, Tombstones
+from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.paging import Fits, Page, Position, any_size, each, read_page
 from lot_grpc.services.records.collections import DECISIONS, REQUESTS, SORT_KEY
 from lot_grpc.services.records.decisions import (
@@ -36,13 +45,13 @@ from lot_grpc.services.records.decisions import (
     decision_record,
     result_payload,
 )
-from lot_grpc.services.settling import settled_among
-from lot_grpc.services.time_slice import pause_before_retry
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import DELETED_SINCE, Tombstone, Tombstones
 
 RESOURCE_KIND = "decision"
-_TRIES = 50
+_REVISIONS = (REVISION, SORT_KEY)
+_KIND = Kind(
+    "RecordDecision", DECISIONS, RESOURCE_KIND, "decision_id", decision_point, DecisionNotFoundError
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +85,16 @@ class Decisions:
         self,
         store: VectorStore,
         time_source: TimeSource,
-        ledger: Ledger,
-        once: Once,
+        idempotency: IdempotencyStore,
+        create: CreateOnce,
         tombstones: Tombstones,
     ) -> None:
         self._store = store
         self._time = time_source
-        self._ledger = ledger
-        self._once = once
+        self._idempotency = idempotency
+        self._create = create
         self._tombstones = tombstones
+        self._requests = Journal(store, REQUESTS, Mark(DONE))
 
     async def record(self, namespace: str, draft: DecisionDraft) -> tuple[Decision, bool]:
         """Record one; say whether it was created.
@@ -102,21 +112,13 @@ class Decisions:
             if not same_values(decision.content, draft.content):
                 raise DecisionIdInUseError(namespace, decision.decision_id)
 
-        record, created = await self._once.insert(
-            Insertion(
-                namespace,
-                DECISIONS,
-                "RecordDecision",
-                "d",
-                draft.hash(),
-                make,
-                require_same,
-                draft.decision_id,
-                draft.request_id,
-                RESOURCE_KIND,
-                DecisionNotFoundError,
-            )
+        creation = Creation(
+            namespace=namespace,
+            id=draft.decision_id or new_id("d"),
+            request_id=draft.request_id,
+            content_hash=draft.hash(),
         )
+        record, created = await self._create.insert(_KIND, creation, make, require_same)
         return decision_from_record(record), created
 
     async def get(self, namespace: str, decision_id: str) -> Decision:
@@ -139,92 +141,75 @@ class Decisions:
         """Record what came of a decision, in place of an earlier outcome.
 
         A request that is sent again does not undo what was recorded after it. Raises
-        DecisionNotFoundError, RequestIdReusedError, ContentionError.
+        DecisionNotFoundError, RequestIdReusedError.
         """
         record = await self._record(namespace, draft.decision_id)
-        entry = await self._begin(record, draft) if draft.request_id else None
-        if entry is not None and entry.result is not None:
+        given = content_hash([draft.decision_id, draft.outcome, draft.reward, draft.note])
+        key = IdempotencyKey(namespace, "RecordDecisionOutcome", draft.request_id, given, {})
+        entry = await self._idempotency.begin_about(key, record, None)
+        if entry is None:
+            raise DecisionNotFoundError(namespace, draft.decision_id, DELETED_SINCE)
+        if entry.result is not None:
             return await self.get(namespace, draft.decision_id)
         result = DecisionOutcome(draft.outcome, self._time.now(), draft.reward, draft.note)
-        record = await self._take_outcome(namespace, draft.decision_id, result, entry)
-        if entry is not None:
-            await self._ledger.finish(entry, {})
+        record = await self._take_outcome(namespace, draft.decision_id, result, entry.point or None)
+        await self._idempotency.finish(entry, {})
         return decision_from_record(record)
 
-    async def _begin(self, record: Record, draft: DecisionOutcomeDraft) -> Entry:
-        """Enter the request. Another decision that took the id since is none of its business."""
-        given = content_hash([draft.decision_id, draft.outcome, draft.reward, draft.note])
-        plan = {CREATE_TIME: record.payload[CREATE_TIME]}
-        ask = Ask(record.namespace, "RecordDecisionOutcome", draft.request_id, given, plan)
-        entry = await self._ledger.begin(ask)
-        if not entry.is_about(record):
-            raise DecisionNotFoundError(record.namespace, draft.decision_id, DELETED_SINCE)
-        return entry
-
     async def _take_outcome(
-        self, namespace: str, decision_id: str, result: DecisionOutcome, entry: Entry | None
+        self,
+        namespace: str,
+        decision_id: str,
+        result: DecisionOutcome,
+        request: str | None,
     ) -> Record:
-        """Write an outcome unless its request did already; requests that are done are dropped."""
-        own = [entry.point] if entry is not None else []
-        for attempt in range(_TRIES):
-            record = await self._record(namespace, decision_id)
-            unsettled: list[str] = record.payload[UNSETTLED]
-            criteria = [*own, *unsettled]
-            done = await settled_among(self._store, REQUESTS, namespace, criteria, "done")
-            if any(point in unsettled or point in done for point in own):
-                return record
-            left = [point for point in unsettled if point not in done]
-            changed = {**result_payload(result), UNSETTLED: [*left, *own]}
-            if written := await self._change(record, changed):
-                return written
-            await pause_before_retry(attempt)
-        raise ContentionError(RESOURCE_KIND, decision_id)
+        """Write an outcome unless its request did already."""
+
+        async def write(record: Record | None, pending: list[str]) -> Record:
+            if record is None:
+                raise DecisionNotFoundError(namespace, decision_id)
+            changed = {**result_payload(result), UNSETTLED: pending}
+            return await update_as_read(self._store, DECISIONS, record, changed, *_REVISIONS)
+
+        point = decision_point(namespace, decision_id)
+        target = Target(RESOURCE_KIND, decision_id, namespace, DECISIONS, point, UNSETTLED)
+        record = await apply_once(self._store, self._requests, request, target, write)
+        assert record is not None
+        return record
 
     async def take_reward(self, namespace: str, decision_id: str, reward: float) -> None:
         """Take the reward of feedback if the decision has none; doing it again changes nothing.
 
-        Raises DecisionNotFoundError, ContentionError.
+        Raises DecisionNotFoundError.
         """
-        for attempt in range(_TRIES):
+
+        async def attempt() -> None:
             record = await self._record(namespace, decision_id)
-            if decision_from_record(record).reward is not None:
-                return
-            if await self._change(record, {"feedback_reward": reward}) is not None:
-                return
-            await pause_before_retry(attempt)
-        raise ContentionError(RESOURCE_KIND, decision_id)
+            if decision_from_record(record).reward is None:
+                changed = {"feedback_reward": reward}
+                await update_as_read(self._store, DECISIONS, record, changed, *_REVISIONS)
+
+        await compare_and_set(RESOURCE_KIND, decision_id, attempt)
 
     async def delete(self, namespace: str, decision_id: str, etag: str = "") -> None:
         """Delete the one that has ``etag`` (empty: any).
 
-        Raises DecisionNotFoundError, EtagMismatchError, ContentionError.
+        Raises DecisionNotFoundError, EtagMismatchError.
         """
-        for attempt in range(_TRIES):
+
+        async def attempt() -> None:
             record = await self._record(namespace, decision_id)
-            current = decision_from_record(record).etag
-            if etag and etag != current:
-                raise EtagMismatchError(RESOURCE_KIND, decision_id, etag, current)
+            require_etag(RESOURCE_KIND, decision_id, etag, decision_from_record(record).etag)
             stone = await self._tombstones.begin(RESOURCE_KIND, decision_id, record, (REVISION,))
-            if await self.finish_delete(stone):
-                return
-            await pause_before_retry(attempt)
-        raise ContentionError(RESOURCE_KIND, decision_id)
+            if not await self.finish_delete(stone):
+                raise ConflictError
+
+        await compare_and_set(RESOURCE_KIND, decision_id, attempt)
 
     async def finish_delete(self, stone: Tombstone) -> bool:
         """Carry out a recorded delete; False if the decision has changed since."""
         point = decision_point(stone.namespace, stone.id)
         return await self._tombstones.carry_out(stone, DECISIONS, point)
-
-    async def _change(self, record: Record, changed: Mapping[str, Any]) -> Record | None:
-        """The changed record; None if it was replaced meanwhile."""
-        revision = record.payload[REVISION]
-        changed = {**changed, REVISION: revision + 1}
-        when = [Equals(REVISION, revision), Equals(SORT_KEY, record.payload[SORT_KEY])]
-        if not await self._store.update(
-            DECISIONS, record.namespace, record.id, set=changed, when=when
-        ):
-            return None
-        return Record(record.id, record.namespace, {**record.payload, **changed})
 
     async def _record(self, namespace: str, decision_id: str) -> Record:
         point = decision_point(namespace, decision_id)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from lot_grpc.domain.errors import LearningEventNotFoundError, NotFoundError
 from lot_grpc.domain.ids import content_hash, new_id
@@ -24,9 +24,16 @@ from lot_grpc.domain.learning_event import (
     TargetKind,
 )
 from lot_grpc.domain.preference import Preference, learned_key
-from lot_grpc.ports import Equals, Record, VectorStore
+from lot_grpc.kernel.idempotency import (
+    CREATE_TIME,
+    IdempotencyKey,
+    IdempotencyRecord,
+    IdempotencyStore,
+)
+from lot_grpc.kernel.intents import Journal, Mark
+from lot_grpc.kernel.tombstones import DELETED_SINCE, Tombstones
+from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.learning.learning_events import RESOURCE_KIND as LEARNING_EVENT
-from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
 from lot_grpc.services.memories.preferences import Preferences
 from lot_grpc.services.records.collections import LEARNING_EVENTS
 from lot_grpc.services.records.learning_events import (
@@ -36,7 +43,6 @@ from lot_grpc.services.records.learning_events import (
     learning_event_record,
 )
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import DELETED_SINCE, Tombstones
 
 _PREFERRED_ABOVE = 0.5
 """Reward from which on a judgement is a preference as well."""
@@ -104,7 +110,7 @@ class FeedbackHandler:
         self,
         store: VectorStore,
         time_source: TimeSource,
-        ledger: Ledger,
+        idempotency: IdempotencyStore,
         preferences: Preferences,
         checks: Mapping[TargetKind, Check],
         moves: Mapping[TargetKind, Move],
@@ -113,11 +119,12 @@ class FeedbackHandler:
         """``checks`` know every kind of target; of a kind without a move nothing moves."""
         self._store = store
         self._time = time_source
-        self._ledger = ledger
+        self._idempotency = idempotency
         self._preferences = preferences
         self._checks = checks
         self._moves = moves
         self._tombstones = tombstones
+        self._events = Journal(store, LEARNING_EVENTS, Mark(SETTLED))
 
     async def submit(self, namespace: str, draft: FeedbackTextDraft) -> Submitted:
         """Learn from a judgement once.
@@ -126,41 +133,35 @@ class FeedbackHandler:
         where a repeat meets what was deleted since; RequestIdReusedError;
         ContentionError, after which a retry or the sweep does the rest.
         """
-        ask = _ask(namespace, draft)
-        entry = await self._ledger.find(ask) if draft.request_id else None
+        plan = {"learning_event_id": new_id("le")}
+        ask = IdempotencyKey(namespace, "SubmitFeedback", draft.request_id, draft.hash(), plan)
+        entry = await self._idempotency.find(ask)
         if entry is None:
             if draft.target is not None:
                 target = await self._checks[draft.target.kind](namespace, draft.target.id)
                 created = {CREATE_TIME: target.create_time} if target is not None else {}
                 ask = replace(ask, plan={**ask.plan, **created})
-            entry = await self._ledger.begin(ask) if draft.request_id else None
-        record = await self._event(namespace, draft, entry, entry.plan if entry else ask.plan)
-        await self._finish(record, again=entry is not None and not entry.first)
-        if entry is not None and entry.result is None:
-            await self._ledger.finish(entry, {})
+            entry = await self._idempotency.begin(ask)
+        record = await self._event(namespace, draft, entry)
+        await self._finish(record, again=not entry.first)
+        await self._idempotency.finish(entry, {})
         return await self._submitted(learning_event_from_record(record))
 
     async def roll_forward(self, before: int) -> int:
         """Finish what was judged before ``before`` and never settled; return how many."""
-        rows = await self._store.scroll(
-            LEARNING_EVENTS, None, [Equals(SETTLED, False)], limit=10_000
-        )
-        late = [row for row in rows if row.payload["create_time"] <= before]
-        for row in late:
+
+        async def finish(row: Record) -> None:
             await self._finish(row, again=True)
-        return len(late)
+
+        return await self._events.recover(before, finish)
 
     async def _event(
-        self,
-        namespace: str,
-        draft: FeedbackTextDraft,
-        entry: Entry | None,
-        plan: Mapping[str, Any],
+        self, namespace: str, draft: FeedbackTextDraft, entry: IdempotencyRecord
     ) -> Record:
         """The learning event as stored; the first try of the request may have written it."""
-        own = plan["learning_event_id"]
+        plan, own = entry.plan, entry.plan["learning_event_id"]
         point = learning_event_point(namespace, own)
-        if entry is not None and not entry.first:
+        if not entry.first:
             found = await self._store.get(LEARNING_EVENTS, namespace, [point])
             if point in found:
                 return found[point]
@@ -208,7 +209,7 @@ class FeedbackHandler:
             await self._preferences.take_in(
                 event.namespace, key, value, content.task, record.id, repeat_of
             )
-        await self._store.update(LEARNING_EVENTS, record.namespace, record.id, set={SETTLED: True})
+        await self._events.finish(record.namespace, record.id)
 
     async def _is_there(self, record: Record, target: FeedbackTarget) -> bool:
         """Whether a target is the one that was judged, not another that took its id since."""
@@ -239,8 +240,3 @@ def _preference_key(event: LearningEvent) -> str | None:
     if only_praises(content.text):
         return None
     return learned_key(content.task, content.text)
-
-
-def _ask(namespace: str, draft: FeedbackTextDraft) -> Ask:
-    plan = {"learning_event_id": new_id("le")}
-    return Ask(namespace, "SubmitFeedback", draft.request_id, draft.hash(), plan)

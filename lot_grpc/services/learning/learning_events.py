@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lot_grpc.domain.errors import LearningEventIdInUseError, LearningEventNotFoundError
-from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.json_values import fields_to_hash
 from lot_grpc.domain.learning_event import (
     LearningEvent,
@@ -13,8 +13,9 @@ from lot_grpc.domain.learning_event import (
     LearningEventFilter,
 )
 from lot_grpc.domain.sameness import same_values
+from lot_grpc.kernel.create import CreateOnce, Creation, Kind
+from lot_grpc.kernel.tombstones import Tombstone, Tombstones
 from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.once import Insertion, Once
 from lot_grpc.services.paging import Fits, Page, Position, any_size, each, read_page
 from lot_grpc.services.records.collections import LEARNING_EVENTS
 from lot_grpc.services.records.learning_events import (
@@ -24,9 +25,16 @@ from lot_grpc.services.records.learning_events import (
     learning_event_record,
 )
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import Tombstone, Tombstones
 
 RESOURCE_KIND = "learning_event"
+_KIND = Kind(
+    "RecordLearningEvent",
+    LEARNING_EVENTS,
+    RESOURCE_KIND,
+    "learning_event_id",
+    learning_event_point,
+    LearningEventNotFoundError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +54,15 @@ class LearningEvents:
     """The learning events of all namespaces."""
 
     def __init__(
-        self, store: VectorStore, time_source: TimeSource, once: Once, tombstones: Tombstones
+        self,
+        store: VectorStore,
+        time_source: TimeSource,
+        create: CreateOnce,
+        tombstones: Tombstones,
     ) -> None:
         self._store = store
         self._time = time_source
-        self._once = once
+        self._create = create
         self._tombstones = tombstones
 
     async def record(self, namespace: str, draft: LearningEventDraft) -> tuple[LearningEvent, bool]:
@@ -69,21 +81,13 @@ class LearningEvents:
             if not same_values(event.content, draft.content):
                 raise LearningEventIdInUseError(namespace, event.learning_event_id)
 
-        record, created = await self._once.insert(
-            Insertion(
-                namespace,
-                LEARNING_EVENTS,
-                "RecordLearningEvent",
-                "le",
-                draft.hash(),
-                make,
-                require_same,
-                draft.learning_event_id,
-                draft.request_id,
-                RESOURCE_KIND,
-                LearningEventNotFoundError,
-            )
+        creation = Creation(
+            namespace=namespace,
+            id=draft.learning_event_id or new_id("le"),
+            request_id=draft.request_id,
+            content_hash=draft.hash(),
         )
+        record, created = await self._create.insert(_KIND, creation, make, require_same)
         return learning_event_from_record(record), created
 
     async def get(self, namespace: str, learning_event_id: str) -> LearningEvent:

@@ -8,12 +8,12 @@ from typing import Any
 
 from lot_grpc.domain.action_values import LearningState
 from lot_grpc.domain.errors import SelectionUnknownError
-from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.json_values import as_doubles
 from lot_grpc.domain.selection import EXPLORATION_RATE, SelectionPolicy, choose, generator
+from lot_grpc.kernel.create import CreateOnce, Creation, Kind
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.learning.action_values import ActionValues
-from lot_grpc.services.once import Insertion, Once
 from lot_grpc.services.records.actions import (
     Selection,
     selection_from_record,
@@ -22,6 +22,8 @@ from lot_grpc.services.records.actions import (
 )
 from lot_grpc.services.records.collections import SELECTIONS
 from lot_grpc.services.time_source import TimeSource
+
+_KIND = Kind("SelectAction", SELECTIONS, "", "selection_id", selection_point)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,11 @@ class Selections:
     """The selections of all namespaces. Each can be rewarded, as often as it is judged."""
 
     def __init__(
-        self, store: VectorStore, time_source: TimeSource, once: Once, values: ActionValues
+        self, store: VectorStore, time_source: TimeSource, create: CreateOnce, values: ActionValues
     ) -> None:
         self._store = store
         self._time = time_source
-        self._once = once
+        self._create = create
         self._values = values
 
     async def select(self, namespace: str, draft: SelectionDraft) -> Selection:
@@ -82,18 +84,13 @@ class Selections:
             )
             return selection_record(selection)
 
-        record, _ = await self._once.insert(
-            Insertion(
-                namespace,
-                SELECTIONS,
-                "SelectAction",
-                "s",
-                draft.hash(),
-                make,
-                require_same=lambda stored: None,  # the id is the request's own
-                request_id=draft.request_id,
-            )
+        creation = Creation(
+            namespace=namespace,
+            id=new_id("s"),
+            request_id=draft.request_id,
+            content_hash=draft.hash(),
         )
+        record, _ = await self._create.insert(_KIND, creation, make)
         return selection_from_record(record)
 
     async def get(self, namespace: str, selection_id: str) -> Selection:

@@ -11,9 +11,9 @@ from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.json_values import as_doubles
 from lot_grpc.domain.text_form import normal_form
+from lot_grpc.kernel.idempotency import IdempotencyKey, IdempotencyStore
 from lot_grpc.services.learning.action_values import ActionValues
 from lot_grpc.services.learning.selections import Selections
-from lot_grpc.services.ledger import Ask, Ledger
 from lot_grpc.services.records.actions import Selection, Trajectory
 from lot_grpc.services.time_source import TimeSource
 
@@ -57,10 +57,14 @@ class StepRecorder:
     """Records trajectories and learns from them."""
 
     def __init__(
-        self, time_source: TimeSource, ledger: Ledger, values: ActionValues, selections: Selections
+        self,
+        time_source: TimeSource,
+        idempotency: IdempotencyStore,
+        values: ActionValues,
+        selections: Selections,
     ) -> None:
         self._time = time_source
-        self._ledger = ledger
+        self._idempotency = idempotency
         self._values = values
         self._selections = selections
 
@@ -70,22 +74,20 @@ class StepRecorder:
         Raises SelectionUnknownError and RequestInvalidError, and then learns nothing;
         RequestIdReusedError; ContentionError, after which a retry goes on.
         """
-        ask = _ask(namespace, draft) if draft.request_id else None
-        entry = await self._ledger.find(ask) if ask else None
+        plan = {"trajectory_id": new_id("t")}
+        key = IdempotencyKey(namespace, "RecordSteps", draft.request_id, draft.hash(), plan)
+        entry = await self._idempotency.find(key)
         trajectory = None
         if entry is not None:
             trajectory = await self._values.trajectory(namespace, entry.plan["trajectory_id"])
         if entry is None or trajectory is None:
             steps = await self._resolved(namespace, draft.steps)
-            if ask is not None and entry is None:
-                entry = await self._ledger.begin(ask)
-            own = entry.plan["trajectory_id"] if entry is not None else new_id("t")
-            now = self._time.now()
+            entry = entry or await self._idempotency.begin(key)
+            own, now = entry.plan["trajectory_id"], self._time.now()
             trajectory = Trajectory(namespace, own, steps, now, draft.episode_id)
-        if entry is None or entry.result is None:
+        if entry.result is None:
             await self._values.learn(trajectory)
-        if entry is not None and entry.result is None:
-            await self._ledger.finish(entry, {})
+            await self._idempotency.finish(entry, {})
         return await self._values.moved_by(trajectory)
 
     async def _resolved(self, namespace: str, drafts: Sequence[StepDraft]) -> tuple[Step, ...]:
@@ -119,8 +121,3 @@ def _step(number: int, draft: StepDraft, selections: Mapping[str, Selection]) ->
         )
     state = draft.state or selection.state
     return Step(state, selection.action, draft.reward, draft.next_state)
-
-
-def _ask(namespace: str, draft: StepsDraft) -> Ask:
-    plan = {"trajectory_id": new_id("t")}
-    return Ask(namespace, "RecordSteps", draft.request_id, draft.hash(), plan)

@@ -10,20 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lot_grpc.domain.errors import ContentionError, invalid
+from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.query import MemoryFilter
+from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.ports import Condition, Equals, IdIn, Record, VectorStore
 from lot_grpc.services.memories.drafts import RESOURCE_KIND
 from lot_grpc.services.memories.memories import SEEN_KEYS, Memories
 from lot_grpc.services.records.collections import MEMORIES
 from lot_grpc.services.records.memories import memory_conditions
 from lot_grpc.services.scanning import scan
-from lot_grpc.services.time_slice import TimeSlice, pause_before_retry
+from lot_grpc.services.time_slice import TimeSlice
 
 IDS_REPORTED = 100
 """How many of the deleted are named."""
-
-_TRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class MemoryBulkDeleter:
     async def delete(self, namespace: str, criteria: MemoryFilter, *, dry_run: bool) -> Deleted:
         """Delete all that a filter lets through, but for pinned ones unless it asks for them.
 
-        Raises RequestInvalidError for a filter that lets all through, ContentionError where one is
+        Raises RequestInvalidError for a filter that lets all through where one is
         edited again and again.
         """
         where = memory_conditions(criteria)
@@ -61,14 +60,18 @@ class MemoryBulkDeleter:
         if dry_run:
             return _deleted(doomed)
         gone: list[Record] = []
-        for attempt in range(_TRIES):
+
+        async def attempt() -> Deleted:
+            nonlocal doomed
             spared = await self._delete(doomed, gone)
-            if not spared:
-                return _deleted(gone)
-            await pause_before_retry(attempt)
-            ids = IdIn(tuple(record.id for record in spared))
-            doomed = await self._doomed(namespace, [*where, ids])
-        raise ContentionError(RESOURCE_KIND, doomed[0].payload["memory_id"] if doomed else "")
+            if spared:
+                ids = IdIn(tuple(record.id for record in spared))
+                doomed = await self._doomed(namespace, [*where, ids])
+                raise ConflictError
+            return _deleted(gone)
+
+        name = doomed[0].payload["memory_id"] if doomed else ""
+        return await compare_and_set(RESOURCE_KIND, name, attempt)
 
     async def _doomed(self, namespace: str, where: Sequence[Condition]) -> list[Record]:
         records = scan(self._store, MEMORIES, namespace, where, payload=SEEN_KEYS)

@@ -1,9 +1,10 @@
 """Creating memories: repeats, one embedding and one write for a batch.
 
-In order, for each draft: the request is entered in the ledger; the texts are embedded; the records
-are inserted; the request is marked done. Insert-only decides who gets an id. A draft that is to be
-stored once gets its id from its content, so that of two at the same time one is stored; where a
-memory has that id that was edited to say something else, the next id of the content is tried.
+In order, for each draft: the request is entered (``kernel.create``); the texts are embedded; the
+records are inserted; the request is marked done. Insert-only decides who gets an id. A draft that
+is to be stored once gets its id from its content, so that of two at the same time one is stored;
+where a memory has that id that was edited to say something else, the next id of the content is
+tried.
 """
 
 from __future__ import annotations
@@ -20,37 +21,34 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.memory import Memory, different_fields, same_memory_id, search_text
 from lot_grpc.domain.sameness import same_content
+from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
+from lot_grpc.kernel.create import CreateOnce, Creation, Kind
 from lot_grpc.ports import MultiVector, Record, VectorStore
 from lot_grpc.services.expiry import with_ttl
 from lot_grpc.services.indexer import Indexed, Indexer
-from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
 from lot_grpc.services.memories.drafts import RESOURCE_KIND, Created, MemoryDraft
 from lot_grpc.services.records.collections import MEMORIES
 from lot_grpc.services.records.memories import (
-    REQUEST,
     memory_from_record,
     memory_point,
     memory_record,
 )
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import DELETED_SINCE, Tombstones
 
-_METHOD = "CreateMemory"
-_TRIES = 20
+_KIND = Kind(
+    "CreateMemory", MEMORIES, RESOURCE_KIND, "memory_id", memory_point, MemoryNotFoundError
+)
 
 _INSERTED = 1024
 """Vectors that are written at once: they are some 12 KB each on their way, and hold the loop."""
 
 
-@dataclass(slots=True)
-class _Work:
+@dataclass(slots=True, kw_only=True)
+class _Work(Creation):
     """A draft on its way. ``tried``: how many ids of its content belong to other contents."""
 
-    namespace: str
     draft: MemoryDraft
-    memory_id: str
-    entry: Entry | None = None
     indexed: Indexed | None = None
     result: Created | LotError | None = None
     tried: int = 0
@@ -58,17 +56,12 @@ class _Work:
     @property
     def point(self) -> str:
         """Where it is to lie."""
-        return memory_point(self.namespace, self.memory_id)
+        return memory_point(self.namespace, self.id)
 
     @property
     def may_be_there(self) -> bool:
         """Whether its id was not made just now."""
-        repeated = self.entry is not None and not self.entry.first
-        return repeated or self.draft.once or bool(self.draft.memory_id)
-
-    def wrote(self, record: Record) -> bool:
-        """Whether a memory's record was written by a try of this request."""
-        return self.entry is not None and record.payload.get(REQUEST) == self.entry.point
+        return self.repeated or self.draft.once or bool(self.draft.memory_id)
 
 
 class Creating:
@@ -79,93 +72,86 @@ class Creating:
         store: VectorStore,
         indexer: Indexer,
         time_source: TimeSource,
-        ledger: Ledger,
-        tombstones: Tombstones,
+        create: CreateOnce,
     ) -> None:
         self._store = store
         self._indexer = indexer
         self._time = time_source
-        self._ledger = ledger
-        self._tombstones = tombstones
+        self._create = create
 
     async def create_many(
         self, namespace: str, drafts: Sequence[MemoryDraft]
     ) -> list[Created | LotError]:
         """Create each by itself; one result each, in order. Store errors end the call."""
-        works = [_Work(namespace, draft, "") for draft in drafts]
+        works = [
+            _Work(namespace=namespace, id="", request_id=draft.request_id, draft=draft)
+            for draft in drafts
+        ]
         time_slice = TimeSlice()
         for work in works:
             try:
                 work.draft.check(self._time.now())
-                work.memory_id = _first_id(work.draft)
+                work.id = _first_id(work.draft)
             except LotError as error:
                 work.result = error
             await time_slice.give_way()
-        await self._enter(namespace, _open(works))
-        for work in _open(works):
-            await self._answer_repeat(work)
-        for attempt in range(_TRIES):
-            known = [work for work in _open(works) if attempt or work.may_be_there]
-            await self._take_stored(namespace, known)
-            await self._insert(_open(works))
-            if not _open(works):
-                break
+        await self._enter(_open(works))
+        await self._store_all(namespace, works)
         for work in works:
-            if work.result is None:
-                work.result = ContentionError(RESOURCE_KIND, work.memory_id)
-            if work.entry and work.entry.result is None and isinstance(work.result, Created):
-                created = work.result
-                await self._ledger.finish(
-                    work.entry,
-                    {
-                        "memory_id": created.memory.memory_id,
-                        "created": created.created,
-                        CREATE_TIME: created.memory.create_time,
-                    },
-                )
+            if isinstance(work.result, Created):
+                memory, created = work.result.memory, work.result.created
+                given = (memory.memory_id, memory.create_time)
+                await self._create.finish(_KIND, work, *given, created=created)
         return [work.result for work in works if work.result is not None]
 
     # --- steps --------------------------------------------------------------------------------
 
-    async def _enter(self, namespace: str, works: Sequence[_Work]) -> None:
-        asking = [work for work in works if work.draft.request_id]
+    async def _enter(self, works: Sequence[_Work]) -> None:
         time_slice = TimeSlice()
-        asks = []
-        for work in asking:
-            plan = {"memory_id": work.memory_id}
-            hashed = work.draft.hash()
-            asks.append(Ask(namespace, _METHOD, work.draft.request_id, hashed, plan))
-            await time_slice.give_way()
-        for work, entry in zip(asking, await self._ledger.begin_many(asks), strict=True):
-            if isinstance(entry, LotError):
-                work.result = entry
+        for work in works:
+            if work.request_id:
+                work.content_hash = work.draft.hash()
+                await time_slice.give_way()
+        await self._create.enter(_KIND, works)
+        for work in works:
+            try:
+                earlier = await self._create.earlier(_KIND, work)
+            except MemoryNotFoundError as error:
+                work.result = error
             else:
-                work.entry = entry
-                work.memory_id = entry.plan["memory_id"]
+                work.result = work.refused
+                if earlier is not None:
+                    work.result = Created(memory_from_record(earlier.record), earlier.created)
 
-    async def _answer_repeat(self, work: _Work) -> None:
-        """Answer a request that was carried out, or whose memory was deleted since."""
-        entry = work.entry
-        if entry is None or entry.first:
-            return
-        memory_id = entry.result["memory_id"] if entry.result else work.memory_id
-        point = memory_point(work.namespace, memory_id)
-        record = (await self._store.get(MEMORIES, work.namespace, [point])).get(point)
-        if record is not None and not entry.result and work.wrote(record):
-            return
-        if await self._tombstones.deleted_since(entry, RESOURCE_KIND, memory_id, record):
-            work.result = MemoryNotFoundError(work.namespace, memory_id, DELETED_SINCE)
-        elif record is not None and entry.result:
-            work.result = Created(memory_from_record(record), entry.result["created"])
+    async def _store_all(self, namespace: str, works: Sequence[_Work]) -> None:
+        """Store each, or find what is stored; those that others come in between of once more."""
+        look_at = [work for work in _open(works) if work.may_be_there]
+
+        async def attempt() -> None:
+            await self._take_stored(namespace, look_at)
+            await self._insert(_open(works))
+            if left := _open(works):
+                look_at[:] = left
+                raise ConflictError
+
+        try:
+            await compare_and_set(RESOURCE_KIND, works[0].id if works else "", attempt)
+        except ContentionError:
+            for work in _open(works):
+                work.result = ContentionError(RESOURCE_KIND, work.id)
 
     async def _take_stored(self, namespace: str, works: Sequence[_Work]) -> None:
         """Answer those whose id is taken; those of a content go on to its next id."""
         if not works:
             return
         there = await self._store.get(MEMORIES, namespace, [work.point for work in works])
+        moved = []
         for work in works:
             if work.point in there:
                 self._take(work, there[work.point])
+                if work.result is None:
+                    moved.append(work)
+        await self._take_stored(namespace, moved)
 
     def _take(self, work: _Work, record: Record) -> None:
         stored, given = memory_from_record(record), work.draft.content
@@ -176,14 +162,14 @@ class Creating:
             work.result = (
                 Created(stored, created=False)
                 if same
-                else MemoryIdInUseError(work.namespace, work.memory_id)
+                else MemoryIdInUseError(work.namespace, work.id)
             )
         elif same_memory_id(stored.content) == same_memory_id(given):
             unchanged_fields = different_fields(stored.content, given)
             work.result = Created(stored, created=False, unchanged_fields=unchanged_fields)
         else:
             work.tried += 1
-            work.memory_id = same_memory_id(given, work.tried)
+            work.id = same_memory_id(given, work.tried)
 
     async def _insert(self, works: Sequence[_Work]) -> None:
         """Insert those whose id is free, each id once; the others are looked at again."""
@@ -203,11 +189,8 @@ class Creating:
     def _record(self, work: _Work, indexed: Indexed) -> Record:
         now = self._time.now()
         content = with_ttl(work.draft.content, work.draft.ttl, now)
-        memory = Memory(work.namespace, work.memory_id, content, 1, now, now)
-        record = memory_record(memory, self._time.sort_key(), indexed.vectors)
-        if work.entry is not None:
-            record.payload[REQUEST] = work.entry.point
-        return record
+        memory = Memory(work.namespace, work.id, content, 1, now, now)
+        return work.sign(memory_record(memory, self._time.sort_key(), indexed.vectors))
 
 
 def _first_id(draft: MemoryDraft) -> str:

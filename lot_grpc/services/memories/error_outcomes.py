@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from lot_grpc.domain.error_solution import ErrorSolution
 from lot_grpc.domain.errors import ErrorSolutionNotFoundError, RetrievalUnknownError
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.outcomes import Outcome
-from lot_grpc.ports import Record
-from lot_grpc.services.ledger import CREATE_TIME, Ask, Ledger
+from lot_grpc.kernel.idempotency import IdempotencyKey, IdempotencyStore
+from lot_grpc.kernel.tombstones import DELETED_SINCE
 from lot_grpc.services.memories.error_solutions import ErrorSolutions
 from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.records.error_solutions import error_solution_from_record
 from lot_grpc.services.records.outcomes import OutcomeFact
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import DELETED_SINCE
 
 _METHOD = "RecordErrorSolutionOutcome"
 
@@ -49,13 +47,13 @@ class ErrorOutcomeRecorder:
     def __init__(
         self,
         time_source: TimeSource,
-        ledger: Ledger,
+        idempotency: IdempotencyStore,
         counting: OutcomeCounter,
         error_solutions: ErrorSolutions,
         retrievals: Retrievals,
     ) -> None:
         self._time = time_source
-        self._ledger = ledger
+        self._idempotency = idempotency
         self._counting = counting
         self._error_solutions = error_solutions
         self._retrievals = retrievals
@@ -67,23 +65,19 @@ class ErrorOutcomeRecorder:
         nothing is counted; ContentionError, after which a retry or the sweep counts it.
         """
         solution_id = draft.error_solution_id
-        plan: dict[str, Any] = {"outcome_id": new_id("o")}
-        ask = Ask(namespace, _METHOD, draft.request_id, draft.hash(), plan)
-        entry = await self._ledger.find(ask) if draft.request_id else None
-        tried_on = await self._tried_on(namespace, draft, required=entry is None)
+        plan = {"outcome_id": new_id("o")}
+        key = IdempotencyKey(namespace, _METHOD, draft.request_id, draft.hash(), plan)
+        earlier = await self._idempotency.find(key)
+        tried_on = await self._tried_on(namespace, draft, required=earlier is None)
         record = await self._error_solutions.record(namespace, solution_id)
-        known: dict[str, Record] = {}
+        entry = await self._idempotency.begin_about(key, record, earlier)
         if entry is None:
-            known = {solution_id: record}
-            plan[CREATE_TIME] = record.payload[CREATE_TIME]
-            entry = await self._ledger.begin(ask) if draft.request_id else None
-        if entry is not None and not entry.is_about(record):
             raise ErrorSolutionNotFoundError(namespace, solution_id, DELETED_SINCE)
-        if entry is not None and entry.result is not None:
+        if entry.result is not None:
             return error_solution_from_record(record)
         fact = OutcomeFact(
             namespace,
-            (entry.plan if entry is not None else plan)["outcome_id"],
+            entry.plan["outcome_id"],
             "",
             draft.outcome,
             self._time.now(),
@@ -94,9 +88,9 @@ class ErrorOutcomeRecorder:
             note=draft.note,
             error_solution_id=solution_id,
         )
+        known = {solution_id: record} if entry.first else {}
         counted = await self._counting.count([fact], known)
-        if entry is not None:
-            await self._ledger.finish(entry, {"error_solution_id": solution_id})
+        await self._idempotency.finish(entry, {"error_solution_id": solution_id})
         if solution_id not in counted:
             raise ErrorSolutionNotFoundError(namespace, solution_id, "it was deleted meanwhile")
         return error_solution_from_record(counted[solution_id])

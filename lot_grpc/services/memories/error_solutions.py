@@ -20,17 +20,23 @@ from lot_grpc.domain.error_solution import (
     search_text,
 )
 from lot_grpc.domain.errors import (
-    ContentionError,
     ErrorSolutionIdInUseError,
     ErrorSolutionNotFoundError,
-    EtagMismatchError,
 )
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.sameness import same_content
-from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, IdIn, Range, Record, VectorStore
+from lot_grpc.kernel.compare_and_set import (
+    ConflictError,
+    compare_and_set,
+    insert_new,
+    replace_as_read,
+    require_etag,
+)
+from lot_grpc.kernel.create import CreateOnce, Creation, Kind
+from lot_grpc.kernel.tombstones import Tombstone, Tombstones
+from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Range, Record, VectorStore
 from lot_grpc.services.expiry import check_expiry, with_ttl
 from lot_grpc.services.indexer import Indexed, Indexer
-from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
 from lot_grpc.services.memories.error_drafts import (
     ErrorSolutionDraft,
     ErrorSolutionEdit,
@@ -45,15 +51,19 @@ from lot_grpc.services.records.error_solutions import (
     error_solution_point,
     error_solution_record,
 )
-from lot_grpc.services.records.patterns import REQUEST, STATS_REVISION, preserved_in_edits
+from lot_grpc.services.records.patterns import STATS_REVISION, preserved_in_edits
 from lot_grpc.services.scanning import scan
-from lot_grpc.services.time_slice import pause_before_retry
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import DELETED_SINCE, Tombstone, Tombstones
 
 RESOURCE_KIND = "error_solution"
-_METHOD = "SaveErrorSolution"
-_TRIES = 50
+_KIND = Kind(
+    "SaveErrorSolution",
+    ERROR_SOLUTIONS,
+    RESOURCE_KIND,
+    "error_solution_id",
+    error_solution_point,
+    ErrorSolutionNotFoundError,
+)
 _UNCHANGED = ("revision", STATS_REVISION, SORT_KEY)
 
 SEEN_KEYS = ("error_solution_id", "revision", STATS_REVISION, SORT_KEY)
@@ -76,13 +86,13 @@ class ErrorSolutions:
         store: VectorStore,
         indexer: Indexer,
         time_source: TimeSource,
-        ledger: Ledger,
+        create: CreateOnce,
         tombstones: Tombstones,
     ) -> None:
         self._store = store
         self._indexer = indexer
         self._time = time_source
-        self._ledger = ledger
+        self._create = create
         self._tombstones = tombstones
 
     # --- saving -------------------------------------------------------------------------------
@@ -90,77 +100,65 @@ class ErrorSolutions:
     async def save(self, namespace: str, draft: ErrorSolutionDraft) -> SavedErrorSolution:
         """Save one.
 
-        Raises ErrorSolutionIdInUseError, RequestIdReusedError, ContentionError;
+        Raises ErrorSolutionIdInUseError, RequestIdReusedError;
         ErrorSolutionNotFoundError where a repeat meets what was deleted since.
         """
         draft.content.check()
         check_expiry(RESOURCE_KIND, draft.content.expire_time, self._time.now())
         await read_aside(draft.content.error_type, draft.content.error_message)
-        solution_id = draft.error_solution_id or same_solution_id(draft.content)
-        entry = None
-        if draft.request_id:
-            plan = {"error_solution_id": solution_id}
-            ask = Ask(namespace, _METHOD, draft.request_id, draft.hash(), plan)
-            entry = await self._ledger.begin(ask)
-            solution_id = (entry.result or entry.plan)["error_solution_id"]
-            if not entry.first:
-                earlier = await self._earlier(namespace, solution_id, entry)
-                if earlier is not None:
-                    return earlier
-        saved = await self._write(namespace, solution_id, draft, entry)
-        if entry is not None:
-            await self._finish(entry, saved)
+        creation = Creation(
+            namespace=namespace,
+            id=draft.error_solution_id or same_solution_id(draft.content),
+            request_id=draft.request_id,
+            content_hash=draft.hash(),
+        )
+        await self._create.enter(_KIND, [creation])
+        if creation.refused is not None:
+            raise creation.refused
+        earlier = await self._create.earlier(_KIND, creation)
+        if earlier is not None:
+            solution = error_solution_from_record(earlier.record)
+            saved = SavedErrorSolution(solution, earlier.created)
+        else:
+            saved = await self._save(creation, draft)
+        solution = saved.error_solution
+        given = (solution.error_solution_id, solution.create_time)
+        await self._create.finish(_KIND, creation, *given, created=saved.created)
         return saved
 
-    async def _earlier(
-        self, namespace: str, solution_id: str, entry: Entry
-    ) -> SavedErrorSolution | None:
-        """The answer to a repeat; None if the first try did not get as far as the solution."""
-        record = await self._record(namespace, solution_id)
-        if record is not None and not entry.result and _wrote(entry, record):
-            saved = SavedErrorSolution(error_solution_from_record(record), created=True)
-            await self._finish(entry, saved)
-            return saved
-        if await self._tombstones.deleted_since(entry, RESOURCE_KIND, solution_id, record):
-            raise ErrorSolutionNotFoundError(namespace, solution_id, DELETED_SINCE)
-        if record is not None and entry.result:
-            return SavedErrorSolution(error_solution_from_record(record), entry.result["created"])
-        return None
-
-    async def _finish(self, entry: Entry, saved: SavedErrorSolution) -> None:
-        solution = saved.error_solution
-        await self._ledger.finish(
-            entry,
-            {
-                "error_solution_id": solution.error_solution_id,
-                "created": saved.created,
-                CREATE_TIME: solution.create_time,
-            },
-        )
-
-    async def _write(
-        self, namespace: str, solution_id: str, draft: ErrorSolutionDraft, entry: Entry | None
-    ) -> SavedErrorSolution:
+    async def _save(self, creation: Creation, draft: ErrorSolutionDraft) -> SavedErrorSolution:
         """Write it unless it is there; one that goes away in between is written again."""
-        stored = None if draft.error_solution_id else await self._edited_into(namespace, draft)
-        for _ in range(_TRIES):
-            stored = stored or await self._record(namespace, solution_id)
-            if stored is not None and not draft.error_solution_id and not _same(stored, draft):
-                stored, solution_id = None, id_after(solution_id)
-                continue
+        if not draft.error_solution_id:
+            edited = await self._edited_into(creation.namespace, draft)
+            if edited is not None:
+                return _there_already(draft, creation, edited)
+
+        async def attempt() -> SavedErrorSolution:
+            stored = await self._standing(creation, draft)
             if stored is not None:
-                return _there_already(draft, entry, stored)
-            indexed = await self._indexer.vectors_of(search_text(draft.content))
-            solution = self._made(namespace, solution_id, draft)
-            record = error_solution_record(solution, self._time.sort_key(), indexed.vectors)
-            if entry is not None:
-                record.payload[REQUEST] = entry.point
-            if record.id in await self._store.insert(ERROR_SOLUTIONS, [record]):
-                # What was recorded of an expired one whose id was just taken again.
-                older = Range(SORT_KEY, lt=record.payload[SORT_KEY])
-                await self._forget_log(namespace, solution_id, [older])
-                return SavedErrorSolution(solution, created=True, truncated=indexed.text_truncated)
-        raise ContentionError(RESOURCE_KIND, solution_id)
+                return _there_already(draft, creation, stored)
+            return await self._insert(creation, draft)
+
+        return await compare_and_set(RESOURCE_KIND, creation.id, attempt)
+
+    async def _standing(self, creation: Creation, draft: ErrorSolutionDraft) -> Record | None:
+        """What has the id, or the first of those behind it that belongs to no other solution."""
+        stored = await self._record(creation.namespace, creation.id)
+        if stored is None or draft.error_solution_id or _same(stored, draft):
+            return stored
+        creation.id = id_after(creation.id)
+        return await self._standing(creation, draft)
+
+    async def _insert(self, creation: Creation, draft: ErrorSolutionDraft) -> SavedErrorSolution:
+        namespace, solution_id = creation.namespace, creation.id
+        indexed = await self._indexer.vectors_of(search_text(draft.content))
+        solution = self._made(namespace, solution_id, draft)
+        record = error_solution_record(solution, self._time.sort_key(), indexed.vectors)
+        await insert_new(self._store, ERROR_SOLUTIONS, creation.sign(record))
+        # What was recorded of an expired one whose id was just taken again.
+        older = Range(SORT_KEY, lt=record.payload[SORT_KEY])
+        await self._forget_log(namespace, solution_id, [older])
+        return SavedErrorSolution(solution, created=True, truncated=indexed.text_truncated)
 
     async def _edited_into(self, namespace: str, draft: ErrorSolutionDraft) -> Record | None:
         """A solution that an edit made the same as this one, whatever its id."""
@@ -234,9 +232,10 @@ class ErrorSolutions:
         """Apply an edit to the one that has ``etag`` (empty: any); True: its text was truncated.
 
         An outcome that comes between is kept, and the edit tried again on top of it. Raises
-        ErrorSolutionNotFoundError, EtagMismatchError, RequestInvalidError, ContentionError.
+        ErrorSolutionNotFoundError, EtagMismatchError, RequestInvalidError.
         """
-        for attempt in range(_TRIES):
+
+        async def attempt() -> tuple[ErrorSolution, bool]:
             record = await self._to_change(namespace, error_solution_id, etag, vectors=True)
             solution = error_solution_from_record(record)
             old, now = solution.content, self._time.now()
@@ -260,39 +259,36 @@ class ErrorSolutions:
             if solution.outcomes == Outcomes(success_rate=old.first_success_rate):
                 edited = replace(edited, outcomes=Outcomes(success_rate=content.first_success_rate))
             unchanged_fields = preserved_in_edits(record.payload)
-            written = await self._store.replace(
-                ERROR_SOLUTIONS,
-                error_solution_record(
-                    edited, record.payload[SORT_KEY], indexed.vectors, unchanged_fields
-                ),
-                when=[Equals(key, record.payload[key]) for key in _UNCHANGED],
+            new = error_solution_record(
+                edited, record.payload[SORT_KEY], indexed.vectors, unchanged_fields
             )
-            if written:
-                return edited, indexed.text_truncated
-            await pause_before_retry(attempt)
-        raise ContentionError(RESOURCE_KIND, error_solution_id)
+            await replace_as_read(self._store, ERROR_SOLUTIONS, record, new, *_UNCHANGED)
+            return edited, indexed.text_truncated
+
+        return await compare_and_set(RESOURCE_KIND, error_solution_id, attempt)
 
     async def delete(self, namespace: str, error_solution_id: str, etag: str = "") -> None:
         """Delete the one that has ``etag`` (empty: any).
 
-        Raises ErrorSolutionNotFoundError, EtagMismatchError, ContentionError.
+        Raises ErrorSolutionNotFoundError, EtagMismatchError.
         """
-        for attempt in range(_TRIES):
+
+        async def attempt() -> None:
             record = await self._to_change(namespace, error_solution_id, etag)
             stone = await self._tombstones.begin(RESOURCE_KIND, error_solution_id, record)
-            if await self.finish_delete(stone):
-                return
-            await pause_before_retry(attempt)
-        raise ContentionError(RESOURCE_KIND, error_solution_id)
+            if not await self.finish_delete(stone):
+                raise ConflictError
+
+        await compare_and_set(RESOURCE_KIND, error_solution_id, attempt)
 
     async def _to_change(
         self, namespace: str, error_solution_id: str, etag: str, *, vectors: bool = False
     ) -> Record:
         """The record of one that has ``etag`` (empty: any)."""
         record = await self.record(namespace, error_solution_id, vectors=vectors)
-        current = error_solution_from_record(record).etag
-        if etag and etag != current:
-            raise EtagMismatchError(RESOURCE_KIND, error_solution_id, etag, current)
+        require_etag(
+            RESOURCE_KIND, error_solution_id, etag, error_solution_from_record(record).etag
+        )
         return record
 
     async def delete_as_seen(self, record: Record) -> bool:
@@ -313,16 +309,13 @@ class ErrorSolutions:
         False if it was edited since, or used and is to be spared then. What took the id since is
         spared.
         """
-        namespace, point = stone.namespace, error_solution_point(stone.namespace, stone.id)
-        await self._store.delete(ERROR_SOLUTIONS, namespace, [IdIn((point,)), *stone.conditions()])
-        left = (await self._store.get(ERROR_SOLUTIONS, namespace, [point])).get(point)
-        spared = left is not None and left.payload[SORT_KEY] == stone.sort_key
-        if not spared:
-            await self._forget_log(
-                namespace, stone.id, [Range(SORT_KEY, lt=left.payload[SORT_KEY])] if left else []
-            )
-        await self._tombstones.finish(stone)
-        return not spared
+
+        async def forget_log(left: Record | None) -> None:
+            older = [Range(SORT_KEY, lt=left.payload[SORT_KEY])] if left else []
+            await self._forget_log(stone.namespace, stone.id, older)
+
+        point = error_solution_point(stone.namespace, stone.id)
+        return await self._tombstones.carry_out(stone, ERROR_SOLUTIONS, point, forget_log)
 
     async def finish_expiry(self, record: Record) -> None:
         """Forget the log of one that expired, unless it is that of another that took its id."""
@@ -349,17 +342,12 @@ def _same(record: Record, draft: ErrorSolutionDraft) -> bool:
     return same_solution_id(stored) == same_solution_id(draft.content)
 
 
-def _wrote(entry: Entry | None, record: Record) -> bool:
-    """Whether a record was written by a try of this request."""
-    return entry is not None and record.payload.get(REQUEST) == entry.point
-
-
 def _there_already(
-    draft: ErrorSolutionDraft, entry: Entry | None, record: Record
+    draft: ErrorSolutionDraft, creation: Creation, record: Record
 ) -> SavedErrorSolution:
     """The answer to a save of what is there. Raises ErrorSolutionIdInUseError."""
     stored = error_solution_from_record(record)
-    if _wrote(entry, record):  # by another try at the same time
+    if creation.wrote(record):  # by another try at the same time
         return SavedErrorSolution(stored, created=True)
     if not draft.error_solution_id:
         unchanged_fields = different_fields(stored.content, draft.content)

@@ -6,17 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lot_grpc.domain.errors import (
-    ContentionError,
-    EtagMismatchError,
     LotError,
     MemoryNotFoundError,
 )
 from lot_grpc.domain.memory import Memory, MemoryContent, search_text
 from lot_grpc.domain.query import MemoryFilter
-from lot_grpc.ports import Equals, Record, VectorStore
+from lot_grpc.kernel.compare_and_set import (
+    ConflictError,
+    compare_and_set,
+    replace_as_read,
+    require_etag,
+)
+from lot_grpc.kernel.create import CreateOnce
+from lot_grpc.kernel.tombstones import Tombstone, Tombstones
+from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.expiry import check_expiry
 from lot_grpc.services.indexer import Indexed, Indexer
-from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories.creating import Creating
 from lot_grpc.services.memories.drafts import (
     RESOURCE_KIND,
@@ -34,11 +39,7 @@ from lot_grpc.services.records.memories import (
     memory_record,
     preserved_in_edits,
 )
-from lot_grpc.services.time_slice import pause_before_retry
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import Tombstone, Tombstones
-
-_TRIES = 50
 
 SEEN_KEYS = ("memory_id", "revision", SORT_KEY)
 """What ``delete_as_seen`` must know of a memory."""
@@ -60,14 +61,14 @@ class Memories:
         store: VectorStore,
         indexer: Indexer,
         time_source: TimeSource,
-        ledger: Ledger,
+        create: CreateOnce,
         tombstones: Tombstones,
     ) -> None:
         self._store = store
         self._indexer = indexer
         self._time = time_source
         self._tombstones = tombstones
-        self._creating = Creating(store, indexer, time_source, ledger, tombstones)
+        self._creating = Creating(store, indexer, time_source, create)
 
     async def create(self, namespace: str, draft: MemoryDraft) -> Created:
         """Create a memory.
@@ -112,14 +113,13 @@ class Memories:
     async def update(self, namespace: str, memory_id: str, edit: MemoryEdit, etag: str) -> Updated:
         """Apply an edit to the memory that has ``etag`` (empty: any).
 
-        Raises MemoryNotFoundError, EtagMismatchError, RequestInvalidError, ContentionError.
+        Raises MemoryNotFoundError, EtagMismatchError, RequestInvalidError.
         """
-        for attempt in range(_TRIES):
+
+        async def attempt() -> Updated:
             record = await self._record(namespace, memory_id, vectors=True)
-            memory = memory_from_record(record)
-            if etag and etag != memory.etag:
-                raise EtagMismatchError(RESOURCE_KIND, memory_id, etag, memory.etag)
-            now = self._time.now()
+            memory, now = memory_from_record(record), self._time.now()
+            require_etag(RESOURCE_KIND, memory_id, etag, memory.etag)
             content = edit.apply(memory.content, now)
             content.check()
             if content.expire_time != memory.content.expire_time:
@@ -134,18 +134,11 @@ class Memories:
                 update_time=max(now, memory.update_time),
             )
             unchanged_fields = preserved_in_edits(record.payload)
-            written = await self._store.replace(
-                MEMORIES,
-                memory_record(edited, record.payload[SORT_KEY], indexed.vectors, unchanged_fields),
-                when=[
-                    Equals("revision", memory.revision),
-                    Equals(SORT_KEY, record.payload[SORT_KEY]),
-                ],
-            )
-            if written:
-                return Updated(edited, indexed.text_truncated)
-            await pause_before_retry(attempt)
-        raise ContentionError(RESOURCE_KIND, memory_id)
+            new = memory_record(edited, record.payload[SORT_KEY], indexed.vectors, unchanged_fields)
+            await replace_as_read(self._store, MEMORIES, record, new, "revision", SORT_KEY)
+            return Updated(edited, indexed.text_truncated)
+
+        return await compare_and_set(RESOURCE_KIND, memory_id, attempt)
 
     async def _indexed(self, old: MemoryContent, new: MemoryContent, record: Record) -> Indexed:
         if search_text(new) == search_text(old):
@@ -155,17 +148,15 @@ class Memories:
     # --- deleting -----------------------------------------------------------------------------
 
     async def delete(self, namespace: str, memory_id: str, etag: str) -> None:
-        """Delete one. Raises MemoryNotFoundError, EtagMismatchError, ContentionError."""
-        for attempt in range(_TRIES):
+        """Delete one. Raises MemoryNotFoundError, EtagMismatchError."""
+
+        async def attempt() -> None:
             record = await self._record(namespace, memory_id)
-            memory = memory_from_record(record)
-            if etag and etag != memory.etag:
-                raise EtagMismatchError(RESOURCE_KIND, memory_id, etag, memory.etag)
-            stone = await self._tombstones.begin(RESOURCE_KIND, memory_id, record)
-            if await self.finish_delete(stone):
-                return
-            await pause_before_retry(attempt)
-        raise ContentionError(RESOURCE_KIND, memory_id)
+            require_etag(RESOURCE_KIND, memory_id, etag, memory_from_record(record).etag)
+            if not await self.delete_as_seen(record):
+                raise ConflictError
+
+        await compare_and_set(RESOURCE_KIND, memory_id, attempt)
 
     async def delete_as_seen(self, record: Record) -> bool:
         """Delete a memory that is still as its record says, read with ``SEEN_KEYS`` at least.

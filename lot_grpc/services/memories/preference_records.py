@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lot_grpc.domain.preference import HISTORY, Preference
-from lot_grpc.ports import Equals, IdIn, Range, Record, VectorStore
+from lot_grpc.kernel.compare_and_set import ConflictError, insert_new, update_as_read
+from lot_grpc.kernel.tombstones import Tombstone, Tombstones
+from lot_grpc.ports import Equals, Range, Record, VectorStore
 from lot_grpc.services.records.collections import PREFERENCE_REVISIONS, PREFERENCES, SORT_KEY
 from lot_grpc.services.records.preferences import (
     REVISION,
@@ -23,7 +25,6 @@ from lot_grpc.services.records.preferences import (
     value_payload,
 )
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import Tombstone, Tombstones
 
 RESOURCE_KIND = "preference"
 
@@ -43,15 +44,15 @@ class PreferenceRecords:
         record: Record | None,
         given: tuple[Any, str],
         further: Mapping[str, Any],
-    ) -> Preference | None:
-        """Write a value over the record that was read; None if it is another by now."""
+    ) -> Record:
+        """Write a value over the record that was read. Raises ConflictError if it is another."""
         now = self._time.now()
         if record is None:
             await self._finish_former(namespace, key)
             made = Preference(namespace, key, *given, revision=1, create_time=now, update_time=now)
             first = preference_record(made, self._time.sort_key())
             first.payload.update(further)
-            return made if first.id in await self._store.insert(PREFERENCES, [first]) else None
+            return await insert_new(self._store, PREFERENCES, first)
         await self._store.insert(PREFERENCE_REVISIONS, [revision_record(record)])
         old = preference_from_record(record)
         new = Preference(
@@ -62,21 +63,20 @@ class PreferenceRecords:
             create_time=old.create_time,
             update_time=max(now, old.update_time),
         )
-        if not await self._store.update(
-            PREFERENCES,
-            namespace,
-            record.id,
-            set={**value_payload(new), **further},
-            when=[Equals(REVISION, old.revision), Equals(SORT_KEY, record.payload[SORT_KEY])],
-        ):
+        changed = {**value_payload(new), **further}
+        try:
+            written = await update_as_read(
+                self._store, PREFERENCES, record, changed, REVISION, SORT_KEY
+            )
+        except ConflictError:
             await self._drop_former_of_none(record)
-            return None
+            raise
         if new.revision > HISTORY + 1:
             too_old = Range(REVISION, lt=new.revision - HISTORY)
             await self._store.delete(
                 PREFERENCE_REVISIONS, namespace, [*revisions_of(record), too_old]
             )
-        return new
+        return written
 
     async def _finish_former(self, namespace: str, key: str) -> None:
         """Finish a delete of the key that was left half done, before the next one may begin."""
@@ -92,17 +92,13 @@ class PreferenceRecords:
 
     async def finish_delete(self, stone: Tombstone) -> bool:
         """Carry out a delete that was written down; False if a new value was put since."""
-        point = preference_point(stone.namespace, stone.id)
-        await self._store.delete(
-            PREFERENCES, stone.namespace, [IdIn((point,)), *stone.conditions()]
-        )
-        left = (await self._store.get(PREFERENCES, stone.namespace, [point])).get(point)
-        gone = left is None or left.payload[SORT_KEY] != stone.sort_key
-        if gone:
+
+        async def drop_history(left: Record | None) -> None:
             theirs = [Equals("key", stone.id), Equals(SORT_KEY, stone.sort_key)]
             await self._store.delete(PREFERENCE_REVISIONS, stone.namespace, theirs)
-        await self._tombstones.finish(stone)
-        return gone
+
+        point = preference_point(stone.namespace, stone.id)
+        return await self._tombstones.carry_out(stone, PREFERENCES, point, drop_history)
 
     async def find(self, namespace: str, key: str) -> Record | None:
         """The record of a preference."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 from lot_grpc.domain.errors import (
-    ContentionError,
-    EtagMismatchError,
     PreferenceNotFoundError,
 )
 from lot_grpc.domain.ids import content_hash
@@ -20,8 +18,12 @@ from lot_grpc.domain.preference import (
     PreferenceRevision,
     task_hash,
 )
+from lot_grpc.kernel.apply_once import Target, apply_once
+from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set, require_etag
+from lot_grpc.kernel.idempotency import DONE, IdempotencyKey, IdempotencyRecord, IdempotencyStore
+from lot_grpc.kernel.intents import Journal, Mark
+from lot_grpc.kernel.tombstones import DELETED_SINCE, Tombstone, Tombstones
 from lot_grpc.ports import Order, Range, Record, VectorStore
-from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.memories.preference_records import RESOURCE_KIND, PreferenceRecords
 from lot_grpc.services.paging import (
     Fits,
@@ -37,7 +39,6 @@ from lot_grpc.services.records.collections import (
     PREFERENCE_REVISIONS,
     PREFERENCES,
     REQUESTS,
-    SORT_KEY,
 )
 from lot_grpc.services.records.learning_events import SETTLED
 from lot_grpc.services.records.preferences import (
@@ -48,17 +49,14 @@ from lot_grpc.services.records.preferences import (
     UNSETTLED_REQUESTS,
     preference_conditions,
     preference_from_record,
+    preference_point,
     revision_from_record,
     revisions_of,
     value_text,
 )
-from lot_grpc.services.settling import settled_among
-from lot_grpc.services.time_slice import pause_before_retry
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import DELETED_SINCE, Tombstone, Tombstones
 
 _METHOD = "PutPreference"
-_TRIES = 50
 _NEWEST_FIRST = Order(REVISION, descending=True)
 
 T = TypeVar("T")
@@ -99,13 +97,18 @@ class Preferences:
     """The preferences of all namespaces."""
 
     def __init__(
-        self, store: VectorStore, time_source: TimeSource, ledger: Ledger, tombstones: Tombstones
+        self,
+        store: VectorStore,
+        time_source: TimeSource,
+        idempotency: IdempotencyStore,
+        tombstones: Tombstones,
     ) -> None:
         self._store = store
-        self._time = time_source
-        self._ledger = ledger
+        self._idempotency = idempotency
         self._tombstones = tombstones
         self._records = PreferenceRecords(store, time_source, tombstones)
+        self._requests = Journal(store, REQUESTS, Mark(DONE))
+        self._events = Journal(store, LEARNING_EVENTS, Mark(SETTLED))
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -175,67 +178,54 @@ class Preferences:
         """Put a value. The value and category that it has already change nothing.
 
         Raises PreferenceNotFoundError (an etag is given and there is none, or a repeat meets what
-        was deleted since), EtagMismatchError, RequestIdReusedError, ContentionError.
+        was deleted since), EtagMismatchError, RequestIdReusedError.
         """
-        entry = None
-        if draft.request_id:
-            ask = Ask(namespace, _METHOD, draft.request_id, draft.hash(), {})
-            entry = await self._ledger.begin(ask)
-        for attempt in range(_TRIES):
-            put = await self._try_to_put(namespace, draft, entry)
-            if put is not None:
-                if entry is not None and entry.result is None:
-                    await self._ledger.finish(entry, {"created": put.created})
-                return put
-            await pause_before_retry(attempt)
-        raise ContentionError(RESOURCE_KIND, draft.key)
+        key = IdempotencyKey(namespace, _METHOD, draft.request_id, draft.hash(), {})
+        entry = await self._idempotency.begin(key)
+        own = entry.point or None
+        created: bool | None = None
 
-    async def _try_to_put(
-        self, namespace: str, draft: PreferenceDraft, entry: Entry | None
-    ) -> PutPreference | None:
-        """Put, unless the request did; None if others wrote meanwhile."""
-        record = await self._records.find(namespace, draft.key)
-        if entry is not None and not entry.first:
+        async def write(record: Record | None, pending: list[str]) -> Record:
+            nonlocal created
             await self._refuse_deleted(namespace, draft.key, record, entry)
-            if record is not None and entry.result is not None:
-                return PutPreference(preference_from_record(record), entry.result["created"])
-        own = [entry.point] if entry is not None else []
-        unsettled: list[str] = record.payload.get(UNSETTLED_REQUESTS, []) if record else []
-        # Read after the preference: what was dropped from it since has changed its revision.
-        done = await settled_among(
-            self._store, REQUESTS, namespace, [*own, *unsettled] if own or unsettled else [], "done"
-        )
-        if record is not None and any(one in unsettled or one in done for one in own):
-            created = record.payload.get(CREATED_BY) in own
-            return PutPreference(preference_from_record(record), created)
-        _check_etag(namespace, draft, record)
-        if record is not None and _has(record, draft):
-            return PutPreference(preference_from_record(record), created=False)
-        kept = record.payload["category"] if record else GENERAL
-        left = [*(one for one in unsettled if one not in done), *own]
-        changed: dict[str, Any] = {UNSETTLED_REQUESTS: left} if left or unsettled else {}
-        if record is None and entry is not None:
-            changed[CREATED_BY] = entry.point
-        given = (draft.value, draft.category or kept)
-        written = await self._records.write(namespace, draft.key, record, given, changed)
-        return None if written is None else PutPreference(written, created=record is None)
+            _check_etag(namespace, draft, record)
+            if record is not None and _has(record, draft):
+                created = False
+                return record
+            further: dict[str, Any] = {UNSETTLED_REQUESTS: pending}
+            if record is None and own is not None:
+                further[CREATED_BY] = own
+            category = draft.category or (record.payload["category"] if record else GENERAL)
+            given = (draft.value, category)
+            written = await self._records.write(namespace, draft.key, record, given, further)
+            created = record is None
+            return written
+
+        target = _target(namespace, draft.key, UNSETTLED_REQUESTS)
+        record = await apply_once(self._store, self._requests, own, target, write)
+        if created is None:  # an earlier try of the request did it
+            await self._refuse_deleted(namespace, draft.key, record, entry)
+            mine = record is not None and record.payload.get(CREATED_BY) == own
+            created = bool(entry.result["created"]) if entry.result is not None else mine
+        if record is None:
+            raise PreferenceNotFoundError(namespace, draft.key, DELETED_SINCE)
+        await self._idempotency.finish(entry, {"created": created})
+        preference = preference_from_record(record)
+        if value_text(preference.value) == value_text(draft.value):  # as given: 0.0 is stored as 0
+            preference = replace(preference, value=draft.value)
+        return PutPreference(preference, created)
 
     async def _refuse_deleted(
-        self, namespace: str, key: str, record: Record | None, entry: Entry
+        self, namespace: str, key: str, record: Record | None, entry: IdempotencyRecord
     ) -> None:
         """Refuse a repeat whose preference was deleted since: one of the same key is another."""
-        if await self._deleted_since(namespace, key, record, entry.create_time) or (
+        if entry.first:
+            return
+        given = (namespace, RESOURCE_KIND, key, entry.create_time, record)
+        if await self._tombstones.deleted_after(*given) or (
             record is None and entry.result is not None
         ):
             raise PreferenceNotFoundError(namespace, key, DELETED_SINCE)
-
-    async def _deleted_since(
-        self, namespace: str, key: str, record: Record | None, time: int
-    ) -> bool:
-        stone = await self._tombstones.find(namespace, RESOURCE_KIND, key)
-        if stone is None or stone.delete_time < time:
-            return False
-        return record is None or record.payload[SORT_KEY] != stone.sort_key
 
     async def take_in(
         self,
@@ -252,42 +242,35 @@ class Preferences:
         ``repeat_of``: the time of an event that may have been taken in by an earlier try; then what
         was deleted since stays away. Raises ContentionError.
         """
-        for attempt in range(_TRIES):
-            record = await self._records.find(namespace, key)
-            unsettled: list[str] = record.payload[UNSETTLED] if record else []
-            # Read after the preference: what was dropped from it since has changed its revision.
-            settled = await settled_among(
-                self._store, LEARNING_EVENTS, namespace, [event_point, *unsettled], SETTLED
-            )
-            if event_point in unsettled or event_point in settled:
-                return
-            if repeat_of is not None and await self._deleted_since(
-                namespace, key, record, repeat_of
+
+        async def write(record: Record | None, pending: list[str]) -> Record | None:
+            if repeat_of is not None and await self._tombstones.deleted_after(
+                namespace, RESOURCE_KIND, key, repeat_of, record
             ):
-                return
-            left = [*(one for one in unsettled if one not in settled), event_point]
-            further: dict[str, Any] = {UNSETTLED: left}
+                return record
+            further: dict[str, Any] = {UNSETTLED: pending}
             if task:
                 further[TASK_HASH] = task_hash(task)
-            if await self._records.write(namespace, key, record, (value, LEARNED), further):
-                return
-            await pause_before_retry(attempt)
-        raise ContentionError(RESOURCE_KIND, key)
+            return await self._records.write(namespace, key, record, (value, LEARNED), further)
+
+        target = _target(namespace, key, UNSETTLED)
+        await apply_once(self._store, self._events, event_point, target, write)
 
     # --- deleting -----------------------------------------------------------------------------
 
     async def delete(self, namespace: str, key: str, etag: str = "") -> None:
         """Delete one with its history. Raises PreferenceNotFoundError, EtagMismatchError."""
-        while True:
+
+        async def attempt() -> None:
             record = await self._records.find(namespace, key)
             if record is None:
                 raise PreferenceNotFoundError(namespace, key)
-            current = preference_from_record(record).etag
-            if etag and etag != current:
-                raise EtagMismatchError(RESOURCE_KIND, key, etag, current)
+            require_etag(RESOURCE_KIND, key, etag, preference_from_record(record).etag)
             stone = await self._tombstones.begin(RESOURCE_KIND, key, record)
-            if await self.finish_delete(stone):
-                return
+            if not await self.finish_delete(stone):
+                raise ConflictError
+
+        await compare_and_set(RESOURCE_KIND, key, attempt)
 
     async def finish_delete(self, stone: Tombstone) -> bool:
         """Carry out a delete that was written down; False if a new value was put since."""
@@ -300,9 +283,13 @@ def _check_etag(namespace: str, draft: PreferenceDraft, record: Record | None) -
         return
     if record is None:
         raise PreferenceNotFoundError(namespace, draft.key, "put it without an etag to create it")
-    current = preference_from_record(record).etag
-    if draft.etag != current:
-        raise EtagMismatchError(RESOURCE_KIND, draft.key, draft.etag, current)
+    require_etag(RESOURCE_KIND, draft.key, draft.etag, preference_from_record(record).etag)
+
+
+def _target(namespace: str, key: str, pending: str) -> Target:
+    return Target(
+        RESOURCE_KIND, key, namespace, PREFERENCES, preference_point(namespace, key), pending
+    )
 
 
 def _has(record: Record, draft: PreferenceDraft) -> bool:

@@ -22,6 +22,7 @@ from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Pattern, PatternContent
 from lot_grpc.domain.pattern import search_text as pattern_text
 from lot_grpc.domain.search_text import SearchText
+from lot_grpc.kernel.tombstones import Tombstones
 from lot_grpc.ports import AnyOf, Condition, Range, Record, Vector, VectorStore
 from lot_grpc.services.indexer import Indexer
 from lot_grpc.services.memories import drafts, error_solutions
@@ -38,7 +39,6 @@ from lot_grpc.services.records.error_solutions import error_solution_point, erro
 from lot_grpc.services.records.memories import memory_point, memory_record
 from lot_grpc.services.records.patterns import pattern_point, pattern_record
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import Tombstones
 
 _AT_ONCE: Final = 256
 """Things that are embedded and written together."""

@@ -1,24 +1,32 @@
 """Keeps the cells: one a pattern and query, at most ``MAX_CELLS`` a pattern.
 
-A cell takes an outcome in by the protocol of ``facts``. Where a pattern has too many, the two with
-the nearest queries become one, by the same protocol with a cell as the fact: (a) the one is frozen:
-it names the other and counts nothing any more; (b) a conditional write of the other adds its sums
-and names it in ``taken_in``, in the same point; (c) the frozen one is deleted. Whoever meets a
-frozen cell finishes that first.
+A cell takes an outcome in as other targets do (``kernel.apply_once``), but that any cell of the
+pattern may have it. Where a pattern has too many, the two with the nearest queries become one: (a)
+the one is frozen: it names the other and counts nothing any more; (b) a conditional write of the
+other adds its sums and names it in ``taken_in``, in the same point; (c) the frozen one is deleted.
+Whoever meets a frozen cell finishes that first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from lot_grpc.domain.cells import MAX_CELLS, Cell, Fading
-from lot_grpc.domain.errors import ContentionError
+from lot_grpc.kernel.compare_and_set import (
+    ConflictError,
+    compare_and_set,
+    insert_new,
+    replace_as_read,
+    update_as_read,
+)
+from lot_grpc.kernel.intents import recover
 from lot_grpc.ports import Condition, Equals, IdIn, Missing, Not, Record, SearchQuery, VectorStore
-from lot_grpc.services.outcomes.facts import Facts
 from lot_grpc.services.outcomes.history import History
+from lot_grpc.services.outcomes.pending_outcomes import PendingOutcomes
 from lot_grpc.services.outcomes.query_vectors import QueryVectors
 from lot_grpc.services.records.cells import (
     MERGING,
@@ -32,10 +40,9 @@ from lot_grpc.services.records.cells import (
 )
 from lot_grpc.services.records.collections import CELLS, QUERY_VECTOR
 from lot_grpc.services.records.outcomes import OutcomeFact
-from lot_grpc.services.time_slice import TimeSlice, pause_before_retry
+from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
 
-_TRIES = 50
 _MERGED_AT_ONCE = 8
 """So many too many are merged at once: to read all cells of a pattern costs more than to merge."""
 
@@ -47,14 +54,14 @@ class Cells:
         self,
         store: VectorStore,
         time_source: TimeSource,
-        facts: Facts,
+        pending: PendingOutcomes,
         history: History,
         vectors: QueryVectors,
         fading: Fading,
     ) -> None:
         self._store = store
         self._time = time_source
-        self._facts = facts
+        self._pending = pending
         self._history = history
         self._vectors = vectors
         self._fading = fading
@@ -68,32 +75,30 @@ class Cells:
         have it yet. Raises ContentionError.
         """
         point = cell_point(fact.namespace, fact.pattern_id, fact.query)
-        for attempt in range(_TRIES):
+        untouched = [new]
+
+        async def attempt() -> None:
             record = await self._read(fact.namespace, point)
-            if not (new and attempt == 0) and await self._taken(fact):
+            if not (untouched and untouched.pop()) and await self._taken(fact):
                 return
             if record is None and fact.correction is not None:  # it was merged into another
                 record = await self._nearest(fact, await self._vector(fact, vector))
                 if record is None:
                     return
             if record is None:
-                if await self._insert(fact, point, await self._vector(fact, vector)):
-                    await self._keep_few(fact.namespace, fact.pattern_id)
-                    return
+                await self._insert(fact, point, await self._vector(fact, vector))
+                await self._keep_few(fact.namespace, fact.pattern_id)
             elif record.payload.get(MERGING):
                 await self._finish_merge(record)
-            elif await self._add(fact, record):
-                return
+                raise ConflictError
             else:
-                await pause_before_retry(attempt)
-        raise ContentionError("cell of pattern", fact.pattern_id)
+                await self._add(fact, record)
+
+        await compare_and_set("cell of pattern", fact.pattern_id, attempt)
 
     async def finish_merges(self, before: int) -> int:
         """Finish what a dead process began, whenever it did; return how many."""
-        frozen = await self._store.scroll(CELLS, None, [Not(Missing(MERGING))], limit=1000)
-        for record in frozen:
-            await self._finish_merge(record)
-        return len(frozen)
+        return await recover(self._store, CELLS, Not(Missing(MERGING)), self._finish_merge)
 
     # --- taking in ----------------------------------------------------------------------------
 
@@ -102,7 +107,7 @@ class Cells:
 
         Asked after the cell was read: who took it in since has changed that cell's revision.
         """
-        if fact.point in await self._facts.settled(fact.namespace, [fact.point]):
+        if fact.point in await self._pending.done(fact.namespace, [fact.point]):
             return True
         holding = [Equals("pattern_id", fact.pattern_id), Equals(UNSETTLED, fact.point)]
         return bool(await self._store.count(CELLS, fact.namespace, holding))
@@ -118,7 +123,7 @@ class Cells:
         [found] = await self._store.search(CELLS, fact.namespace, [search])
         return await self._read(fact.namespace, next(iter(found))) if found else None
 
-    async def _insert(self, fact: OutcomeFact, point: str, vector: Sequence[float]) -> bool:
+    async def _insert(self, fact: OutcomeFact, point: str, vector: Sequence[float]) -> None:
         cell = Cell().record(fact.value, fact.create_time, self._fading)
         record = cell_record(
             fact.namespace,
@@ -130,25 +135,16 @@ class Cells:
             [fact.point],
             self._time.sort_key(),
         )
-        return bool(await self._store.insert(CELLS, [record]))
+        await insert_new(self._store, CELLS, record)
 
-    async def _add(self, fact: OutcomeFact, record: Record) -> bool:
-        """Add to a cell that is there; False if it changed meanwhile."""
+    async def _add(self, fact: OutcomeFact, record: Record) -> None:
+        """Add to a cell that is there. Raises ConflictError if it changed meanwhile."""
         payload = record.payload
-        settled = await self._facts.settled(fact.namespace, payload[UNSETTLED])
+        done = await self._pending.done(fact.namespace, payload[UNSETTLED])
         cell = await self._with(fact, cell_from_payload(payload), payload)
-        changed = {
-            **cell_payload(cell),
-            REVISION: payload[REVISION] + 1,
-            UNSETTLED: [*(one for one in payload[UNSETTLED] if one not in settled), fact.point],
-        }
-        return await self._store.update(
-            CELLS,
-            fact.namespace,
-            record.id,
-            set=changed,
-            when=[Equals(REVISION, payload[REVISION])],
-        )
+        left = [*(one for one in payload[UNSETTLED] if one not in done), fact.point]
+        changed = {**cell_payload(cell), UNSETTLED: left}
+        await update_as_read(self._store, CELLS, record, changed, REVISION)
 
     async def _with(self, fact: OutcomeFact, cell: Cell, payload: dict[str, Any]) -> Cell:
         correction = fact.correction
@@ -183,47 +179,35 @@ class Cells:
             CELLS, record.namespace, payload[TAKEN_IN]
         ):
             return False
-        return await self._store.update(
-            CELLS,
-            record.namespace,
-            record.id,
-            set={MERGING: [into.id], REVISION: payload[REVISION] + 1},
-            when=[Equals(REVISION, payload[REVISION])],
-        )
+        with suppress(ConflictError):
+            await update_as_read(self._store, CELLS, record, {MERGING: [into.id]}, REVISION)
+            return True
+        return False
 
     async def _finish_merge(self, frozen: Record | None) -> None:
         """Bring a frozen cell into the other one, or thaw it where that one cannot take it."""
         if frozen is None or not frozen.payload.get(MERGING):
             return
         namespace, (point,) = frozen.namespace, frozen.payload[MERGING]
-        for attempt in range(_TRIES):
+
+        async def attempt() -> None:
             into = (await self._store.get(CELLS, namespace, [point], vectors=True)).get(point)
             if into is None or into.payload.get(MERGING):
-                await self._thaw(frozen)
+                with suppress(ConflictError):  # thaw it
+                    await update_as_read(self._store, CELLS, frozen, {MERGING: []}, REVISION)
                 return
-            if frozen.id in into.payload.get(TAKEN_IN, ()) or await self._absorb(into, frozen):
-                await self._store.delete(
-                    CELLS, namespace, [IdIn((frozen.id,)), Equals(MERGING, point)]
-                )
-                return
-            await pause_before_retry(attempt)
-        raise ContentionError("cell of pattern", frozen.payload["pattern_id"])
+            if frozen.id not in into.payload.get(TAKEN_IN, ()):
+                await self._absorb(into, frozen)
+            theirs: list[Condition] = [IdIn((frozen.id,)), Equals(MERGING, point)]
+            await self._store.delete(CELLS, namespace, theirs)
 
-    async def _thaw(self, frozen: Record) -> None:
-        revision = frozen.payload[REVISION]
-        await self._store.update(
-            CELLS,
-            frozen.namespace,
-            frozen.id,
-            set={MERGING: [], REVISION: revision + 1},
-            when=[Equals(REVISION, revision)],
-        )
+        await compare_and_set("cell of pattern", frozen.payload["pattern_id"], attempt)
 
-    async def _absorb(self, into: Record, frozen: Record) -> bool:
+    async def _absorb(self, into: Record, frozen: Record) -> None:
         payload = into.payload
         frozen_vector = await self._store.get(CELLS, frozen.namespace, [frozen.id], vectors=True)
         if frozen.id not in frozen_vector:  # another process finished it
-            return True
+            return
         one, other = cell_from_payload(payload), cell_from_payload(frozen.payload)
         there = await self._store.get(CELLS, into.namespace, payload.get(TAKEN_IN, []))
         changed = {
@@ -236,11 +220,8 @@ class Cells:
         vector = _between(
             _vector_of(into), one.trials, _vector_of(frozen_vector[frozen.id]), other.trials
         )
-        return await self._store.replace(
-            CELLS,
-            Record(into.id, into.namespace, changed, {QUERY_VECTOR: vector}),
-            when=[Equals(REVISION, payload[REVISION])],
-        )
+        new = Record(into.id, into.namespace, changed, {QUERY_VECTOR: vector})
+        await replace_as_read(self._store, CELLS, into, new, REVISION)
 
     async def _read(self, namespace: str, point: str) -> Record | None:
         return (await self._store.get(CELLS, namespace, [point])).get(point)

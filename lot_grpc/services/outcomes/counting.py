@@ -1,33 +1,33 @@
-"""Outcomes are counted once, whatever dies in between: see ``services.outcomes.facts``."""
+"""Outcomes are counted once, whatever dies in between: see ``kernel.apply_once``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lot_grpc.domain.errors import ContentionError
 from lot_grpc.domain.outcomes import Outcomes
-from lot_grpc.ports import Equals, Record, VectorStore
+from lot_grpc.kernel.apply_once import Target, apply_once
+from lot_grpc.kernel.compare_and_set import update_as_read
+from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.outcomes.cells import Cells
-from lot_grpc.services.outcomes.facts import Facts
 from lot_grpc.services.outcomes.history import History
-from lot_grpc.services.records.outcomes import OutcomeFact
+from lot_grpc.services.outcomes.pending_outcomes import PendingOutcomes
+from lot_grpc.services.records.outcomes import OutcomeFact, outcome_from_record
 from lot_grpc.services.records.patterns import (
     STATS_REVISION,
     UNSETTLED,
     outcomes_from_payload,
     outcomes_payload,
 )
-from lot_grpc.services.time_slice import pause_before_retry
-
-_TRIES = 50
 
 
 class OutcomeCounter:
     """Takes outcomes into the counters of what was used; those of patterns into cells as well."""
 
-    def __init__(self, store: VectorStore, facts: Facts, cells: Cells, history: History) -> None:
+    def __init__(
+        self, store: VectorStore, pending: PendingOutcomes, cells: Cells, history: History
+    ) -> None:
         self._store = store
-        self._facts = facts
+        self._pending = pending
         self._cells = cells
         self._history = history
 
@@ -44,7 +44,7 @@ class OutcomeCounter:
         facts' query; they spare a read. Raises ContentionError; the facts
         are kept then, and counted by the next retry or sweep.
         """
-        fresh = await self._facts.insert(facts)
+        fresh = await self._pending.insert(facts, (known or {}).values())
         counted = {}
         for fact in facts:
             new = fact.point in fresh
@@ -55,12 +55,13 @@ class OutcomeCounter:
                 counted[thing_id] = record
         return counted
 
-    async def roll_forward(self, before: int, limit: int = 1000) -> int:
-        """Count what was written before ``before`` and never settled; return how many facts."""
-        late = await self._facts.unsettled(before, limit)
-        for fact in late:
-            await self._count(fact)
-        return len(late)
+    async def roll_forward(self, before: int) -> int:
+        """Count what was written before a time and is pending; return how many outcomes."""
+
+        async def count(row: Record) -> None:
+            await self._count(outcome_from_record(row))
+
+        return await self._pending.recover(before, count)
 
     async def _count(
         self,
@@ -70,47 +71,24 @@ class OutcomeCounter:
         *,
         new: bool = False,
     ) -> Record | None:
-        record = await self._take_in(fact, before)
-        if record is not None and fact.query and fact.pattern_id:
-            await self._cells.take_in(fact, vector, new=new)
-        await self._facts.settle(fact)
-        return record
-
-    async def _take_in(self, fact: OutcomeFact, before: Record | None) -> Record | None:
-        """Count a fact if it is not counted; return the record of what was used, if it is there.
-
-        ``before`` is the record as it was before the fact was written. Who counted the fact since
-        has changed its revision.
-        """
-        thing, fact_point = fact.counted_by, fact.point
-        collection, point = thing.collection, thing.point
-        for attempt in range(_TRIES):
-            record = before if attempt == 0 else None
-            requested = [] if record else [fact_point]
-            if record is None:
-                record = (await self._store.get(collection, fact.namespace, [point])).get(point)
+        async def count(record: Record | None, pending: list[str]) -> Record | None:
             if record is None:
                 return None
-            unsettled: list[str] = record.payload[UNSETTLED]
-            settled = await self._facts.settled(fact.namespace, [*requested, *unsettled])
-            if fact_point in unsettled or fact_point in settled:
-                return record
-            revision = record.payload[STATS_REVISION]
-            changed = {
-                **outcomes_payload(await self._counted(fact, record)),
-                STATS_REVISION: revision + 1,
-                UNSETTLED: [*(one for one in unsettled if one not in settled), fact_point],
-            }
-            if await self._store.update(
-                collection,
-                fact.namespace,
-                point,
-                set=changed,
-                when=[Equals(STATS_REVISION, revision)],
-            ):
-                return Record(point, fact.namespace, {**record.payload, **changed})
-            await pause_before_retry(attempt)
-        raise ContentionError(thing.resource_kind, thing.id)
+            counters = outcomes_payload(await self._counted(fact, record))
+            changed = {**counters, UNSETTLED: pending}
+            return await update_as_read(self._store, collection, record, changed, STATS_REVISION)
+
+        thing, collection = fact.counted_by, fact.counted_by.collection
+        target = Target(
+            thing.resource_kind, thing.id, fact.namespace, collection, thing.point, UNSETTLED
+        )
+        record = await apply_once(
+            self._store, self._pending, fact.point, target, count, unapplied=before
+        )
+        if record is not None and fact.query and fact.pattern_id:
+            await self._cells.take_in(fact, vector, new=new)
+        await self._pending.applied(fact)
+        return record
 
     async def _counted(self, fact: OutcomeFact, record: Record) -> Outcomes:
         """The counters with the fact."""

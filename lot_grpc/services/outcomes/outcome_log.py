@@ -13,8 +13,8 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.outcomes import Correction, Outcome
+from lot_grpc.kernel.idempotency import CREATE_TIMES, IdempotencyKey, IdempotencyStore, create_times
 from lot_grpc.ports import Condition, Equals, Missing, Not, Record, VectorStore
-from lot_grpc.services.ledger import CREATE_TIMES, Ask, Ledger, create_times
 from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.outcomes.outcomes import Recorded
 from lot_grpc.services.paging import Fits, Position, any_size, read_page
@@ -70,13 +70,13 @@ class OutcomeLog:
         self,
         store: VectorStore,
         time_source: TimeSource,
-        ledger: Ledger,
+        idempotency: IdempotencyStore,
         counting: OutcomeCounter,
         patterns: Patterns,
     ) -> None:
         self._store = store
         self._time = time_source
-        self._ledger = ledger
+        self._idempotency = idempotency
         self._counting = counting
         self._patterns = patterns
 
@@ -106,26 +106,26 @@ class OutcomeLog:
 
         Raises OutcomeNotFoundError, OutcomeCorrectedError, RequestIdReusedError.
         """
-        ask = Ask(namespace, _METHOD, draft.request_id, draft.hash(), {"outcome_id": new_id("o")})
-        entry = await self._ledger.find(ask) if draft.request_id else None
+        ask = IdempotencyKey(
+            namespace, _METHOD, draft.request_id, draft.hash(), {"outcome_id": new_id("o")}
+        )
+        entry = await self._idempotency.find(ask)
         if entry is not None and entry.result is not None:
             records = await self._patterns.records(namespace, tuple(entry.result["pattern_ids"]))
             return _recorded(entry.about(records), entry.plan)
         undone = await self._entries(namespace, draft.outcome_id)
         if entry is None:
             await self._require_standing(namespace, undone)
-            entry = await self._ledger.begin(ask) if draft.request_id else None
-        plan = entry.plan if entry is not None else ask.plan
-        facts = [self._fact(fact, plan["outcome_id"], draft) for fact in undone]
+            entry = await self._idempotency.begin(ask)
+        facts = [self._fact(fact, entry.plan["outcome_id"], draft) for fact in undone]
         await self._counting.count(undone)  # one that is still being counted comes first
         # Whoever writes the first of them corrects them all.
         counted = await self._counting.count(facts[:1])
-        await self._require_standing(namespace, undone[:1], plan["outcome_id"])
+        await self._require_standing(namespace, undone[:1], entry.plan["outcome_id"])
         counted |= await self._counting.count(facts[1:])
-        if entry is not None:
-            result = {"pattern_ids": list(counted), CREATE_TIMES: create_times(counted)}
-            await self._ledger.finish(entry, result)
-        return _recorded(counted, plan)
+        result = {"pattern_ids": list(counted), CREATE_TIMES: create_times(counted)}
+        await self._idempotency.finish(entry, result)
+        return _recorded(counted, entry.plan)
 
     async def _entries(self, namespace: str, outcome_id: str) -> list[OutcomeFact]:
         of_patterns: list[Condition] = [

@@ -10,8 +10,8 @@ from lot_grpc.domain.errors import PatternNotFoundError, RetrievalUnknownError
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern
+from lot_grpc.kernel.idempotency import CREATE_TIMES, IdempotencyKey, IdempotencyStore, create_times
 from lot_grpc.ports import Record
-from lot_grpc.services.ledger import CREATE_TIMES, Ask, Ledger, create_times
 from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.outcomes.query_vectors import QueryVectors
 from lot_grpc.services.patterns.patterns import Patterns
@@ -55,14 +55,14 @@ class OutcomeRecorder:
     def __init__(
         self,
         time_source: TimeSource,
-        ledger: Ledger,
+        idempotency: IdempotencyStore,
         counting: OutcomeCounter,
         patterns: Patterns,
         retrievals: Retrievals,
         vectors: QueryVectors,
     ) -> None:
         self._time = time_source
-        self._ledger = ledger
+        self._idempotency = idempotency
         self._counting = counting
         self._patterns = patterns
         self._retrievals = retrievals
@@ -73,28 +73,26 @@ class OutcomeRecorder:
 
         Raises PatternNotFoundError and RetrievalUnknownError, and then counts none.
         """
-        ask = _ask(namespace, draft)
-        entry = await self._ledger.find(ask) if draft.request_id else None
+        key = _key(namespace, draft)
+        entry = await self._idempotency.find(key)
         if entry is None:
             query, vector = await self._query_vectors(namespace, draft, required=True)
             present = known = await self._require_patterns(namespace, draft.pattern_ids)
-            ask = replace(ask, plan={**ask.plan, CREATE_TIMES: create_times(present)})
-            entry = await self._ledger.begin(ask) if draft.request_id else None
+            key = replace(key, plan={**key.plan, CREATE_TIMES: create_times(present)})
+            entry = await self._idempotency.begin(key)
         else:
             present, known = await self._patterns.records(namespace, draft.pattern_ids), {}
             query, vector = "", None
             if entry.result is None:
                 query, vector = await self._query_vectors(namespace, draft, required=False)
-        if entry is not None:
-            present = entry.about(present)
-            if entry.result is not None:
-                return _recorded(draft, present, entry.plan)
-        plan = entry.plan if entry is not None else ask.plan
+        present = entry.about(present)
+        if entry.result is not None:
+            return _recorded(draft, present, entry.plan)
         now = self._time.now()
         facts = [
             OutcomeFact(
                 namespace,
-                plan["outcome_id"],
+                entry.plan["outcome_id"],
                 pattern_id,
                 draft.outcome,
                 now,
@@ -108,9 +106,8 @@ class OutcomeRecorder:
             if pattern_id in present
         ]
         counted = await self._counting.count(facts, known, vector)
-        if entry is not None:
-            await self._ledger.finish(entry, {"pattern_ids": list(draft.pattern_ids)})
-        return _recorded(draft, counted, plan)
+        await self._idempotency.finish(entry, {"pattern_ids": list(draft.pattern_ids)})
+        return _recorded(draft, counted, entry.plan)
 
     async def _require_patterns(
         self, namespace: str, pattern_ids: tuple[str, ...]
@@ -151,5 +148,7 @@ def _recorded(
     return Recorded(patterns, plan["outcome_id"])
 
 
-def _ask(namespace: str, draft: OutcomeDraft) -> Ask:
-    return Ask(namespace, _METHOD, draft.request_id, draft.hash(), {"outcome_id": new_id("o")})
+def _key(namespace: str, draft: OutcomeDraft) -> IdempotencyKey:
+    return IdempotencyKey(
+        namespace, _METHOD, draft.request_id, draft.hash(), {"outcome_id": new_id("o")}
+    )

@@ -9,12 +9,11 @@ from lot_grpc.domain.errors import LotError, invalid
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.json_values import fields_to_hash
 from lot_grpc.domain.pattern import Pattern, PatternContent
+from lot_grpc.kernel.create import Creation
 from lot_grpc.ports import Record
 from lot_grpc.regexes import check_regex
 from lot_grpc.services.expiry import check_expiry
 from lot_grpc.services.indexer import Indexed
-from lot_grpc.services.ledger import Entry
-from lot_grpc.services.records.patterns import REQUEST
 
 
 class Dedupe(StrEnum):
@@ -97,15 +96,12 @@ class Saved:
     """The similarity at which it was merged with a pattern of other content; None: it was not."""
 
 
-@dataclass(slots=True)
-class SaveWork:
-    """A draft while it is being saved."""
+@dataclass(slots=True, kw_only=True)
+class SaveWork(Creation):
+    """A draft while it is being saved. ``outcome_id`` is that of a success that a repeat counts."""
 
-    namespace: str
     draft: PatternDraft
-    pattern_id: str
     outcome_id: str
-    entry: Entry | None = None
     claimed: bool = False
     indexed: Indexed | None = None
     record: Record | None = None
@@ -116,7 +112,3 @@ class SaveWork:
     def open(self) -> bool:
         """Whether something is left to do."""
         return self.result is None
-
-    def wrote(self, record: Record) -> bool:
-        """Whether a pattern's record was written by a try of this request."""
-        return self.entry is not None and record.payload.get(REQUEST) == self.entry.point

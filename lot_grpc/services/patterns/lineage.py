@@ -9,17 +9,19 @@ left the mark is made again, so it is never wrong for good. No etag moves.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
 from lot_grpc.domain.errors import (
-    ContentionError,
     PatternNotFoundError,
     RequestInvalidError,
     invalid,
 )
 from lot_grpc.domain.ids import new_id, point_id
 from lot_grpc.domain.pattern import Pattern
+from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set, update_as_read
+from lot_grpc.kernel.intents import recover
 from lot_grpc.ports import AnyOf, Equals, IdIn, Order, Record, VectorStore
 from lot_grpc.services.records.collections import PATTERNS, REQUESTS, SORT_KEY
 from lot_grpc.services.records.patterns import (
@@ -30,11 +32,9 @@ from lot_grpc.services.records.patterns import (
     pattern_point,
 )
 from lot_grpc.services.scanning import scan
-from lot_grpc.services.time_slice import pause_before_retry
 from lot_grpc.services.time_source import TimeSource
 
 NOTE_KIND = "lineage"
-_TRIES = 50
 _LONGEST_CHAIN = 1000
 MOST_OF_A_RELATION = 100
 
@@ -117,18 +117,15 @@ class Lineage:
 
     async def roll_forward(self, before: int) -> int:
         """Follow the notes that were left from before a time; return how many."""
-        rows = await self._store.scroll(REQUESTS, None, [Equals("kind", NOTE_KIND)], limit=1000)
-        late = [row for row in rows if row.payload["create_time"] <= before]
-        for row in late:
+
+        async def follow(row: Record) -> None:
             payload = row.payload
-            note = Note(
-                row.namespace, row.id, payload["successor_id"], tuple(payload["superseded"])
-            )
-            try:
-                await self.follow(note)
-            except RequestInvalidError:
-                continue  # the circle is broken, and nobody waits for an answer
-        return len(late)
+            superseded = tuple(payload["superseded"])
+            with suppress(RequestInvalidError):  # a circle is broken, and nobody waits to be told
+                await self.follow(Note(row.namespace, row.id, payload["successor_id"], superseded))
+
+        notes = Equals("kind", NOTE_KIND)
+        return await recover(self._store, REQUESTS, notes, follow, before=before)
 
     async def insert(self, records: Sequence[Record]) -> set[str]:
         """Insert patterns of one namespace, marked as superseded where others name their ids.
@@ -172,7 +169,8 @@ class Lineage:
     async def settle(self, namespace: str, pattern_id: str) -> None:
         """Set a pattern's mark to the newest one that supersedes it. Raises ContentionError."""
         point = pattern_point(namespace, pattern_id)
-        for attempt in range(_TRIES):
+
+        async def attempt() -> None:
             record = (await self._store.get(PATTERNS, namespace, [point])).get(point)
             if record is None:
                 return
@@ -186,23 +184,11 @@ class Lineage:
                 payload=("pattern_id",),
             )
             successor = str(newest[0].payload["pattern_id"]) if newest else ""
-            if successor == record.payload.get(SUPERSEDED_BY, ""):
-                return
-            revision = record.payload[STATS_REVISION]
-            if await self._store.update(
-                PATTERNS,
-                namespace,
-                point,
-                set={
-                    SUPERSEDED: bool(successor),
-                    SUPERSEDED_BY: successor,
-                    STATS_REVISION: revision + 1,
-                },
-                when=[Equals(STATS_REVISION, revision)],
-            ):
-                return
-            await pause_before_retry(attempt)
-        raise ContentionError("pattern", pattern_id)
+            if successor != record.payload.get(SUPERSEDED_BY, ""):
+                mark = {SUPERSEDED: bool(successor), SUPERSEDED_BY: successor}
+                await update_as_read(self._store, PATTERNS, record, mark, STATS_REVISION)
+
+        await compare_and_set("pattern", pattern_id, attempt)
 
     async def _check(self, namespace: str, pattern_id: str, superseded: str) -> None:
         if superseded == pattern_id:
@@ -235,12 +221,13 @@ class Lineage:
 
         Of several writers that close a circle together the last one sees it whole.
         """
-        for attempt in range(_TRIES):
+
+        async def attempt() -> bool:
             chain = await self._chain(note.namespace, note.pattern_id)
             if not chain or chain[-1].content.supersedes != note.pattern_id:
                 return False
             own = chain[0]
-            if await self._store.update(
+            if not await self._store.update(
                 PATTERNS,
                 note.namespace,
                 pattern_point(note.namespace, note.pattern_id),
@@ -251,9 +238,10 @@ class Lineage:
                 },
                 when=[Equals("revision", own.revision)],
             ):
-                return True
-            await pause_before_retry(attempt)
-        raise ContentionError("pattern", note.pattern_id)
+                raise ConflictError
+            return True
+
+        return await compare_and_set("pattern", note.pattern_id, attempt)
 
     # --- reading ------------------------------------------------------------------------------
 

@@ -1,9 +1,9 @@
 """Saving patterns: repeats, claims on a content, one embedding and one write for a batch.
 
-In order, for each draft: the request is entered in the ledger; the claim on its content is taken
-(``dedupe`` EXACT); the texts are embedded; the records are inserted; the request is marked done.
-Those that are merged by meaning, or supersede another, come after the others of a batch, one by
-one.
+In order, for each draft: the request is entered (``kernel.create``); the claim on its content is
+taken (``dedupe`` EXACT); the texts are embedded; the records are inserted; the request is marked
+done. Those that are merged by meaning, or supersede another, come after the others of a batch, one
+by one.
 
 Whoever holds a claim owns the pattern of that content. A claim whose pattern is not there yet is
 one that a dead process left, or a live one is about to follow: the pattern is then written under
@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lot_grpc.domain.errors import (
-    ContentionError,
     LotError,
     PatternIdInUseError,
     PatternNotFoundError,
@@ -24,29 +23,36 @@ from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Pattern, dedupe_hash, search_text
 from lot_grpc.domain.sameness import same_content
+from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
+from lot_grpc.kernel.create import CreateOnce, Kind
+from lot_grpc.kernel.tombstones import Tombstones
 from lot_grpc.ports import Equals, Range, Record, VectorStore
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.expiry import with_ttl
 from lot_grpc.services.indexer import Indexed, Indexer
-from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
-from lot_grpc.services.outcomes.facts import forget_logs
+from lot_grpc.services.outcomes.pending_outcomes import forget_logs
 from lot_grpc.services.patterns.drafts import PatternDraft, Saved, SaveWork
 from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.patterns.patterns import RESOURCE_KIND
 from lot_grpc.services.patterns.repeat_counter import RepeatCounter, stored_pattern
 from lot_grpc.services.records.collections import PATTERNS, SORT_KEY
 from lot_grpc.services.records.patterns import (
-    REQUEST,
     claim_point,
     pattern_from_record,
+    pattern_point,
     pattern_record,
 )
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import DELETED_SINCE, Tombstones
 
-_METHOD = "SavePattern"
-_TRIES = 20
+_KIND = Kind(
+    "SavePattern",
+    PATTERNS,
+    RESOURCE_KIND,
+    "pattern_id",
+    pattern_point,
+    missing=PatternNotFoundError,
+)
 
 
 class PatternWriter:
@@ -57,7 +63,7 @@ class PatternWriter:
         store: VectorStore,
         indexer: Indexer,
         time_source: TimeSource,
-        ledger: Ledger,
+        create: CreateOnce,
         claims: Claims,
         tombstones: Tombstones,
         lineage: Lineage,
@@ -66,7 +72,7 @@ class PatternWriter:
         self._store = store
         self._indexer = indexer
         self._time = time_source
-        self._ledger = ledger
+        self._create = create
         self._claims = claims
         self._tombstones = tombstones
         self._lineage = lineage
@@ -83,7 +89,16 @@ class PatternWriter:
         self, namespace: str, drafts: Sequence[PatternDraft]
     ) -> list[Saved | LotError]:
         """Save each as ``save`` would; one result each, in order. Store errors end the call."""
-        works = [SaveWork(namespace, draft, "", "") for draft in drafts]
+        works = [
+            SaveWork(
+                namespace=namespace,
+                id=draft.pattern_id or new_id("p"),
+                request_id=draft.request_id,
+                draft=draft,
+                outcome_id=new_id("o"),
+            )
+            for draft in drafts
+        ]
         time_slice = TimeSlice()
         for work in works:
             try:
@@ -91,9 +106,9 @@ class PatternWriter:
             except LotError as error:
                 work.result = error
             await time_slice.give_way()
-        await self._enter(namespace, [work for work in works if work.open])
+        await self._enter([work for work in works if work.open])
         await self._look_at_claims(namespace, [work for work in works if work.open])
-        fresh = [work for work in works if work.open and work.pattern_id]
+        fresh = [work for work in works if work.open]
         await self._embed(fresh)
         fresh = [work for work in fresh if not work.draft.alone]
         await self._take_claims(namespace, fresh)
@@ -103,66 +118,40 @@ class PatternWriter:
                 try:
                     await self._repeats.merge(work)
                     if work.open:
-                        await self._resolve(work)
+                        work.result = await self._resolve(work)
                 except LotError as error:
                     work.result = error
-            if work.entry and isinstance(work.result, Saved) and work.entry.result is None:
-                saved = work.result
-                await self._ledger.finish(
-                    work.entry,
-                    {
-                        "pattern_id": saved.pattern.pattern_id,
-                        "created": saved.created,
-                        "merged_at": saved.merged_at,
-                        CREATE_TIME: saved.pattern.create_time,
-                    },
-                )
+            if isinstance(work.result, Saved):
+                pattern, created = work.result.pattern, work.result.created
+                given = (pattern.pattern_id, pattern.create_time)
+                further = {"merged_at": work.result.merged_at}
+                await self._create.finish(_KIND, work, *given, created=created, further=further)
         return [work.result for work in works if work.result is not None]
 
     # --- steps --------------------------------------------------------------------------------
 
-    async def _enter(self, namespace: str, works: Sequence[SaveWork]) -> None:
+    async def _enter(self, works: Sequence[SaveWork]) -> None:
         for work in works:
-            work.pattern_id = work.draft.pattern_id or new_id("p")
-            work.outcome_id = new_id("o")
-        asking = [work for work in works if work.draft.request_id]
-        asks = [
-            Ask(
-                namespace,
-                _METHOD,
-                work.draft.request_id,
-                work.draft.hash(),
-                {"pattern_id": work.pattern_id, "outcome_id": work.outcome_id},
-            )
-            for work in asking
-        ]
-        for work, entry in zip(asking, await self._ledger.begin_many(asks), strict=True):
-            if isinstance(entry, LotError):
-                work.result = entry
-                continue
-            work.entry = entry
-            work.pattern_id = entry.plan["pattern_id"]
-            work.outcome_id = entry.plan["outcome_id"]
-            if not entry.first:
-                await self._answer_repeat(work, entry)
+            if work.request_id:
+                work.content_hash = work.draft.hash()
+                work.plan = {"outcome_id": work.outcome_id}
+        await self._create.enter(_KIND, works)
+        for work in works:
+            work.outcome_id = work.plan.get("outcome_id", work.outcome_id)
+            try:
+                work.result = work.refused or await self._earlier(work)
+            except PatternNotFoundError as error:
+                work.result = error
 
-    async def _answer_repeat(self, work: SaveWork, entry: Entry) -> None:
-        """Answer a request that was carried out, or whose pattern was deleted since."""
-        pattern_id = entry.result["pattern_id"] if entry.result else work.pattern_id
-        record = await stored_pattern(self._store, work.namespace, pattern_id)
-        if record is not None and not entry.result and work.wrote(record):
-            # An earlier try got as far as the pattern. It may have been edited since.
-            if superseded := pattern_from_record(record).content.supersedes:
-                await self._lineage.settle(work.namespace, superseded)
-            work.result = Saved(pattern_from_record(record), created=True)
-        elif await self._tombstones.deleted_since(entry, RESOURCE_KIND, pattern_id, record):
-            work.result = PatternNotFoundError(work.namespace, pattern_id, DELETED_SINCE)
-        elif record is not None and entry.result:
-            work.result = Saved(
-                pattern_from_record(record),
-                entry.result["created"],
-                merged_at=entry.result.get("merged_at"),
-            )
+    async def _earlier(self, work: SaveWork) -> Saved | None:
+        """The answer to a request of which an earlier try got as far as its pattern."""
+        earlier = await self._create.earlier(_KIND, work)
+        if earlier is None:
+            return None
+        pattern = pattern_from_record(earlier.record)  # it may have been edited since
+        if not earlier.result and pattern.content.supersedes:
+            await self._lineage.settle(work.namespace, pattern.content.supersedes)
+        return Saved(pattern, earlier.created, merged_at=earlier.result.get("merged_at"))
 
     async def _look_at_claims(self, namespace: str, works: Sequence[SaveWork]) -> None:
         """Leave to ``_resolve`` what another pattern, or another item, has claimed."""
@@ -184,7 +173,7 @@ class PatternWriter:
 
     async def _take_claims(self, namespace: str, works: Sequence[SaveWork]) -> None:
         wanting = [work for work in works if work.claim and not work.claimed]
-        won = await self._claims.take(namespace, {work.claim: work.pattern_id for work in wanting})
+        won = await self._claims.take(namespace, {work.claim: work.id for work in wanting})
         for work in wanting:
             work.claimed = work.claim not in won
 
@@ -192,10 +181,10 @@ class PatternWriter:
         taken: set[str] = set()
         ready = []
         for work in works:
-            if work.claimed or work.indexed is None or work.pattern_id in taken:
+            if work.claimed or work.indexed is None or work.id in taken:
                 continue
-            taken.add(work.pattern_id)
-            work.record = self._record(work, work.pattern_id, work.indexed)
+            taken.add(work.id)
+            work.record = self._record(work, work.id, work.indexed)
             ready.append(work)
         given, new = (
             [w.record for w in ready if w.record and bool(w.draft.pattern_id) is named]
@@ -208,34 +197,28 @@ class PatternWriter:
                     await self._drop_older_logs(work.record)
                 work.result = self._created(work, work.record)
 
-    async def _resolve(self, work: SaveWork) -> None:
+    async def _resolve(self, work: SaveWork) -> Saved:
         """Finish, alone, a draft whose id or content is taken."""
-        if not work.draft.exact:
-            record = await stored_pattern(self._store, work.namespace, work.pattern_id)
-            work.result = (
-                self._same_id(work, record)
-                if record
-                else await self._write_under(work, work.pattern_id)
-            )
-            return
-        for _ in range(_TRIES):
-            owner = await self._claims.owner(work.namespace, work.claim, work.pattern_id)
+
+        async def attempt() -> Saved:
+            if not work.draft.exact:
+                record = await stored_pattern(self._store, work.namespace, work.id)
+                return self._same_id(work, record) if record else await self._write(work, work.id)
+            owner = await self._claims.owner(work.namespace, work.claim, work.id)
             record = await stored_pattern(self._store, work.namespace, owner)
-            if record is None and await self._deleted(work, owner):
-                await self._move_claim(work, owner)
-            elif record is None:
-                work.result = await self._write_under(work, owner)
-            elif work.wrote(record):  # another try of this request did
-                work.result = Saved(pattern_from_record(record), created=True)
-            elif dedupe_hash(pattern_from_record(record).content) != dedupe_hash(
-                work.draft.content
-            ):
-                await self._move_claim(work, owner)
+            if record is None and not await self._deleted(work, owner):
+                return await self._write(work, owner)
+            if record is not None and work.wrote(record):  # another try of this request did
+                return Saved(pattern_from_record(record), created=True)
+            if record is not None and _same_content(record, work):
+                counted = await self._repeats.count(work, owner)
+                if counted is not None:
+                    return counted
             else:
-                work.result = await self._repeats.count(work, owner)
-            if work.result is not None:
-                return
-        raise ContentionError(RESOURCE_KIND, work.pattern_id)
+                await self._move_claim(work, owner)
+            raise ConflictError
+
+        return await compare_and_set(RESOURCE_KIND, work.id, attempt)
 
     # --- parts of resolving -------------------------------------------------------------------
 
@@ -244,29 +227,26 @@ class PatternWriter:
         if work.wrote(record):
             return Saved(pattern, created=True)
         if not same_content(pattern.content, work.draft.content):
-            raise PatternIdInUseError(work.namespace, work.pattern_id)
+            raise PatternIdInUseError(work.namespace, work.id)
         return Saved(pattern, created=False)
 
     async def _deleted(self, work: SaveWork, pattern_id: str) -> bool:
         return await self._tombstones.find(work.namespace, RESOURCE_KIND, pattern_id) is not None
 
     async def _move_claim(self, work: SaveWork, owner: str) -> None:
-        if owner == work.pattern_id:
-            work.pattern_id = new_id("p")
-        await self._claims.move(work.namespace, work.claim, owner, work.pattern_id)
+        if owner == work.id:
+            work.id = new_id("p")
+        await self._claims.move(work.namespace, work.claim, owner, work.id)
 
-    async def _write_under(self, work: SaveWork, pattern_id: str) -> Saved | None:
-        """Write the pattern under an id; None when somebody else just did."""
+    async def _write(self, work: SaveWork, pattern_id: str) -> Saved:
+        """Write the pattern under an id. Raises ConflictError when somebody else just did."""
         if work.indexed is None:
             work.indexed = await self._indexer.vectors_of(search_text(work.draft.content))
         record = self._record(work, pattern_id, work.indexed)
-        if await self._insert_one(work, record):
-            await self._drop_older_logs(record)
-            return self._created(work, record)
-        if work.draft.exact:
-            return None
-        found = await stored_pattern(self._store, work.namespace, pattern_id)
-        return self._same_id(work, found) if found else None
+        if not await self._insert_one(work, record):
+            raise ConflictError
+        await self._drop_older_logs(record)
+        return self._created(work, record)
 
     async def _insert_one(self, work: SaveWork, record: Record) -> bool:
         """Insert a pattern, and mark it and what it supersedes."""
@@ -298,10 +278,7 @@ class PatternWriter:
             create_time=now,
             update_time=now,
         )
-        record = pattern_record(pattern, self._time.sort_key(), indexed.vectors)
-        if work.entry is not None:
-            record.payload[REQUEST] = work.entry.point
-        return record
+        return work.sign(pattern_record(pattern, self._time.sort_key(), indexed.vectors))
 
     def _created(self, work: SaveWork, record: Record) -> Saved:
         return Saved(
@@ -310,3 +287,8 @@ class PatternWriter:
             text_truncated=work.indexed is not None and work.indexed.text_truncated,
             code_truncated=work.indexed is not None and work.indexed.code_truncated,
         )
+
+
+def _same_content(record: Record, work: SaveWork) -> bool:
+    """Whether a pattern has the content that a claim is of."""
+    return dedupe_hash(pattern_from_record(record).content) == dedupe_hash(work.draft.content)

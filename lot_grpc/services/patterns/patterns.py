@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lot_grpc.domain.errors import (
-    ContentionError,
-    EtagMismatchError,
     PatternNotFoundError,
 )
 from lot_grpc.domain.pattern import Pattern, PatternContent, dedupe_hash, search_text
 from lot_grpc.domain.query import PatternFilter
+from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_set, require_etag
+from lot_grpc.kernel.tombstones import Tombstone, Tombstones
 from lot_grpc.ports import (
     EXPIRES_KEY,
     Condition,
     Equals,
-    IdIn,
     Range,
     Record,
     Vector,
@@ -26,7 +25,7 @@ from lot_grpc.regexes import check_regex
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.expiry import check_expiry, with_ttl
 from lot_grpc.services.indexer import Indexed, Indexer
-from lot_grpc.services.outcomes.facts import forget_logs
+from lot_grpc.services.outcomes.pending_outcomes import forget_logs
 from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
 from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.patterns.pattern_stats import PatternStats, sum_up
@@ -43,12 +42,9 @@ from lot_grpc.services.records.patterns import (
     pattern_record,
     preserved_in_edits,
 )
-from lot_grpc.services.time_slice import pause_before_retry
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import Tombstone, Tombstones
 
 RESOURCE_KIND = "pattern"
-_TRIES = 50
 
 SEEN_KEYS = ("pattern_id", "supersedes", "revision", STATS_REVISION, SORT_KEY)
 """What ``delete_as_seen`` must know of a pattern."""
@@ -165,13 +161,13 @@ class Patterns:
 
         Counters are never overwritten: an outcome or a feedback that comes between is kept and the
         edit tried again on top of it. Raises PatternNotFoundError (also for what it is to
-        supersede), EtagMismatchError, RequestInvalidError, ContentionError.
+        supersede), EtagMismatchError, RequestInvalidError.
         """
-        for attempt in range(_TRIES):
+
+        async def attempt() -> Updated:
             record = await self._record(namespace, pattern_id, vectors=True)
             pattern = pattern_from_record(record)
-            if etag and etag != pattern.etag:
-                raise EtagMismatchError(RESOURCE_KIND, pattern_id, etag, pattern.etag)
+            require_etag(RESOURCE_KIND, pattern_id, etag, pattern.etag)
             unchanged_fields = edit.unchanged_fields(pattern)
             written = replace(edit, fields=edit.fields - set(unchanged_fields))
             content = written.apply(pattern.content, self._time.now())
@@ -189,12 +185,11 @@ class Patterns:
                 revision=pattern.revision + 1,
                 update_time=max(self._time.now(), pattern.update_time),
             )
-            if await self._replace_with_lineage(record, pattern, edited, indexed.vectors):
-                return Updated(
-                    edited, indexed.text_truncated, indexed.code_truncated, unchanged_fields
-                )
-            await pause_before_retry(attempt)
-        raise ContentionError(RESOURCE_KIND, pattern_id)
+            if not await self._replace_with_lineage(record, pattern, edited, indexed.vectors):
+                raise ConflictError
+            return Updated(edited, indexed.text_truncated, indexed.code_truncated, unchanged_fields)
+
+        return await compare_and_set(RESOURCE_KIND, pattern_id, attempt)
 
     async def _indexed(self, old: PatternContent, new: PatternContent, record: Record) -> Indexed:
         if search_text(new) == search_text(old):
@@ -237,10 +232,7 @@ class Patterns:
         written = await self._store.replace(
             PATTERNS,
             pattern_record(edited, record.payload[SORT_KEY], vectors, unchanged_fields),
-            when=[
-                Equals("revision", pattern.revision),
-                Equals(STATS_REVISION, record.payload[STATS_REVISION]),
-            ],
+            as_read(record, "revision", STATS_REVISION),
         )
         if written and old != new:
             old_claim = claim_point(pattern.namespace, pattern.content)
@@ -254,15 +246,14 @@ class Patterns:
 
         Raises PatternNotFoundError, EtagMismatchError.
         """
-        for attempt in range(_TRIES):
+
+        async def attempt() -> None:
             record = await self._record(namespace, pattern_id)
-            pattern = pattern_from_record(record)
-            if etag and etag != pattern.etag:
-                raise EtagMismatchError(RESOURCE_KIND, pattern_id, etag, pattern.etag)
-            if await self._delete(record):
-                return
-            await pause_before_retry(attempt)
-        raise ContentionError(RESOURCE_KIND, pattern_id)
+            require_etag(RESOURCE_KIND, pattern_id, etag, pattern_from_record(record).etag)
+            if not await self._delete(record):
+                raise ConflictError
+
+        await compare_and_set(RESOURCE_KIND, pattern_id, attempt)
 
     async def delete_as_seen(self, record: Record) -> bool:
         """Delete a pattern that is still as its record says, read with ``SEEN_KEYS`` at least.
@@ -286,20 +277,17 @@ class Patterns:
 
     async def finish_delete(self, stone: Tombstone) -> bool:
         """Carry out a delete that was written down; False if the pattern was changed since."""
+
+        async def drop_dependents(left: Record | None) -> None:
+            theirs: list[Condition] = [Equals("pattern_id", stone.id)]
+            if left is None:
+                await self._claims.release_all(stone.namespace, stone.id)
+            else:  # another took the id since; a claim that is not its own it leaves to saves
+                theirs.append(Range(SORT_KEY, lt=left.payload[SORT_KEY]))
+            await forget_logs(self._store, stone.namespace, theirs)
+
         point = pattern_point(stone.namespace, stone.id)
-        await self._store.delete(PATTERNS, stone.namespace, [IdIn((point,)), *stone.conditions()])
-        left = (await self._store.get(PATTERNS, stone.namespace, [point])).get(point)
-        if left is not None and left.payload[SORT_KEY] == stone.sort_key:
-            await self._tombstones.finish(stone)
-            return False
-        theirs: list[Condition] = [Equals("pattern_id", stone.id)]
-        if left is None:
-            await self._claims.release_all(stone.namespace, stone.id)
-        else:  # another pattern took the id since; a claim that is not its own it leaves to saves
-            theirs.append(Range(SORT_KEY, lt=left.payload[SORT_KEY]))
-        await forget_logs(self._store, stone.namespace, theirs)
-        await self._tombstones.finish(stone)
-        return True
+        return await self._tombstones.carry_out(stone, PATTERNS, point, drop_dependents)
 
     async def finish_expiry(self, record: Record) -> None:
         """Delete what hangs on a pattern that expired, unless its id is in use again."""

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lot_grpc.domain.errors import ContentionError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import dedupe_hash, different_fields, search_text
+from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
+from lot_grpc.kernel.idempotency import CREATE_TIME, IdempotencyStore
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.indexer import Indexer
-from lot_grpc.services.ledger import CREATE_TIME, Ledger
 from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.patterns.drafts import Saved, SaveWork
 from lot_grpc.services.patterns.nearest import Nearest
@@ -24,8 +24,6 @@ from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.records.outcomes import OutcomeFact
 from lot_grpc.services.records.patterns import pattern_from_record, pattern_point
 from lot_grpc.services.time_source import TimeSource
-
-_TRIES = 20
 
 
 class RepeatCounter:
@@ -36,7 +34,7 @@ class RepeatCounter:
         store: VectorStore,
         indexer: Indexer,
         time_source: TimeSource,
-        ledger: Ledger,
+        idempotency: IdempotencyStore,
         counting: OutcomeCounter,
         claims: Claims,
         nearest: Nearest,
@@ -44,7 +42,7 @@ class RepeatCounter:
         self._store = store
         self._indexer = indexer
         self._time = time_source
-        self._ledger = ledger
+        self._idempotency = idempotency
         self._counting = counting
         self._claims = claims
         self._nearest = nearest
@@ -62,20 +60,24 @@ class RepeatCounter:
             created = record.payload[CREATE_TIME] if record is not None else None
             if created is None or planned.get(CREATE_TIME, created) != created:
                 planned = None  # that one is gone
-        for _ in range(_TRIES):
-            if planned is None:
-                planned = await self._plan_merge(work)
-            if planned is None:
-                return
-            saved = await self.count(work, planned["pattern_id"])
-            if saved is not None:
-                work.result = replace(saved, merged_at=planned["similarity"])
-                return
-            planned = None  # that one is gone
-        raise ContentionError(RESOURCE_KIND, work.pattern_id)
+
+        async def attempt() -> Saved | None:
+            nonlocal planned
+            merge, planned = planned or await self._plan_merge(work), None
+            if merge is None:
+                return None
+            saved = await self.count(work, merge["pattern_id"])
+            if saved is None:  # that one is gone
+                raise ConflictError
+            return replace(saved, merged_at=merge["similarity"])
+
+        work.result = await compare_and_set(RESOURCE_KIND, work.id, attempt)
 
     async def count(self, work: SaveWork, pattern_id: str) -> Saved | None:
         """Count a save for a pattern, once however often it is called; None if that is gone."""
+        record = await stored_pattern(self._store, work.namespace, pattern_id)
+        if record is None:
+            return None
         fact = OutcomeFact(
             work.namespace,
             work.outcome_id,
@@ -84,7 +86,7 @@ class RepeatCounter:
             self._time.now(),
             repeat=True,
         )
-        counted = await self._counting.count([fact])
+        counted = await self._counting.count([fact], {pattern_id: record})
         if pattern_id not in counted:
             return None
         pattern = pattern_from_record(counted[pattern_id])
@@ -94,7 +96,7 @@ class RepeatCounter:
     async def _plan_merge(self, work: SaveWork) -> Mapping[str, Any] | None:
         content = work.draft.content
         if work.claimed:  # by a pattern of just this content, as a rule
-            owner = await self._claims.owner(work.namespace, work.claim, work.pattern_id)
+            owner = await self._claims.owner(work.namespace, work.claim, work.id)
             record = await stored_pattern(self._store, work.namespace, owner)
             if record and dedupe_hash(pattern_from_record(record).content) == dedupe_hash(content):
                 return None
@@ -112,7 +114,7 @@ class RepeatCounter:
         }
         if work.entry is None:
             return found
-        work.entry = await self._ledger.replan(work.entry, {**work.entry.plan, "merge": found})
+        work.entry = await self._idempotency.replan(work.entry, {**work.entry.plan, "merge": found})
         planned: Mapping[str, Any] | None = work.entry.plan.get("merge")
         return planned
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from lot_grpc.kernel.idempotency import REQUESTS as REQUESTS
+from lot_grpc.kernel.tombstones import SORT_KEY as SORT_KEY
+from lot_grpc.kernel.tombstones import TOMBSTONES as TOMBSTONES
 from lot_grpc.ports import CollectionSpec, Index
 
 SCHEMA_VERSION = 6
 """Raised whenever a payload written by an older version needs a default or a migration."""
 
 META = "meta"
-REQUESTS = "requests"
-TOMBSTONES = "tombstones"
 PATTERNS = "patterns"
 OUTCOMES = "outcomes"
 CELLS = "cells"
@@ -35,9 +36,6 @@ ERROR_SOLUTIONS = "error_solutions"
 SESSIONS = "sessions"
 SESSION_PARTS = "session_parts"
 """The values and messages of sessions."""
-
-SORT_KEY = "sort_key"
-"""Unique, growing with the time of creation; what lists are ordered by."""
 
 WRITER_ID, CHANGE_SEQ = "writer_id", "change_seq"
 """The process that wrote a watched record last, and the number it gave that change."""

@@ -320,7 +320,7 @@ def event_record(
     request: str = "",
     record_time: int | None = None,
 ) -> Record:
-    """An event as one writer stores it. ``request`` is the ledger's key of a unary call.
+    """An event as one writer stores it. ``request`` is the idempotency record of a unary call.
 
     ``record_time`` stands for the event's own, which spares a copy of each event of a stream.
     """

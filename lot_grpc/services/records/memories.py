@@ -16,6 +16,7 @@ from lot_grpc.domain.memory import (
     Project,
 )
 from lot_grpc.domain.query import MemoryFilter
+from lot_grpc.kernel.create import SIGNATURE
 from lot_grpc.ports import EXPIRES_KEY, Condition, Payload, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import (
@@ -33,10 +34,7 @@ from lot_grpc.services.records.fields import (
     plain,
 )
 
-REQUEST = "request"
-"""Key that names the request that created it, so that a repeat knows its own."""
-
-_KEPT = (REQUEST,)
+_KEPT = (SIGNATURE,)
 
 _CONTENT = FieldCodec(
     MemoryContent, {"kind": MemoryKind}, skip=frozenset({"expire_time", "details"})

@@ -20,6 +20,7 @@ from lot_grpc.domain.pattern import (
     dedupe_hash,
 )
 from lot_grpc.domain.query import PatternFilter
+from lot_grpc.kernel.create import SIGNATURE
 from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Not, Payload, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import (
@@ -42,8 +43,6 @@ UNSETTLED_FEEDBACK = "unsettled_feedback"
 SUPERSEDED = "superseded"
 SUPERSEDED_BY = "superseded_by"
 """What follows from another pattern's ``supersedes`` (services.patterns.lineage)."""
-REQUEST = "request"
-"""The ledger's key of the save that wrote the pattern, if it had a request id."""
 LEARNED_FIELDS = "learned_fields"
 """Of a LEARNED pattern: a hash of each field as extraction wrote it last, to tell edits apart."""
 
@@ -53,7 +52,7 @@ def _actions(stored: list[Mapping[str, Any]]) -> tuple[Action, ...]:
 
 
 _KEPT = (
-    STATS_REVISION, UNSETTLED, UNSETTLED_FEEDBACK, REQUEST, LEARNED_FIELDS,
+    STATS_REVISION, UNSETTLED, UNSETTLED_FEEDBACK, SIGNATURE, LEARNED_FIELDS,
     SUPERSEDED, SUPERSEDED_BY, "group_level", "group_key", "group_made", "inherited",
 )  # fmt: skip
 """Keys of no field that outlive an edit; those of groups are explained in ``records.groups``."""

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-from lot_grpc.domain.errors import ContentionError, EtagMismatchError
 from lot_grpc.domain.policy import PolicyEdit, StoredPolicy
+from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set, require_etag
 from lot_grpc.ports import Equals, VectorStore
 from lot_grpc.services.records.collections import POLICIES, SORT_KEY
 from lot_grpc.services.records.policies import policy_from_record, policy_point, policy_record
 from lot_grpc.services.scanning import scan
-from lot_grpc.services.time_slice import pause_before_retry
 from lot_grpc.services.time_source import TimeSource
 
 RESOURCE_KIND = "policy"
-_TRIES = 50
 
 
 class Policies:
@@ -45,12 +43,12 @@ class Policies:
         """Apply an edit to the policy that has ``etag`` (empty: any); return what stands then.
 
         With ``dry_run`` nothing is set, and the answer is what would stand. Raises
-        EtagMismatchError, ContentionError.
+        EtagMismatchError.
         """
-        for attempt in range(_TRIES):
+
+        async def attempt() -> StoredPolicy:
             stored, sort_key = await self._read(namespace)
-            if etag and etag != stored.etag:
-                raise EtagMismatchError(RESOURCE_KIND, namespace, etag, stored.etag)
+            require_etag(RESOURCE_KIND, namespace, etag, stored.etag)
             edited = replace(stored, policy=edit.apply(stored.policy))
             if dry_run or (stored.revision and edited == stored):
                 return edited
@@ -59,10 +57,11 @@ class Policies:
                 revision=stored.revision + 1,
                 update_time=max(self._time.now(), stored.update_time),
             )
-            if await self._write(edited, sort_key):
-                return edited
-            await pause_before_retry(attempt)
-        raise ContentionError(RESOURCE_KIND, namespace)
+            if not await self._write(edited, sort_key):
+                raise ConflictError
+            return edited
+
+        return await compare_and_set(RESOURCE_KIND, namespace, attempt)
 
     async def _read(self, namespace: str) -> tuple[StoredPolicy, int]:
         """The policy, and its sort key; 0 where none was set."""

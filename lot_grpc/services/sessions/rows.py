@@ -14,6 +14,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from lot_grpc.domain.session import DEFAULT_MAX_MESSAGES, DEFAULT_TTL
+from lot_grpc.kernel.compare_and_set import ConflictError, insert_new
 from lot_grpc.ports import Equals, IdIn, VectorStore
 from lot_grpc.services.records.collections import SESSION_PARTS, SESSIONS
 from lot_grpc.services.records.sessions import (
@@ -29,9 +30,6 @@ from lot_grpc.services.records.sessions import (
 from lot_grpc.services.time_source import TimeSource
 
 RESOURCE_KIND = "session"
-
-TRIES = 50
-"""Of a write that others come in between of."""
 
 _GENERATIONS = 1000
 
@@ -74,10 +72,11 @@ class SessionRows:
 
     async def open(
         self, namespace: str, session_id: str, terms: Terms, generation: int = 0
-    ) -> SessionRow | None:
-        """The row of a session, which is made if there is none; None if another made it just now.
+    ) -> SessionRow:
+        """The row of a session, which is made if there is none.
 
-        ``generation`` is that of one that is made, 0: a new one.
+        ``generation`` is that of one that is made, 0: a new one. Raises ConflictError if another
+        made it just now.
         """
         found = await self.find(namespace, session_id)
         if found is not None:
@@ -100,11 +99,17 @@ class SessionRows:
             expire_time=now + ttl,
             former=tuple(sorted(int(one) for one in left)),
         )
-        made = await self._store.insert(SESSIONS, [session_record(row)])
-        return row if row.point in made else None
+        await insert_new(self._store, SESSIONS, session_record(row))
+        return row
 
-    async def renew(self, row: SessionRow, terms: Terms, **changed: Any) -> SessionRow | None:
-        """Write a row over the one that was read; None if that is another by now, or lapsed."""
+    async def renew(
+        self, row: SessionRow, terms: Terms, parts: Sequence[str] = (), **changed: Any
+    ) -> SessionRow:
+        """Write a row over the one that was read.
+
+        Raises ConflictError if that is another by now, or lapsed; the points of ``parts`` that were
+        written for it are taken back then.
+        """
         if row.former:
             await self.forget(row.namespace, row.session_id, row.former)
         now = self._time.now()
@@ -122,22 +127,14 @@ class SessionRows:
         payload = written_payload(new)
         if "latest" in changed:
             payload[LATEST] = new.latest
-        written = await self._store.update(
-            SESSIONS,
-            row.namespace,
-            row.point,
-            set=payload,
-            when=row.conditions(),
-        )
-        return new if written else None
-
-    async def took_back(self, row: SessionRow, points: Sequence[str]) -> bool:
-        """Delete parts that were written for a session which is gone; False if it is there."""
-        there = await self.find(row.namespace, row.session_id)
-        if there is not None and there.generation == row.generation:
-            return False
-        await self._store.delete(SESSION_PARTS, row.namespace, [IdIn(tuple(points))])
-        return True
+        if await self._store.update(
+            SESSIONS, row.namespace, row.point, set=payload, when=row.conditions()
+        ):
+            return new
+        there = await self.find(row.namespace, row.session_id) if parts else None
+        if parts and (there is None or there.generation != row.generation):
+            await self._store.delete(SESSION_PARTS, row.namespace, [IdIn(tuple(parts))])
+        raise ConflictError
 
     async def forget(self, namespace: str, session_id: str, generations: Iterable[int]) -> None:
         """Delete all parts of sessions that are gone."""

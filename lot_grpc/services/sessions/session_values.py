@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lot_grpc.domain.errors import ContentionError, SessionFullError, SessionNotFoundError
+from lot_grpc.domain.errors import SessionFullError, SessionNotFoundError
 from lot_grpc.domain.preference import GENERAL
 from lot_grpc.domain.session import (
     DEFAULT_IMPORTANCE,
@@ -10,6 +10,7 @@ from lot_grpc.domain.session import (
     MAX_VALUES_BYTES,
     SessionValue,
 )
+from lot_grpc.kernel.compare_and_set import compare_and_set
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.records.collections import SESSION_PARTS
 from lot_grpc.services.records.sessions import (
@@ -21,8 +22,7 @@ from lot_grpc.services.records.sessions import (
     value_point,
     value_record,
 )
-from lot_grpc.services.sessions.rows import RESOURCE_KIND, TRIES, SessionRows, Terms
-from lot_grpc.services.time_slice import pause_before_retry
+from lot_grpc.services.sessions.rows import RESOURCE_KIND, SessionRows, Terms
 from lot_grpc.services.time_source import TimeSource
 
 
@@ -48,27 +48,26 @@ class SessionValues:
         """Put a value, and the session if there is none; return when that lapses.
 
         Several processes that put new keys at once may go beyond the bound by one each. Raises
-        SessionFullError, ContentionError.
+        SessionFullError.
         """
         terms = Terms(ttl=ttl)
         stored = SessionValue(value, category, importance, self._time.now())
         admitted: int | None = None  # the generation that had room
+
+        async def attempt() -> int:
+            nonlocal admitted
+            row = await self._rows.open(namespace, session_id, terms)
+            part = value_record(row, key, stored)
+            many, large = await self._room(row, part, sure=admitted == row.generation)
+            admitted = row.generation
+            await self._store.put(SESSION_PARTS, [part])
+            renewed = await self._rows.renew(
+                row, terms, [part.id], values_put=many, bytes_put=large
+            )
+            return renewed.expire_time
+
         async with self._rows.turn(namespace, session_id):
-            for attempt in range(TRIES):
-                row = await self._rows.open(namespace, session_id, terms)
-                if row is not None:
-                    part = value_record(row, key, stored)
-                    put = await self._room(row, part, sure=admitted == row.generation)
-                    admitted = row.generation
-                    await self._store.put(SESSION_PARTS, [part])
-                    renewed = await self._rows.renew(
-                        row, terms, values_put=put[0], bytes_put=put[1]
-                    )
-                    if renewed is not None:
-                        return renewed.expire_time
-                    await self._rows.took_back(row, [part.id])
-                await pause_before_retry(attempt)
-        raise ContentionError(RESOURCE_KIND, session_id)
+            return await compare_and_set(RESOURCE_KIND, session_id, attempt)
 
     async def get(self, namespace: str, session_id: str, key: str) -> SessionValue | None:
         """A value, None if the session has none under the key. Raises SessionNotFoundError."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lot_grpc.domain.errors import ContentionError, SessionNotFoundError
+from lot_grpc.domain.errors import SessionNotFoundError
 from lot_grpc.domain.session import MAX_VALUES, Session
+from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
+from lot_grpc.kernel.tombstones import Tombstone, Tombstones
 from lot_grpc.ports import (
     EXPIRES_KEY,
     Equals,
@@ -37,11 +39,10 @@ from lot_grpc.services.records.sessions import (
     value_from_record,
     value_point,
 )
-from lot_grpc.services.sessions.rows import NO_TERMS, RESOURCE_KIND, TRIES, SessionRows
+from lot_grpc.services.sessions.rows import NO_TERMS, RESOURCE_KIND, SessionRows
 from lot_grpc.services.sessions.session_messages import SessionMessages
-from lot_grpc.services.time_slice import TimeSlice, pause_before_retry
+from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.services.tombstones import Tombstone, Tombstones
 
 _NEWEST_FIRST = Order(SEQUENCE, descending=True)
 _READ_BYTES = 2**20
@@ -86,18 +87,19 @@ class Sessions:
         messages up to all, but one at least; 0: however large it is. ``before``: only messages of a
         lower sequence, and no values; 0: all. Raises SessionNotFoundError.
         """
-        while True:
+
+        async def attempt() -> Session:
             row = await self._rows.find(namespace, session_id)
             if row is None:
                 raise SessionNotFoundError(namespace, session_id)
-            session = await self._read(row, message_limit, max_bytes, before)
-            if session is not None:
-                return session
+            return await self._read(row, message_limit, max_bytes, before)
+
+        return await compare_and_set(RESOURCE_KIND, session_id, attempt)
 
     async def _read(
         self, row: SessionRow, message_limit: int, max_bytes: int, before: int
-    ) -> Session | None:
-        """The session of a row; None if it was cleared meanwhile."""
+    ) -> Session:
+        """The session of a row. Raises ConflictError if it was cleared meanwhile."""
         latest = row.latest if not 0 < before <= row.last_sequence else {}
         older = min(message_limit or row.message_count, row.message_count) - bool(latest)
         behind = min(before or row.last_sequence, row.last_sequence)
@@ -144,7 +146,7 @@ class Sessions:
         if (len(messages) < older and not ended) or len(found) < len(values) + len(messages):
             there = await self._rows.find(row.namespace, row.session_id)
             if there is None or there.generation != row.generation:
-                return None
+                raise ConflictError
         payloads = [found[one.id].payload for one in reversed(messages) if one.id in found]
         if latest:
             payloads.append(latest)
@@ -188,20 +190,20 @@ class Sessions:
         """Forget a session, or just some values, all messages, or both.
 
         ``max_importance``: values of at most this importance; None: none by it.
-        Raises SessionNotFoundError, ContentionError.
+        Raises SessionNotFoundError.
         """
+
+        async def attempt() -> None:
+            row = await self._rows.find(namespace, session_id)
+            if row is None:
+                raise SessionNotFoundError(namespace, session_id)
+            if not keys and not messages_only and max_importance is None:
+                await self._clear(row)
+            else:
+                await self._clear_parts(row, keys, max_importance, messages=messages_only)
+
         async with self._rows.turn(namespace, session_id):
-            for attempt in range(TRIES):
-                row = await self._rows.find(namespace, session_id)
-                if row is None:
-                    raise SessionNotFoundError(namespace, session_id)
-                if not keys and not messages_only and max_importance is None:
-                    await self._clear(row)
-                    return
-                if await self._clear_parts(row, keys, max_importance, messages=messages_only):
-                    return
-                await pause_before_retry(attempt)
-        raise ContentionError(RESOURCE_KIND, session_id)
+            await compare_and_set(RESOURCE_KIND, session_id, attempt)
 
     async def _clear(self, row: SessionRow) -> None:
         if row.former:
@@ -216,19 +218,17 @@ class Sessions:
 
     async def finish_delete(self, stone: Tombstone) -> bool:
         """Carry out a clearing that was begun; False if the session was written since."""
-        point = session_point(stone.namespace, stone.id)
-        await self._store.delete(SESSIONS, stone.namespace, [IdIn((point,)), *stone.conditions()])
-        left = await self._rows.find(stone.namespace, stone.id)
-        gone = left is None or left.generation != stone.sort_key
-        if gone:
+
+        async def forget_parts(left: Record | None) -> None:
             await self._rows.forget(stone.namespace, stone.id, (stone.sort_key,))
-        await self._tombstones.finish(stone)
-        return gone
+
+        point = session_point(stone.namespace, stone.id)
+        return await self._tombstones.carry_out(stone, SESSIONS, point, forget_parts)
 
     async def _clear_parts(
         self, row: SessionRow, keys: Sequence[str], max_importance: float | None, *, messages: bool
-    ) -> bool:
-        """Forget some values, and all messages; False if others wrote meanwhile."""
+    ) -> None:
+        """Forget some values, and all messages. Raises ConflictError."""
         if max_importance is not None:
             where = [*kind_of(row, VALUE), at_most_important(max_importance)]
             await self._store.delete(SESSION_PARTS, row.namespace, where)
@@ -236,7 +236,8 @@ class Sessions:
             points = tuple(value_point(row, key) for key in keys)
             await self._store.delete(SESSION_PARTS, row.namespace, [IdIn(points)])
         if not messages:
-            return await self._rows.renew(row, NO_TERMS) is not None
+            await self._rows.renew(row, NO_TERMS)
+            return
         renewed = await self._rows.renew(
             row,
             NO_TERMS,
@@ -244,10 +245,7 @@ class Sessions:
             latest={},
             unsettled=await self._messages.unsettled(row),
         )
-        if renewed is None:
-            return False
         await self._messages.trim(renewed)
-        return True
 
     # --- sweeping -----------------------------------------------------------------------------
 

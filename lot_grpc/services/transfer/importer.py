@@ -16,8 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lot_grpc.domain.change import ResourceKind
-from lot_grpc.domain.errors import ContentionError, ImportConflictError
+from lot_grpc.domain.errors import ImportConflictError
 from lot_grpc.domain.transfer import Conflict, ImportTerms, Tally
+from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.ports import (
     EXPIRES_KEY,
     Condition,
@@ -39,7 +40,7 @@ from lot_grpc.services.records.patterns import (
     pattern_from_record,
     pattern_point,
 )
-from lot_grpc.services.time_slice import TimeSlice, pause_before_retry
+from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.transfer.kinds import Kind, Place, Row
 from lot_grpc.services.transfer.replacer import RecordReplacer
@@ -47,7 +48,6 @@ from lot_grpc.services.transfer.replacer import RecordReplacer
 _BATCH = 64
 _WITH_VECTORS = 16
 """Written at once, so that other calls wait no longer than 20 ms."""
-_TRIES = 20
 
 
 @dataclass(slots=True)
@@ -119,12 +119,14 @@ class Importer:
         self, run: ImportRun, kind: Kind, namespace: str, rows: Mapping[str, Row]
     ) -> None:
         wanted = await self._wanted(run, kind, namespace, rows)
-        for attempt in range(_TRIES):
-            wanted = await self._once(run, kind, namespace, wanted)
-            if not wanted:
-                return
-            await pause_before_retry(attempt)
-        raise ContentionError(kind.resource_kind.value, _name(next(iter(wanted.values()))))
+
+        async def attempt() -> None:
+            nonlocal wanted
+            if wanted := await self._once(run, kind, namespace, wanted):
+                raise ConflictError
+
+        name = _name(next(iter(wanted.values()))) if wanted else ""
+        await compare_and_set(kind.resource_kind.value, name, attempt)
 
     async def _once(
         self,

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.ids import point_id
+from lot_grpc.kernel.create import SIGNATURE
 from lot_grpc.ports import Payload, Record
 from lot_grpc.services.records import cells, decisions, episodes, patterns, preferences, sessions
 from lot_grpc.services.records.actions import UNSETTLED as UNSETTLED_STEPS
@@ -50,7 +51,7 @@ from lot_grpc.services.records.policies import policy_point
 Place: TypeAlias = tuple[str, str]
 """A collection and where in it."""
 
-_STAMPS = frozenset({WRITER_ID, CHANGE_SEQ, STORED_BY, STORED_SEQ})
+_STAMPS = frozenset({WRITER_ID, CHANGE_SEQ, STORED_BY, STORED_SEQ, SIGNATURE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         PATTERNS,
         "pattern_id",
         _by("pattern_id", patterns.pattern_point),
-        dropped=frozenset({patterns.UNSETTLED_FEEDBACK, patterns.REQUEST}),
+        dropped=frozenset({patterns.UNSETTLED_FEEDBACK}),
         done={patterns.UNSETTLED: []},
     ),
     Kind(
@@ -168,7 +169,6 @@ KINDS: Final[tuple[Kind, ...]] = (
         ERROR_SOLUTIONS,
         "error_solution_id",
         _by("error_solution_id", error_solution_point),
-        dropped=frozenset({patterns.REQUEST}),
         done={patterns.UNSETTLED: []},
     ),
     Kind(
@@ -193,7 +193,6 @@ KINDS: Final[tuple[Kind, ...]] = (
         EVENTS,
         "sequence",
         _event_point,
-        dropped=frozenset({"request"}),
         parent=_by("episode_id", episodes.episode_point, EPISODES),
     ),
     Kind(

@@ -8,7 +8,7 @@ from lot_grpc.domain.errors import EpisodeStreamOpenError
 from lot_grpc.ports import Equals, Record, VectorStore
 from lot_grpc.services.episodes.active_streams import ActiveStreams
 from lot_grpc.services.episodes.event_log import EventLog
-from lot_grpc.services.outcomes.facts import forget_logs
+from lot_grpc.services.outcomes.pending_outcomes import forget_logs
 from lot_grpc.services.records.collections import (
     EPISODES,
     ERROR_SOLUTIONS,

@@ -1,29 +1,36 @@
-"""Deletes: written down first, so that one that was begun is finished, whatever happens.
+"""Tombstones: a delete is written down first, so that one that was begun is finished.
 
-A tombstone also tells a late retry that the thing it would write again was deleted meanwhile.
+A tombstone also tells a late retry that what it would write again was deleted meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lot_grpc.domain.ids import point_id
-from lot_grpc.ports import Condition, Equals, IdIn, Record, VectorStore
-from lot_grpc.services.ledger import Entry
-from lot_grpc.services.records.collections import SORT_KEY, TOMBSTONES
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.kernel.idempotency import IdempotencyRecord
+from lot_grpc.ports import Clock, Condition, Equals, IdIn, Record, VectorStore
+
+TOMBSTONES = "tombstones"
+"""The collection."""
+
+SORT_KEY = "sort_key"
+"""Of a record: unique, growing with the time of creation. So another record that takes a deleted
+one's id is told from it."""
 
 DELETED_SINCE = "it was deleted after this request's first attempt, or has expired"
 """Message of the error that a repeated request gets."""
 
+DropDependents = Callable[[Record | None], Awaitable[object]]
+"""Deletes what hangs on a deleted record, given the one that took its id since, if there is one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """A delete of (kind, id) at one revision. ``done`` once nothing of the thing is left.
+    """A delete of (kind, id) at one revision. ``done`` once nothing of it is left.
 
-    ``revision`` is 0 for a thing whose record has none.
-    ``sort_key`` is that of the thing's record: another thing that took the id since has its own.
+    ``revision`` is 0 where the record has none. ``sort_key`` is the record's.
     """
 
     namespace: str
@@ -45,16 +52,16 @@ class Tombstone:
 
 
 class Tombstones:
-    """The tombstones of all kinds."""
+    """The tombstones of all kinds of records."""
 
-    def __init__(self, store: VectorStore, time_source: TimeSource) -> None:
+    def __init__(self, store: VectorStore, clock: Clock) -> None:
         self._store = store
-        self._time = time_source
+        self._clock = clock
 
     async def begin(
         self, resource_kind: str, id: str, record: Record, unchanged: Sequence[str] = ()
     ) -> Tombstone:
-        """Write down that a thing is about to be deleted, as its record stands.
+        """Write down that a record is about to be deleted, as it stands.
 
         ``unchanged`` names further integers of the record on whose change it is given up.
         """
@@ -65,11 +72,11 @@ class Tombstones:
             id,
             payload.get("revision", 0),
             payload[SORT_KEY],
-            self._time.now(),
+            self._clock.now(),
             done=False,
             unchanged={key: payload[key] for key in unchanged},
         )
-        payload = {
+        written = {
             "resource_kind": resource_kind,
             "id": id,
             "revision": stone.revision,
@@ -78,19 +85,28 @@ class Tombstones:
             "done": False,
         }
         if stone.unchanged:
-            payload["unchanged"] = dict(stone.unchanged)
+            written["unchanged"] = dict(stone.unchanged)
         await self._store.put(
-            TOMBSTONES, [Record(_point(namespace, resource_kind, id), namespace, payload)]
+            TOMBSTONES, [Record(_point(namespace, resource_kind, id), namespace, written)]
         )
         return stone
 
-    async def carry_out(self, stone: Tombstone, collection: str, point: str) -> bool:
-        """Delete a thing on which nothing hangs; False if it was changed since."""
-        at = (stone.namespace, [IdIn((point,)), *stone.conditions()])
-        await self._store.delete(collection, *at)
-        left = (await self._store.get(collection, stone.namespace, [point])).get(point)
+    async def carry_out(
+        self,
+        stone: Tombstone,
+        collection: str,
+        point: str,
+        drop_dependents: DropDependents | None = None,
+    ) -> bool:
+        """Delete the record, then what hangs on it; False if it was changed since and stays."""
+        namespace = stone.namespace
+        await self._store.delete(collection, namespace, [IdIn((point,)), *stone.conditions()])
+        left = (await self._store.get(collection, namespace, [point])).get(point)
+        deleted = left is None or left.payload[SORT_KEY] != stone.sort_key
+        if deleted and drop_dependents is not None:
+            await drop_dependents(left)
         await self.finish(stone)
-        return left is None or left.payload[SORT_KEY] != stone.sort_key
+        return deleted
 
     async def finish(self, stone: Tombstone) -> None:
         """Mark a delete as carried out."""
@@ -99,13 +115,13 @@ class Tombstones:
         await self._store.update(TOMBSTONES, stone.namespace, point, set={"done": True}, when=ours)
 
     async def find(self, namespace: str, resource_kind: str, id: str) -> Tombstone | None:
-        """The latest delete of a thing, if it ever was deleted."""
+        """The latest delete of an id, if there ever was one."""
         point = _point(namespace, resource_kind, id)
         found = await self._store.get(TOMBSTONES, namespace, [point])
         return _tombstone(found[point]) if point in found else None
 
     async def deleted_since(
-        self, entry: Entry, resource_kind: str, id: str, record: Record | None = None
+        self, entry: IdempotencyRecord, resource_kind: str, id: str, record: Record | None = None
     ) -> bool:
         """Whether the record of a request was deleted or has expired since.
 
@@ -114,15 +130,23 @@ class Tombstones:
         """
         if entry.result is not None:
             return record is None or not entry.is_about(record)
-        stone = await self.find(entry.namespace, resource_kind, id)
-        if stone is None or stone.delete_time < entry.create_time:
+        return await self.deleted_after(
+            entry.namespace, resource_kind, id, entry.create_time, record
+        )
+
+    async def deleted_after(
+        self, namespace: str, resource_kind: str, id: str, time: int, record: Record | None = None
+    ) -> bool:
+        """Whether a delete was begun at a time or later, and ``record`` is not what it deletes."""
+        stone = await self.find(namespace, resource_kind, id)
+        if stone is None or stone.delete_time < time:
             return False
         return record is None or record.payload[SORT_KEY] != stone.sort_key
 
     async def those_of(
         self, namespace: str, things: Sequence[tuple[str, str]]
     ) -> set[tuple[str, str]]:
-        """Those of the things (kind, id) that ever were deleted."""
+        """Those of the records, by kind and id, that ever were deleted."""
         points = {_point(namespace, *thing): thing for thing in things}
         if not points:
             return set()

@@ -1,0 +1,98 @@
+"""Compare-and-set: read a record, decide, and write on the condition that it is still as read.
+
+This is the only retry loop of the services. It is bounded, and pauses at random before each further
+attempt, so that writers that met each other once do not meet again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from lot_grpc.domain.errors import ContentionError, EtagMismatchError
+from lot_grpc.ports import Condition, Equals, Missing, Record, VectorStore
+
+T = TypeVar("T")
+
+ATTEMPTS = 50
+
+_FIRST_PAUSE_SECONDS = 0.001
+_LONGEST_PAUSE_SECONDS = 0.2
+
+
+class ConflictError(Exception):
+    """Somebody else wrote in between: nothing was written, and the attempt is to start over.
+
+    Only for use inside ``compare_and_set``; no caller ever sees it.
+    """
+
+
+async def compare_and_set(
+    resource: str, id: str, attempt: Callable[[], Awaitable[T]], attempts: int = 0
+) -> T:
+    """The result of the first attempt that raises no ConflictError.
+
+    There are so many ``attempts`` at most; 0: ``ATTEMPTS``. Each reads anew. It may leave behind
+    what a further attempt, or a repeat, finds or takes back.
+
+    Raises:
+        ContentionError: All attempts met a conflict; nothing was written. ``resource`` and ``id``
+            say of what.
+    """
+    for number in range(attempts or ATTEMPTS):
+        if number:
+            await _pause(number - 1)
+        try:
+            return await attempt()
+        except ConflictError:
+            continue
+    raise ContentionError(resource, id)
+
+
+async def _pause(number: int) -> None:
+    longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2**number)
+    await asyncio.sleep(random.uniform(0, longest))  # noqa: S311
+
+
+def require_etag(resource: str, id: str, etag: str, current: str) -> None:
+    """Raise EtagMismatchError unless ``etag`` is the current one, or empty for any."""
+    if etag and etag != current:
+        raise EtagMismatchError(resource, id, etag, current)
+
+
+def as_read(record: Record, *keys: str) -> list[Condition]:
+    """That these keys of a record still are as they were read."""
+    values = {key: record.payload.get(key) for key in keys}
+    return [Missing(key) if value is None else Equals(key, value) for key, value in values.items()]
+
+
+async def update_as_read(
+    store: VectorStore, collection: str, record: Record, changes: Mapping[str, Any], *keys: str
+) -> Record:
+    """Set ``changes`` in a record whose ``keys`` are as read; return it as it then stands.
+
+    The first key is the revision that every write moves on by one. Raises ConflictError.
+    """
+    changes = {**changes, keys[0]: record.payload.get(keys[0], 0) + 1}
+    if not await store.update(
+        collection, record.namespace, record.id, set=changes, when=as_read(record, *keys)
+    ):
+        raise ConflictError
+    return Record(record.id, record.namespace, {**record.payload, **changes})
+
+
+async def replace_as_read(
+    store: VectorStore, collection: str, record: Record, new: Record, *keys: str
+) -> None:
+    """Replace a record whose ``keys`` are as read, vectors included. Raises ConflictError."""
+    if not await store.replace(collection, new, as_read(record, *keys)):
+        raise ConflictError
+
+
+async def insert_new(store: VectorStore, collection: str, record: Record) -> Record:
+    """Insert a record that was not there when it was read. Raises ConflictError."""
+    if record.id not in await store.insert(collection, [record]):
+        raise ConflictError
+    return record

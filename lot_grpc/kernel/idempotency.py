@@ -1,0 +1,217 @@
+"""Idempotency: what a ``request_id`` stands for, so that a retry never does a thing twice.
+
+One insert-only record a request, with the hash of its content and a plan, such as the ids it will
+write; then the write, as planned; then the record is marked done. The same request again finishes
+or repeats the same write; with other content it is refused. Records live for 24 h.
+
+An id is free again once its record is gone. So the plan of a request that uses a record, or the
+result of one that creates it, also has the time at which that record was created.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lot_grpc.domain.errors import RequestIdReusedError
+from lot_grpc.domain.ids import point_id
+from lot_grpc.ports import EXPIRES_KEY, Clock, Equals, Payload, Record, VectorStore
+
+REQUESTS = "requests"
+"""The collection."""
+
+DONE = "done"
+
+LIFE = 24 * 3600 * 1_000_000
+"""How long a request id is remembered, in microseconds."""
+
+REQUEST_KIND = "request"
+
+CREATE_TIME = "create_time"
+"""In a plan or a result: when the record that the request is about was created."""
+
+CREATE_TIMES = "create_times"
+"""The same of several records, by id."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """A request: who it is for, what it asks, and the plan to follow if it is new."""
+
+    namespace: str
+    method: str
+    request_id: str
+    content_hash: str
+    plan: Mapping[str, Any]
+
+    @property
+    def point(self) -> str:
+        """Where its record lies."""
+        return point_id(self.namespace, "request", self.method, self.request_id)
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyRecord:
+    """What is known of a request: the plan of its first try, and the result if it was done.
+
+    ``first`` is False when it was there before this call. ``plan_number`` counts the plans. That of
+    a request without id is not stored, and has no ``point``: it is always a first try.
+    """
+
+    namespace: str
+    point: str
+    plan: Mapping[str, Any]
+    result: Mapping[str, Any] | None
+    create_time: int
+    first: bool
+    plan_number: int = 0
+
+    def is_about(self, record: Record) -> bool:
+        """Whether a record is the one of the first try, and not another that took its id since."""
+        known = {**self.plan, **(self.result or {})}
+        created: int = record.payload[CREATE_TIME]
+        return bool(known.get(CREATE_TIME, created) == created)
+
+    def about(self, records: Mapping[str, Record]) -> dict[str, Record]:
+        """Of several records, by id, those of the first try; see ``is_about``."""
+        known = {**self.plan, **(self.result or {})}.get(CREATE_TIMES, {})
+        created = create_times(records).items()
+        return {one: records[one] for one, time in created if known.get(one, time) == time}
+
+
+class IdempotencyStore:
+    """The idempotency records of all namespaces."""
+
+    def __init__(self, store: VectorStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def begin(self, key: IdempotencyKey) -> IdempotencyRecord:
+        """Enter a request, or find it again. Raises RequestIdReusedError."""
+        if not key.request_id:
+            now = self._clock.now()
+            return IdempotencyRecord(key.namespace, "", key.plan, None, now, first=True)
+        (entry,) = await self.begin_many([key])
+        if isinstance(entry, RequestIdReusedError):
+            raise entry
+        return entry
+
+    async def find(self, key: IdempotencyKey) -> IdempotencyRecord | None:
+        """The record of a request that was entered before. Raises RequestIdReusedError."""
+        points = [key.point] if key.request_id else []
+        stored = await self._store.get(REQUESTS, key.namespace, points) if points else {}
+        if key.point not in stored:
+            return None
+        entry = _matching(key, stored[key.point])
+        if isinstance(entry, RequestIdReusedError):
+            raise entry
+        return entry
+
+    async def begin_about(
+        self, key: IdempotencyKey, record: Record | None, earlier: IdempotencyRecord | None
+    ) -> IdempotencyRecord | None:
+        """Enter a request that uses a record, which was read after ``earlier`` was looked for.
+
+        None if that is not there, or is not the one of the first try. Raises RequestIdReusedError.
+        """
+        if record is None:
+            return None
+        plan = {**key.plan, CREATE_TIME: record.payload[CREATE_TIME]}
+        entry = earlier or await self.begin(replace(key, plan=plan))
+        return entry if entry.is_about(record) else None
+
+    async def begin_many(
+        self, keys: Sequence[IdempotencyKey]
+    ) -> list[IdempotencyRecord | RequestIdReusedError]:
+        """Enter several requests of one namespace at once, one result each, in order."""
+        if not keys:
+            return []
+        now = self._clock.now()
+        rows: dict[str, Record] = {}
+        for key in keys:
+            rows.setdefault(key.point, Record(key.point, key.namespace, _payload(key, now)))
+        inserted = await self._store.insert(REQUESTS, list(rows.values()))
+        old = [point for point in rows if point not in inserted]
+        stored = await self._store.get(REQUESTS, keys[0].namespace, old) if old else {}
+        entries: list[IdempotencyRecord | RequestIdReusedError] = []
+        for key in keys:
+            if key.point in stored:
+                entries.append(_matching(key, stored[key.point]))
+            else:  # named again in the same call, it is a repeat
+                entries.append(replace(_record(rows[key.point]), first=True))
+                stored[key.point] = rows[key.point]
+        return entries
+
+    async def reopen(self, entry: IdempotencyRecord) -> None:
+        """Begin a request once more that a sweep may have given up, or would soon."""
+        await self._store.update(
+            REQUESTS,
+            entry.namespace,
+            entry.point,
+            set={"kind": REQUEST_KIND, "begin_time": self._clock.now()},
+        )
+
+    async def replan(self, entry: IdempotencyRecord, plan: Mapping[str, Any]) -> IdempotencyRecord:
+        """Write down another plan before following it.
+
+        The answer has the plan that stands: another try of the request may have been first.
+        """
+        number = entry.plan_number + 1
+        if entry.point and not await self._store.update(
+            REQUESTS,
+            entry.namespace,
+            entry.point,
+            set={"plan": dict(plan), "plan_number": number},
+            when=[Equals("plan_number", entry.plan_number)],
+        ):
+            found = await self._store.get(REQUESTS, entry.namespace, [entry.point])
+            if entry.point in found:
+                return _record(found[entry.point])
+        return replace(entry, plan=plan, plan_number=number)
+
+    async def finish(self, entry: IdempotencyRecord, result: Mapping[str, Any]) -> None:
+        """Mark a request done, unless it is. A repeat answers from ``result``."""
+        if entry.point and entry.result is None:
+            done = {DONE: True, "result": dict(result)}
+            await self._store.update(REQUESTS, entry.namespace, entry.point, set=done)
+
+
+def create_times(records: Mapping[str, Record]) -> dict[str, int]:
+    """When each of the records was created, by the same id."""
+    return {one: record.payload[CREATE_TIME] for one, record in records.items()}
+
+
+def _payload(key: IdempotencyKey, now: int) -> Payload:
+    return {
+        "kind": REQUEST_KIND,
+        "method": key.method,
+        "request_id": key.request_id,
+        "content_hash": key.content_hash,
+        "plan": dict(key.plan),
+        "plan_number": 0,
+        "result": {},
+        DONE: False,
+        "create_time": now,
+        "begin_time": now,
+        EXPIRES_KEY: now + LIFE,
+    }
+
+
+def _matching(key: IdempotencyKey, row: Record) -> IdempotencyRecord | RequestIdReusedError:
+    if row.payload["content_hash"] != key.content_hash:
+        return RequestIdReusedError(key.request_id, key.method)
+    return _record(row)
+
+
+def _record(row: Record) -> IdempotencyRecord:
+    payload = row.payload
+    return IdempotencyRecord(
+        row.namespace,
+        row.id,
+        payload["plan"],
+        payload["result"] if payload[DONE] else None,
+        payload["create_time"],
+        first=False,
+        plan_number=payload["plan_number"],
+    )

@@ -1,0 +1,165 @@
+"""Intents: what is written down before it is done, so that whoever finds it left does the rest.
+
+An intent is a record that is open: a change that its targets have not taken in, a delete that was
+begun, a wish that a write leaves behind. What follows from it may be done again at any time, by
+several processes, and then it is marked done or dropped. ``recover`` goes through those that a dead
+process left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lot_grpc.kernel.tombstones import SORT_KEY
+from lot_grpc.ports import Condition, Equals, IdIn, Not, Record, Scalar, VectorStore
+
+_BATCH = 500
+_REMEMBERED = 10_000
+
+Finish = Callable[[Record], Awaitable[object]]
+
+
+async def recover(
+    store: VectorStore,
+    collection: str,
+    where: Condition,
+    finish: Finish,
+    *,
+    before: int | None = None,
+    begun: str = "create_time",
+    payload: bool | tuple[str, ...] = True,
+    leaving: tuple[type[Exception], ...] = (),
+) -> int:
+    """Finish what is open in any namespace; return how many that were.
+
+    Args:
+        store: Where.
+        collection: Where in it.
+        where: What holds of an open one, and no longer once it is finished.
+        finish: Does the rest of one. It may be called again for the same one, at the same time.
+        before: Only those begun then or earlier; None: all.
+        begun: The key of the time at which one was begun.
+        payload: What ``finish`` reads of it.
+        leaving: Errors on which one is left for a later time.
+    """
+    passed: set[str] = set()  # that are left, or still open after they were finished
+    finished: set[str] = set()
+    while True:
+        others = [Not(IdIn(tuple(passed)))] if passed else []
+        rows = await store.scroll(collection, None, [where, *others], limit=_BATCH, payload=payload)
+        for row in rows:
+            if row.id in finished or (before is not None and row.payload[begun] > before):
+                passed.add(row.id)
+                continue
+            try:
+                await finish(row)
+                finished.add(row.id)
+            except leaving:
+                passed.add(row.id)
+            await asyncio.sleep(0)
+        if len(rows) < _BATCH:
+            return len(finished)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The key that says whether a record is open, and its two values."""
+
+    key: str
+    open: Scalar = False
+    done: Scalar = True
+
+
+class Journal:
+    """The records of a collection that each are open until what they say was carried out."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        collection: str,
+        mark: Mark,
+        *,
+        begun: str = "create_time",
+        ids_return: bool = False,
+    ) -> None:
+        """``ids_return``: another record may take a deleted one's id, so a name has its sort key.
+
+        Else nothing but the point is in the name of a record.
+        """
+        self._store = store
+        self._collection = collection
+        self._mark = mark
+        self._begun = begun
+        self._ids_return = ids_return
+        self._done_here: dict[str, None] = {}
+        """What this process marked lately: it stays done, and needs no look."""
+
+    def name(self, record: Record) -> str:
+        """By which targets remember a record."""
+        return f"{record.id}/{record.payload[SORT_KEY]}" if self._ids_return else record.id
+
+    async def write(self, records: Sequence[Record]) -> set[str]:
+        """Write those that are not there, open; return the points of those that this call wrote."""
+        written = await self._store.insert(self._collection, records)
+        for record in records:
+            if record.id in written:  # one of the same point may have been done, and deleted
+                self._done_here.pop(self.name(record), None)
+        return written
+
+    async def done(self, namespace: str, names: Collection[str]) -> set[str]:
+        """Those of the records that are marked done, or are gone.
+
+        Ask after reading a target: what was dropped from it since has changed its revision.
+        """
+        done = {name for name in names if name in self._done_here}
+        others = [name for name in names if name not in done]
+        if not others:
+            return done
+        points = tuple({name.partition("/")[0] for name in others})
+        still = await self._store.scroll(
+            self._collection,
+            namespace,
+            [IdIn(points), Equals(self._mark.key, self._mark.open)],
+            limit=len(points),
+            payload=(SORT_KEY,),
+        )
+        return done | set(others) - {self.name(row) for row in still}
+
+    async def finish(
+        self, namespace: str, name: str, further: Mapping[str, Any] | None = None
+    ) -> None:
+        """Mark a record done: all of its targets have it. ``further`` is set with the mark."""
+        point, _, sort_key = name.partition("/")
+        await self._store.update(
+            self._collection,
+            namespace,
+            point,
+            set={self._mark.key: self._mark.done, **(further or {})},
+            when=[Equals(SORT_KEY, int(sort_key))] if sort_key else [],
+        )
+        self._done_here[name] = None
+        if len(self._done_here) > _REMEMBERED:
+            del self._done_here[next(iter(self._done_here))]
+
+    async def recover(
+        self,
+        before: int,
+        finish: Finish,
+        *,
+        payload: bool | tuple[str, ...] = True,
+        leaving: tuple[type[Exception], ...] = (),
+    ) -> int:
+        """Carry out what was written down before a time and is open; return how many."""
+        return await recover(
+            self._store,
+            self._collection,
+            Equals(self._mark.key, self._mark.open),
+            finish,
+            before=before,
+            begun=self._begun,
+            payload=payload,
+            leaving=leaving,
+        )

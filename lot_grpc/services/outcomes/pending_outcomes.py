@@ -1,0 +1,42 @@
+"""The log of outcomes, and which of them are still to be applied (``kernel.apply_once``).
+
+The targets of an outcome are the counters of the pattern or of the error solution (``counting``),
+and the stats of the pattern on the query (``cells``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from lot_grpc.kernel.intents import Journal, Mark
+from lot_grpc.ports import Condition, Record, VectorStore
+from lot_grpc.services.records.collections import OUTCOMES, PATTERN_LOGS, SORT_KEY
+from lot_grpc.services.records.outcomes import SETTLED, OutcomeFact, outcome_record
+from lot_grpc.services.time_source import TimeSource
+
+
+async def forget_logs(store: VectorStore, namespace: str, where: Sequence[Condition]) -> None:
+    """Delete what was recorded of a pattern and goes with it."""
+    for collection in PATTERN_LOGS:
+        await store.delete(collection, namespace, where)
+
+
+class PendingOutcomes(Journal):
+    """The outcomes of all namespaces."""
+
+    def __init__(self, store: VectorStore, time_source: TimeSource) -> None:
+        super().__init__(store, OUTCOMES, Mark(SETTLED))
+        self._time = time_source
+
+    async def insert(self, facts: Sequence[OutcomeFact], targets: Iterable[Record]) -> set[str]:
+        """Write those that are not there; return the points of those that this call wrote.
+
+        They come behind the ``targets`` that were read, by their sort keys.
+        """
+        after = max((target.payload[SORT_KEY] for target in targets), default=0)
+        keys = [self._time.sort_key(after) for _ in facts]
+        return await self.write(list(map(outcome_record, facts, keys)))
+
+    async def applied(self, fact: OutcomeFact) -> None:
+        """All targets of an outcome have it."""
+        await self.finish(fact.namespace, fact.point)
