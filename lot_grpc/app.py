@@ -131,13 +131,7 @@ async def _seed(services: Services, namespaces: Sequence[str]) -> None:
 def _build(settings: Settings, opened: Opened, log: CallLog) -> LotServer:
     configured = settings.limits
     limits = Limits(
-        max_message_bytes=configured.max_message_bytes,
-        max_concurrent_calls=configured.max_concurrent_calls,
-        max_streams=configured.max_streams,
-        max_connections=configured.max_connections,
-        max_request_bytes=configured.max_request_bytes,
-        max_receive_seconds=configured.max_receive_seconds,
-        max_call_seconds=configured.max_call_seconds,
+        **configured.model_dump(exclude={"max_batch_items"}),
         stream_idle_seconds=settings.streams.idle_seconds,
     )
     edge = settings.storage.store == "edge"

@@ -17,6 +17,7 @@ from lot_grpc.domain.cells import Fading
 from lot_grpc.domain.errors import ModelUnavailableError, StartupError
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.domain.recommendation import StructuralWeights
+from lot_grpc.embedding.endpoint_options import EndpointOptions
 from lot_grpc.embedding.fastembed import open_fastembed
 from lot_grpc.embedding.openai import open_openai
 from lot_grpc.embedding.reranking import make_reranker
@@ -30,7 +31,7 @@ from lot_grpc.services.distillation.distiller import DistillDefaults
 from lot_grpc.services.recall.reranks import RerankBounds
 from lot_grpc.services.reindex.vector_rebuild import drop_stale
 from lot_grpc.services.store_metadata import REMOTE, open_store
-from lot_grpc.settings import Settings
+from lot_grpc.settings import DAY, Settings
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.edge_maintenance import compact_in_child, needs_compaction
 
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from lot_grpc.storage.qdrant import QdrantStore
 
 _log = structlog.get_logger()
-
-_DAY = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ async def open_all(
             structural_weights(settings),
             packs,
             _learning(settings),
-            ChangeFeed(settings.changes.keep_days * _DAY, settings.changes.poll_seconds),
+            ChangeFeed(settings.changes.keep_days * DAY, settings.changes.poll_seconds),
             abandon_after_hours=settings.episodes.abandon_after_hours,
             epoch=epoch,
             open_model=partial(_open_named, settings),
@@ -109,7 +108,7 @@ def ranking_weights(settings: Settings) -> RankingWeights:
         configured.gate,
         configured.learned_weight,
         configured.kernel_width,
-        Fading(configured.half_life_days * _DAY, configured.decay),
+        Fading(configured.half_life_days * DAY, configured.decay),
     )
 
 
@@ -185,19 +184,10 @@ async def open_embedder(settings: Settings, progress: Progress | None) -> Embedd
 
 async def _open_remote_embedder(settings: Settings) -> Embedder:
     configured = settings.openai
-    return await open_openai(
-        settings.embedding.model,
-        base_url=configured.base_url,
-        api_key=configured.api_key.get_secret_value() if configured.api_key else "",
-        dimensions=configured.dimensions,
-        batch_size=configured.batch_size,
-        max_concurrent_requests=configured.max_concurrent_requests,
-        timeout_seconds=configured.timeout_seconds,
-        retries=configured.retries,
-        query_prefix=configured.query_prefix,
-        max_tokens=configured.max_tokens,
-        cache_entries=settings.embedding.cache_entries,
-    )
+    key = configured.api_key.get_secret_value() if configured.api_key else ""
+    options = EndpointOptions(**configured.model_dump(exclude={"api_key"}), api_key=key)
+    model, entries = settings.embedding.model, settings.embedding.cache_entries
+    return await open_openai(model, options, cache_entries=entries)
 
 
 def make_store(settings: Settings, *, accept_loss: bool = False) -> VectorStore:

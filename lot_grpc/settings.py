@@ -1,14 +1,12 @@
 """All settings, as one tree. Read once, by ``app`` and the command line; nothing else reads them.
 
 A value comes from the environment (``LOT_*``), else from the settings file, else it is the
-default. The file ``settings.reference.toml`` beside this one explains each; a test keeps the two
-equal.
+default, which stands with what it is a default of. The file ``settings.reference.toml`` beside this
+one explains each; a test keeps it, and what the documents say of defaults, equal to this.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import math
 import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -28,7 +26,27 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from lot_grpc.addresses import split_address
+from lot_grpc.domain.change import DEFAULT_KEEP_SECONDS, DEFAULT_POLL_SECONDS
+from lot_grpc.domain.distillation import DEFAULT_GROUP_SIZE, DEFAULT_SIMILARITY
+from lot_grpc.domain.episode import DEFAULT_ABANDON_HOURS
+from lot_grpc.domain.ids import DEFAULT_NAMESPACE
+from lot_grpc.domain.pattern import DEFAULT_MERGE_SIMILARITY
+from lot_grpc.domain.ranking import RankingWeights
+from lot_grpc.domain.recommendation import DEFAULT_WEIGHTS
+from lot_grpc.domain.reranking import DEFAULT_CANDIDATES, DEFAULT_SECONDS
+from lot_grpc.embedding.catalog import DEFAULT_CACHE_ENTRIES, DEFAULT_MODEL, DEFAULT_RERANKER
+from lot_grpc.embedding.endpoint_options import EndpointOptions
+from lot_grpc.server.limits import Limits
+from lot_grpc.settings_checks import contradictions
+from lot_grpc.storage.space import DEFAULT_MIN_FREE_BYTES
+
 MIB = 2**20
+DAY = 24 * 3600.0
+
+_LIMITS = Limits()
+_ENDPOINT = EndpointOptions()
+_RANKING = RankingWeights()
 
 REFERENCE_FILE = Path(__file__).with_name("settings.reference.toml")
 """Every setting with its default, commented. A valid settings file itself."""
@@ -97,13 +115,15 @@ class LimitSettings(BaseSettings):
 
     model_config = _group("LOT_")
 
-    max_message_bytes: int = Field(default=16 * MIB, ge=64 * 1024, le=2**31 - 1)
-    max_concurrent_calls: int = Field(default=256, ge=1)
-    max_streams: int = Field(default=512, ge=1)
-    max_connections: int = Field(default=1000, ge=1, le=100_000)
-    max_request_bytes: int = Field(default=256 * MIB, ge=64 * 1024)
-    max_receive_seconds: float = Field(default=20.0, gt=0, allow_inf_nan=False)
-    max_call_seconds: Seconds = 60.0
+    max_message_bytes: int = Field(default=_LIMITS.max_message_bytes, ge=64 * 1024, le=2**31 - 1)
+    max_concurrent_calls: int = Field(default=_LIMITS.max_concurrent_calls, ge=1)
+    max_streams: int = Field(default=_LIMITS.max_streams, ge=1)
+    max_connections: int = Field(default=_LIMITS.max_connections, ge=1, le=100_000)
+    max_request_bytes: int = Field(default=_LIMITS.max_request_bytes, ge=64 * 1024)
+    max_receive_seconds: float = Field(
+        default=_LIMITS.max_receive_seconds, gt=0, allow_inf_nan=False
+    )
+    max_call_seconds: Seconds = _LIMITS.max_call_seconds
     max_batch_items: int = Field(default=500, ge=1, le=500)
 
 
@@ -115,7 +135,7 @@ class StorageSettings(BaseSettings):
     store: Literal["edge", "qdrant"] = "edge"
     data_dir: Annotated[Path, AfterValidator(Path.expanduser)] = Path("lot-data")
     sync: Literal["off", "always"] = "off"
-    min_free_bytes: int = Field(default=400 * MIB, ge=0)
+    min_free_bytes: int = Field(default=DEFAULT_MIN_FREE_BYTES, ge=0)
     maintenance: Literal["auto", "off"] = "auto"
 
     @field_validator("data_dir", mode="before")
@@ -142,13 +162,13 @@ class EmbeddingSettings(BaseSettings):
     model_config = _group("LOT_EMBEDDING_")
 
     provider: Literal["fastembed", "openai"] = "fastembed"
-    model: str = Field(default="BAAI/bge-small-en-v1.5", min_length=1)
+    model: str = Field(default=DEFAULT_MODEL, min_length=1)
     path: OptionalPath = None
     sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
     cache_dir: OptionalPath = None
     download: bool = True
     threads: int = Field(default=0, ge=0, le=256)
-    cache_entries: int = Field(default=10_000, ge=0)
+    cache_entries: int = Field(default=DEFAULT_CACHE_ENTRIES, ge=0)
 
 
 class OpenAISettings(BaseSettings):
@@ -156,15 +176,15 @@ class OpenAISettings(BaseSettings):
 
     model_config = _group("LOT_OPENAI_")
 
-    base_url: str = Field(default="https://api.openai.com/v1", pattern=r"^https?://[^\s@?#]+$")
+    base_url: str = Field(default=_ENDPOINT.base_url, pattern=r"^https?://[^\s@?#]+$")
     api_key: OptionalSecret = Field(default=None, json_schema_extra={"environment_only": True})
-    dimensions: int = Field(default=0, ge=0, le=65_536)
-    batch_size: int = Field(default=64, ge=1, le=2048)
-    max_concurrent_requests: int = Field(default=4, ge=1, le=256)
-    timeout_seconds: float = Field(default=30.0, gt=0, allow_inf_nan=False)
-    retries: int = Field(default=2, ge=0, le=20)
-    query_prefix: Annotated[str, StringConstraints(strip_whitespace=False)] = ""
-    max_tokens: int = Field(default=8192, ge=32)
+    dimensions: int = Field(default=_ENDPOINT.dimensions, ge=0, le=65_536)
+    batch_size: int = Field(default=_ENDPOINT.batch_size, ge=1, le=2048)
+    max_concurrent_requests: int = Field(default=_ENDPOINT.max_concurrent_requests, ge=1, le=256)
+    timeout_seconds: float = Field(default=_ENDPOINT.timeout_seconds, gt=0, allow_inf_nan=False)
+    retries: int = Field(default=_ENDPOINT.retries, ge=0, le=20)
+    query_prefix: Annotated[str, StringConstraints(strip_whitespace=False)] = _ENDPOINT.query_prefix
+    max_tokens: int = Field(default=_ENDPOINT.max_tokens, ge=32)
 
     @field_validator("api_key")
     @classmethod
@@ -186,11 +206,11 @@ class RerankSettings(BaseSettings):
 
     model_config = _group("LOT_RERANK_")
 
-    model: str = Field(default="cross-encoder/ms-marco-MiniLM-L-12-v2", min_length=1)
+    model: str = Field(default=DEFAULT_RERANKER, min_length=1)
     path: OptionalPath = None
     sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
-    candidates: int = Field(default=10, ge=1, le=100)
-    seconds: Seconds = 2.0
+    candidates: int = Field(default=DEFAULT_CANDIDATES, ge=1, le=100)
+    seconds: Seconds = DEFAULT_SECONDS
     threads: int = Field(default=0, ge=0, le=256)
 
 
@@ -208,11 +228,11 @@ class RankingSettings(BaseSettings):
 
     model_config = _group("LOT_RANKING_")
 
-    gate: Share = 0.15
-    learned_weight: Share = 0.2
-    kernel_width: float = Field(default=0.06, gt=0, le=10)
-    half_life_days: float = Field(default=180.0, ge=0, le=36_500)
-    decay: float = Field(default=0.93, gt=0, le=1)
+    gate: Share = _RANKING.gate
+    learned_weight: Share = _RANKING.learned
+    kernel_width: float = Field(default=_RANKING.kernel_width, gt=0, le=10)
+    half_life_days: float = Field(default=_RANKING.fading.half_life / DAY, ge=0, le=36_500)
+    decay: float = Field(default=_RANKING.fading.decay, gt=0, le=1)
 
 
 class RecommendationSettings(BaseSettings):
@@ -220,10 +240,10 @@ class RecommendationSettings(BaseSettings):
 
     model_config = _group("LOT_RECOMMENDATION_")
 
-    category_weight: Share = 0.4
-    task_type_weight: Share = 0.3
-    complexity_weight: Share = 0.2
-    text_weight: Share = 0.1
+    category_weight: Share = DEFAULT_WEIGHTS.category
+    task_type_weight: Share = DEFAULT_WEIGHTS.task_type
+    complexity_weight: Share = DEFAULT_WEIGHTS.complexity
+    text_weight: Share = DEFAULT_WEIGHTS.text
 
 
 class SeedSettings(BaseSettings):
@@ -232,7 +252,9 @@ class SeedSettings(BaseSettings):
     model_config = _group("LOT_SEED_")
 
     on_start: bool = False
-    namespaces: Annotated[tuple[Namespace, ...], NoDecode, BeforeValidator(_listed)] = ("default",)
+    namespaces: Annotated[tuple[Namespace, ...], NoDecode, BeforeValidator(_listed)] = (
+        DEFAULT_NAMESPACE,
+    )
     packs: Annotated[
         tuple[Annotated[Path, AfterValidator(Path.expanduser)], ...],
         NoDecode,
@@ -245,7 +267,7 @@ class DedupeSettings(BaseSettings):
 
     model_config = _group("LOT_DEDUPE_")
 
-    similarity: Share = 0.95
+    similarity: Share = DEFAULT_MERGE_SIMILARITY
 
 
 class DistillSettings(BaseSettings):
@@ -254,8 +276,8 @@ class DistillSettings(BaseSettings):
     model_config = _group("LOT_DISTILL_")
 
     interval_minutes: float = Field(default=0.0, ge=0, le=525_600, allow_inf_nan=False)
-    similarity: Share = 0.85
-    min_group_size: int = Field(default=3, ge=2, le=10_000)
+    similarity: Share = DEFAULT_SIMILARITY
+    min_group_size: int = Field(default=DEFAULT_GROUP_SIZE, ge=2, le=10_000)
 
 
 class ChangeSettings(BaseSettings):
@@ -263,8 +285,8 @@ class ChangeSettings(BaseSettings):
 
     model_config = _group("LOT_CHANGES_")
 
-    keep_days: float = Field(default=7.0, gt=0, le=3650, allow_inf_nan=False)
-    poll_seconds: float = Field(default=0.5, ge=0.05, le=60, allow_inf_nan=False)
+    keep_days: float = Field(default=DEFAULT_KEEP_SECONDS / DAY, gt=0, le=3650, allow_inf_nan=False)
+    poll_seconds: float = Field(default=DEFAULT_POLL_SECONDS, ge=0.05, le=60, allow_inf_nan=False)
 
 
 class EpisodeSettings(BaseSettings):
@@ -272,7 +294,9 @@ class EpisodeSettings(BaseSettings):
 
     model_config = _group("LOT_EPISODES_")
 
-    abandon_after_hours: float = Field(default=24.0, ge=0, le=876_000, allow_inf_nan=False)
+    abandon_after_hours: float = Field(
+        default=DEFAULT_ABANDON_HOURS, ge=0, le=876_000, allow_inf_nan=False
+    )
 
 
 class StreamSettings(BaseSettings):
@@ -280,7 +304,7 @@ class StreamSettings(BaseSettings):
 
     model_config = _group("LOT_STREAMS_")
 
-    idle_seconds: Seconds = 900.0
+    idle_seconds: Seconds = _LIMITS.stream_idle_seconds
 
 
 class LogSettings(BaseSettings):
@@ -320,98 +344,9 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
-        if problems := list(_contradictions(self)):
+        if problems := contradictions(self):
             raise ValueError("\n".join(problems))
         return self
-
-
-def _contradictions(settings: Settings) -> list[str]:
-    """What no single value shows to be wrong. One sentence each, saying what to change."""
-    server, storage, qdrant = settings.server, settings.storage, settings.qdrant
-    found: list[str] = []
-    if not is_loopback(server.host) and not server.allow_non_loopback:
-        found.append(
-            f"LOT_ADDRESS={server.address} is reachable from other machines, and calls are neither "
-            "encrypted nor authenticated; bind 127.0.0.1, or set LOT_ALLOW_NON_LOOPBACK=true "
-            "if the network around it is closed"
-        )
-    limits = settings.limits
-    if limits.max_request_bytes < limits.max_message_bytes:
-        found.append(
-            f"LOT_MAX_REQUEST_BYTES={limits.max_request_bytes} is below the largest request; set "
-            f"it to LOT_MAX_MESSAGE_BYTES={limits.max_message_bytes} or more"
-        )
-    if storage.store == "qdrant" and not qdrant.url:
-        found.append("LOT_STORE=qdrant needs LOT_QDRANT_URL")
-    if storage.store == "edge" and (qdrant.url or qdrant.api_key):
-        found.append(
-            "LOT_QDRANT_URL or LOT_QDRANT_API_KEY is set, but LOT_STORE=edge stores everything in "
-            "a local folder; set LOT_STORE=qdrant, or remove them"
-        )
-    if storage.store == "qdrant" and storage.sync == "always":
-        found.append(
-            "LOT_SYNC=always is only for LOT_STORE=edge; a Qdrant server syncs by its own "
-            "settings. Remove it"
-        )
-    if settings.seed.on_start and not settings.seed.namespaces:
-        found.append(
-            "LOT_SEED_ON_START=true needs a namespace to store into; set LOT_SEED_NAMESPACES, or "
-            "remove LOT_SEED_ON_START"
-        )
-    return found + _provider_contradictions(settings) + _weight_contradictions(settings)
-
-
-def _provider_contradictions(settings: Settings) -> list[str]:
-    embedding, endpoint = settings.embedding, settings.openai
-    local = embedding.path is not None or bool(embedding.sha256)
-    if embedding.provider == "openai" and local:
-        return [
-            "LOT_EMBEDDING_PATH or LOT_EMBEDDING_SHA256 is set, but LOT_EMBEDDING_PROVIDER=openai "
-            "has no model files; remove them, or the provider"
-        ]
-    elsewhere = endpoint.base_url != OpenAISettings.model_fields["base_url"].default
-    if embedding.provider == "fastembed" and elsewhere:
-        return [
-            "LOT_OPENAI_BASE_URL is set, but LOT_EMBEDDING_PROVIDER=fastembed embeds on this "
-            "machine; set LOT_EMBEDDING_PROVIDER=openai, or remove it"
-        ]
-    return []
-
-
-def _weight_contradictions(settings: Settings) -> list[str]:
-    weights: dict[str, float] = settings.recommendation.model_dump()
-    if math.isclose(total := math.fsum(weights.values()), 1.0, abs_tol=1e-9):
-        return []
-    names = ", ".join(env_name("recommendation", key) for key in weights)
-    return [f"the weights {names} add up to {total:g}; they must add up to 1"]
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Host (without brackets) and port of ``host:port`` or ``[v6]:port``.
-
-    Raises:
-        ValueError: It is neither.
-    """
-    host, colon, port = address.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        raise ValueError("an IPv6 host needs brackets, as in [::1]:50051")
-    if not colon or not host or any(letter.isspace() for letter in host):
-        raise ValueError("should be host:port, as in 127.0.0.1:50051")
-    if not (port.isascii() and port.isdigit() and int(port) <= 65535):
-        raise ValueError(f"port {port!r} should be a number from 0 to 65535")
-    return host, int(port)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches ``host``. A name other than localhost counts as not."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def groups() -> dict[str, type[BaseSettings]]:

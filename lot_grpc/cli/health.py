@@ -10,7 +10,7 @@ import grpc
 import typer
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from lot_grpc.settings import split_address
+from lot_grpc.addresses import split_address
 from lot_grpc.settings_file import load_settings
 
 _ANY_HOST = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - to call a server bound there

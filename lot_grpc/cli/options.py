@@ -23,7 +23,7 @@ def _checked_address(value: str) -> str:
     """Check an address as the settings do, so that a typo does not look like a lost server."""
     if not value:
         return value
-    from lot_grpc.settings import split_address
+    from lot_grpc.addresses import split_address
 
     try:
         host, port = split_address(value)

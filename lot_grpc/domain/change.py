@@ -7,6 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
+DEFAULT_KEEP_SECONDS = 7 * 24 * 3600.0
+"""How long a cursor is good."""
+
+DEFAULT_POLL_SECONDS = 0.5
+"""How often a server looks for what others changed in a store that they share."""
+
 
 class ResourceKind(StrEnum):
     """A kind of thing that a namespace holds. ``services.records.changes`` says what is watched."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -12,6 +12,9 @@ from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import etag_of
 from lot_grpc.domain.search_text import SearchText, joined
 from lot_grpc.domain.text_form import visible
+
+DEFAULT_ABANDON_HOURS = 24.0
+"""How long an episode may be silent before it counts as abandoned: longer than agents pause."""
 
 
 class EpisodeStatus(StrEnum):
@@ -119,6 +122,25 @@ class Episode:
         """The approach really taken, else the one given at the start."""
         return visible(self.end.approach if self.end else "") or self.start.approach
 
+    def ended_by(self, end: EpisodeEnd, event_count: int, now: int, path: str = "") -> Episode:
+        """As the end leaves it. Raises RequestInvalidError; ``path`` is as in ``end.check``."""
+        end_time = max(now, self.start_time) if end.end_time is None else end.end_time
+        if end_time < self.start_time:
+            raise invalid(
+                f"{path}end_time",
+                "end_time.order",
+                "end_time must not be before the episode's start_time",
+            )
+        return replace(
+            self,
+            status=end.status,
+            end=end,
+            end_time=end_time,
+            event_count=event_count,
+            revision=self.revision + 1,
+            update_time=max(now, self.update_time),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class EpisodeEvent:
@@ -135,6 +157,20 @@ class EpisodeEvent:
     data: bytes | None = None
     event_time: int | None = None
     record_time: int = 0
+
+
+def numbered(events: Sequence[EpisodeEvent], now: int) -> list[EpisodeEvent]:
+    """The events of a whole episode, numbered from 1. Raises RequestInvalidError."""
+    for number, event in enumerate(events, 1):
+        if event.sequence not in (0, number):
+            raise invalid(
+                f"events[{number - 1}].sequence",
+                "event.sequence.order",
+                f"sequence must be 0 or {number}: events are numbered in order from 1",
+            )
+    return [
+        replace(event, sequence=number, record_time=now) for number, event in enumerate(events, 1)
+    ]
 
 
 def named_by_end(start: EpisodeStart, end: EpisodeEnd) -> EpisodeStart:

@@ -6,12 +6,24 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from lot_grpc.domain.text_form import normal_form
 
 DEFAULT_NAMESPACE = "default"
+
+HOUR: Final = 3600 * 1_000_000
+"""In microseconds."""
+
+REQUEST_ID_LIFE: Final = 24 * HOUR
+"""How long a request id is remembered."""
+
+RETRIEVAL_LIFE: Final = 7 * 24 * HOUR
+"""How long a retrieval id can be named."""
+
+SELECTION_LIFE: Final = 30 * 24 * HOUR
+"""How long a selection id can be named."""
 
 _POINTS = UUID("6f0f5a7e-0d0b-5c1e-9a53-1f2d6c0e4b11")
 """Root of all point ids. Changing it would lose every stored record."""

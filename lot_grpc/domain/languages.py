@@ -2,51 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
+from lot_grpc.data import read_table
 from lot_grpc.domain.text_form import normal_form
 
-_ALIASES = {
-    "bash": "shell",
-    "c++": "cpp",
-    "c#": "csharp",
-    "cc": "cpp",
-    "cs": "csharp",
-    "cxx": "cpp",
-    "ecmascript": "javascript",
-    "f#": "fsharp",
-    "golang": "go",
-    "hs": "haskell",
-    "js": "javascript",
-    "jsx": "javascript",
-    "kt": "kotlin",
-    "md": "markdown",
-    "node": "javascript",
-    "nodejs": "javascript",
-    "objc": "objective-c",
-    "pl": "perl",
-    "postgres": "sql",
-    "postgresql": "sql",
-    "ps1": "powershell",
-    "py": "python",
-    "py3": "python",
-    "python3": "python",
-    "rb": "ruby",
-    "rs": "rust",
-    "sh": "shell",
-    "ts": "typescript",
-    "tsx": "typescript",
-    "yml": "yaml",
-    "zsh": "shell",
+_TABLE: Final = read_table("languages.toml")
+_ALIASES: Final[Mapping[str, str]] = {
+    alias: name for name, given in _TABLE["aliases"].items() for alias in given
 }
-
-_OF_CODE = frozenset(
-    {
-        *(name for name in _ALIASES.values() if name not in ("markdown", "yaml")),
-        *("c", "clojure", "dart", "elixir", "erlang", "groovy", "java", "julia", "lua"),
-        *("matlab", "nim", "objective-c", "ocaml", "php", "r", "scala", "solidity", "swift"),
-        *("assembly", "cobol", "delphi", "fortran", "lisp", "pascal", "racket", "scheme"),
-        *("terraform", "vb", "verilog", "vhdl", "zig"),
-    }
-)
+_OF_CODE: Final[frozenset[str]] = frozenset(_TABLE["code"])
 
 
 def language_name(given: str) -> str:

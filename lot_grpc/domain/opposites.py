@@ -9,120 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
-_SIDES: Final = """
-    enable activate | disable deactivate
-    allow permit authorize grant admit | deny forbid block ban prohibit revoke
-    approve accept | reject refuse decline dismiss deny
-    enable allow | block forbid disable prohibit
-    add insert append attach include | remove delete drop detach exclude omit erase
-    create make generate add | delete remove destroy drop purge discard erase
-    assign register | unassign deregister
-    increase raise grow extend boost double | decrease reduce lower shrink shorten cut limit halve
-    expand enlarge widen increase | contract shrink narrow reduce
-    upgrade increment maximize | downgrade decrement minimize
-    start begin launch run boot | stop end halt terminate quit kill shutdown finish abort
-    start resume continue run | pause suspend cancel stop
-    open | close closed shut
-    show display reveal expose unhide view | hide conceal mask collapse
-    install setup deploy provision | uninstall teardown undeploy deprovision
-    connect join link attach bind mount | disconnect leave unlink detach unbind unmount
-    merge join combine | split separate
-    lock freeze | unlock unfreeze thaw
-    encrypt encode serialize | decrypt decode deserialize
-    compress zip pack | decompress unzip unpack extract
-    push send upload export | pull receive download import fetch
-    write emit publish | read consume unpublish
-    subscribe follow optin | unsubscribe unfollow optout
-    login signin | logout signout
-    commit apply do | rollback revert undo
-    undo | redo
-    buy purchase | sell refund return
-    borrow | lend
-    accept | reject
-    like upvote | dislike downvote
-    promote | demote
-    save store keep retain preserve | lose discard delete forget
-    archive | unarchive restore
-    backup | restore
-    pass succeed success successful | fail failure failed
-    win | lose
-    expand | collapse
-    mute silence | unmute
-    pin | unpin
-    check tick select mark | uncheck untick deselect unmark
-    encourage | discourage
-    ascend ascending | descend descending
-    attack | defend
-    arrive enter come | depart exit leave
-    rise | fall
-    load | unload
-    allocate | free release
-    acquire | release
-    build | destroy demolish
-    hire | fire
-    lengthen | shorten
-    accelerate speed | slow throttle
-    warm heat | cool
-    fill | empty clear drain
-    inflate | deflate
-    sync | desync
-    prepend | append
-    before prior | after
-    above over | below under beneath
-    with | without
-    true yes | false no
-    always | never
-    all every | none
-    first | last
-    next | previous prior
-    old oldest older | new newest newer
-    old oldest older | young youngest younger
-    early earliest earlier | late latest later
-    high highest higher upper | low lowest lower
-    top | bottom
-    left | right
-    front forward ahead | back backward behind
-    north | south
-    east | west
-    large largest larger big biggest bigger huge | small smallest smaller tiny little
-    long longest longer | short shortest shorter
-    many most more | few fewest fewer least less
-    max maximum maximal | min minimum minimal
-    cheap cheapest cheaper | expensive costly
-    fast fastest faster quick | slow slowest slower
-    good best better | bad worst worse
-    light lighter | dark darker heavy
-    hot | cold
-    public | private
-    internal inner inside | external outer outside
-    inbound incoming ingress inward | outbound outgoing egress outward
-    local | remote
-    local | global
-    sync synchronous synchronously | async asynchronous asynchronously
-    static | dynamic
-    mutable | immutable
-    mandatory required | optional
-    positive | negative
-    odd | even
-    horizontal horizontally | vertical vertically
-    online | offline
-    full | empty
-    present | absent missing
-    alive live | dead
-    allow whitelist allowlist | blacklist blocklist denylist
-    deposit | withdraw
-    same equal identical | different unequal
-    readonly | readwrite writable writeable
-    checkin | checkout
-    on | off
-    in | out
-    up | down
-    from | to
-    strict strictly | lenient loose loosely
-    manual manually | automatic automatically
-    temporary temporarily | permanent permanently
-"""
-"""A line has words of one sense before the bar and their opposites behind it."""
+from lot_grpc.data import read_lines, read_words
 
 PARTICLES: Final = frozenset(("on", "off", "in", "out", "up", "down", "from", "to"))
 """So frequent that they count as opposites only in texts that otherwise differ little."""
@@ -154,23 +41,13 @@ _SWAPS: Final = (
 _LEAST_REST: Final = 4
 """Letters behind such a beginning: so "do" and "undo" stand in the list."""
 
-_EXCEPTIONS: Final = """
-    design detail discover inform install display dispatch dispose dissolve depending
-    describe device deliver deposit depart default demand deport define delay devote until
-    inside insight instance institute increase intend intent intention intense import
-    impress improve impart inspect inflow indent index denote derive desire desert degrade
-    deprive demise defend detest defer debate decline dismay distill district disease
-    discount disco unit unite inverse invest involve invent inventory invoice impose implant
-    imprint discipline misses mission depot departure deployed department describes
-    dispatcher designer installer details information
-"""
-_NOT_OPPOSED: Final = frozenset(_EXCEPTIONS.split())
+_NOT_OPPOSED: Final = frozenset(read_words("seeming_opposites.txt"))
 """Words that only look as if they began so."""
 
 
 def _table() -> dict[str, frozenset[str]]:
     table: dict[str, set[str]] = {}
-    for line in _SIDES.strip().splitlines():
+    for line in read_lines("opposites.txt"):
         one, other = (side.split() for side in line.split("|"))
         for word in one:
             table.setdefault(word, set()).update(other)

@@ -17,6 +17,12 @@ from lot_grpc.domain.fusion import LEAST_SPAN, Relevance
 RERANK_WEIGHT = 0.25
 """Fitted with the weights of the fusion (docs/retrieval.md)."""
 
+DEFAULT_CANDIDATES = 10
+"""Candidates that are read, the best ones."""
+
+DEFAULT_SECONDS = 2.0
+"""How long a recall waits for their scores."""
+
 _LEAST = 1e-9
 
 

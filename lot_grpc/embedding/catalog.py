@@ -16,6 +16,9 @@ from lot_grpc.domain.errors import ModelUnavailableError
 DEFAULT_MODEL = "BAAI/bge-small-en-v1.5"
 DEFAULT_RERANKER = "cross-encoder/ms-marco-MiniLM-L-12-v2"
 
+DEFAULT_CACHE_ENTRIES = 10_000
+"""Vectors of texts that an embedder remembers: about 2 KB each at 384 dimensions."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:

@@ -7,7 +7,6 @@ and its short code are told, since servers quote texts and keys in the sentences
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
 import random
 import re
@@ -21,6 +20,9 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import from_json
+
+from lot_grpc.addresses import is_loopback
+from lot_grpc.embedding.endpoint_options import EndpointOptions
 
 _LONGEST_WAIT = 20.0
 """Seconds before a repeat at most, whatever the endpoint asks for: a call has its deadline."""
@@ -71,46 +73,26 @@ class Answer(NamedTuple):
 class EmbeddingEndpoint:
     """One model at one endpoint. Redirects are never followed: the key belongs to this host.
 
-    Args:
-        base_url: What comes before ``/embeddings``.
-        api_key: Sent as a bearer token, "" for none.
-        model: The model's name there.
-        dimensions: Asked for in each request, 0 for the model's own.
-        timeout_seconds: For one request, from connecting to the last byte.
-        retries: Repeats of a request that failed for a passing reason.
-        backoff_seconds: Wait before the first repeat; it doubles up to 8 s.
-        connections: Open at the same time, at most.
-
     Raises:
         EndpointError: The address or the key cannot be used.
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        api_key: str,
-        model: str,
-        *,
-        dimensions: int = 0,
-        timeout_seconds: float = 30.0,
-        retries: int = 2,
-        backoff_seconds: float = 0.5,
-        connections: int = 4,
-    ) -> None:
-        if not _KEY.fullmatch(api_key):
+    def __init__(self, model: str, options: EndpointOptions) -> None:
+        key = options.api_key.strip()
+        if not _KEY.fullmatch(key):
             # Else the HTTP library would refuse it later, and quote it.
             raise EndpointError("has an API key with spaces or non-ASCII characters")
-        self.url = f"{base_url.rstrip('/')}/embeddings"
-        self.dimensions = dimensions
+        self.url = options.url
+        self.dimensions = options.dimensions
         self.model_answered = ""
         self._fixed: dict[str, str | int] = {"model": model, "encoding_format": "float"}
-        if dimensions:
-            self._fixed["dimensions"] = dimensions
-        self._timeout = timeout_seconds
-        self._retries = retries
-        self._backoff = backoff_seconds
-        self._secret = api_key
-        self._client = _client(self.url, api_key, connections)
+        if options.dimensions:
+            self._fixed["dimensions"] = options.dimensions
+        self._timeout = options.timeout_seconds
+        self._retries = options.retries
+        self._backoff = options.backoff_seconds
+        self._secret = key
+        self._client = _client(self.url, key, options.max_concurrent_requests)
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""
@@ -231,15 +213,8 @@ def _client(url: str, api_key: str, connections: int) -> httpx.AsyncClient:
         timeout=None,  # noqa: S113 - a limit stands around the whole request
         limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
         # A proxy of the environment is for what is far away.
-        trust_env=not _is_here(parsed.host),
+        trust_env=not is_loopback(parsed.host),
     )
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def _retry_after(value: str) -> float | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from lot_grpc.domain.errors import EmbeddingFailedError, ModelUnavailableError
 from lot_grpc.embedding.cache import Role
 from lot_grpc.embedding.caching_embedder import CachingEmbedder
-from lot_grpc.embedding.catalog import DEFAULT_MODEL, card_of
+from lot_grpc.embedding.catalog import DEFAULT_CACHE_ENTRIES, DEFAULT_MODEL, card_of
 from lot_grpc.embedding.download import Progress
 from lot_grpc.embedding.model import Encoder, OnnxEncoder
 from lot_grpc.embedding.model_files import file_sha256, locate
@@ -28,7 +28,7 @@ async def open_fastembed(
     cache_dir: Path | None = None,
     allow_download: bool = False,
     threads: int = 0,
-    cache_entries: int = 10_000,
+    cache_entries: int = DEFAULT_CACHE_ENTRIES,
     progress: Progress | None = None,
 ) -> FastembedEmbedder:
     """Find, verify and load the model. Does not block the event loop.

@@ -23,13 +23,13 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.embedding.cache import Role
 from lot_grpc.embedding.caching_embedder import CachingEmbedder
+from lot_grpc.embedding.catalog import DEFAULT_CACHE_ENTRIES
 from lot_grpc.embedding.endpoint import EmbeddingEndpoint, EndpointError
+from lot_grpc.embedding.endpoint_options import EndpointOptions
 from lot_grpc.embedding.model import Encoded
 from lot_grpc.embedding.windows import MOST_WINDOWS, mean_vector, split_bytes
 from lot_grpc.embedding.workers import EmbeddingFault, Job
 from lot_grpc.ports import EmbeddingContract
-
-DEFAULT_URL = "https://api.openai.com/v1"
 
 _BYTES_PER_TOKEN = 4
 """About what prose has; a longer window would hardly be read whole."""
@@ -45,59 +45,29 @@ _PROBE = "ready"
 
 async def open_openai(
     model: str,
+    options: EndpointOptions,
     *,
-    base_url: str = DEFAULT_URL,
-    api_key: str = "",
-    dimensions: int = 0,
-    batch_size: int = 64,
-    max_concurrent_requests: int = 4,
-    timeout_seconds: float = 30.0,
-    retries: int = 2,
-    backoff_seconds: float = 0.5,
-    query_prefix: str = "",
-    max_tokens: int = 8192,
-    cache_entries: int = 10_000,
+    cache_entries: int = DEFAULT_CACHE_ENTRIES,
 ) -> OpenAIEmbedder:
     """Reach the endpoint, embed a word, and learn the model's dimensions from that.
 
     Args:
         model: The model's name at the endpoint.
-        base_url: What comes before ``/embeddings``.
-        api_key: Sent as a bearer token, "" for none.
-        dimensions: Asked of the model, 0 for its own.
-        batch_size: Texts of one request, at most.
-        max_concurrent_requests: Requests at the same time. One of them is kept for queries where
-            there is more than one.
-        timeout_seconds: For one request.
-        retries: Repeats of a request that failed for a passing reason.
-        backoff_seconds: Wait before the first repeat; it doubles.
-        query_prefix: Put before search texts.
-        max_tokens: Tokens that the model reads at once.
+        options: How it is asked.
         cache_entries: Vectors kept for repeated texts, 0 for none.
 
     Raises:
         ModelUnavailableError: The endpoint gives no vectors of that kind.
     """
-    url = f"{base_url.rstrip('/')}/embeddings"
     try:
-        endpoint = await asyncio.to_thread(
-            EmbeddingEndpoint,
-            base_url,
-            api_key.strip(),
-            model,
-            dimensions=dimensions,
-            timeout_seconds=timeout_seconds,
-            retries=retries,
-            backoff_seconds=backoff_seconds,
-            connections=max_concurrent_requests,
-        )
+        endpoint = await asyncio.to_thread(EmbeddingEndpoint, model, options)
     except EndpointError as error:
-        raise _not_there(url, model, error) from None
+        raise _not_there(options.url, model, error) from None
     try:
         [probe] = (await endpoint.embed([_PROBE])).vectors
     except EndpointError as error:
         await endpoint.close()
-        raise _not_there(url, model, error) from None
+        raise _not_there(options.url, model, error) from None
     except BaseException:
         await endpoint.close()
         raise
@@ -106,19 +76,12 @@ async def open_openai(
         model=f"openai:{model}",
         dimensions=len(probe),
         distance="cosine",
-        query_prefix=query_prefix,
+        query_prefix=options.query_prefix,
         model_sha256="",
         vocabulary_sha256="",
         tokenizer="",
     )
-    return OpenAIEmbedder(
-        endpoint,
-        contract,
-        batch_size=batch_size,
-        max_concurrent_requests=max_concurrent_requests,
-        max_tokens=max_tokens,
-        cache_entries=cache_entries,
-    )
+    return OpenAIEmbedder(endpoint, contract, options, cache_entries=cache_entries)
 
 
 class OpenAIEmbedder(CachingEmbedder):
@@ -128,24 +91,23 @@ class OpenAIEmbedder(CachingEmbedder):
         self,
         endpoint: EmbeddingEndpoint,
         contract: EmbeddingContract,
+        options: EndpointOptions,
         *,
-        batch_size: int,
-        max_concurrent_requests: int,
-        max_tokens: int,
         cache_entries: int,
     ) -> None:
+        requests = options.max_concurrent_requests
         super().__init__(
             contract,
-            max_tokens,
+            options.max_tokens,
             cache_entries=cache_entries,
-            slice_size=batch_size * max_concurrent_requests,
+            slice_size=options.batch_size * requests,
         )
         self._endpoint = endpoint
-        self._sure_bytes = max(1, max_tokens - _SPECIAL_TOKENS)
-        self._most_bytes = max_tokens * _BYTES_PER_TOKEN
-        self._batch_size = batch_size
-        self._slots = asyncio.Semaphore(max_concurrent_requests)
-        self._document_slots = asyncio.Semaphore(max(1, max_concurrent_requests - 1))
+        self._sure_bytes = max(1, options.max_tokens - _SPECIAL_TOKENS)
+        self._most_bytes = options.max_tokens * _BYTES_PER_TOKEN
+        self._batch_size = options.batch_size
+        self._slots = asyncio.Semaphore(requests)
+        self._document_slots = asyncio.Semaphore(max(1, requests - 1))
         self._requests: dict[asyncio.Task[None], Sequence[Job]] = {}
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:

@@ -15,16 +15,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lot_grpc.domain.errors import RequestIdReusedError
-from lot_grpc.domain.ids import point_id
+from lot_grpc.domain.ids import REQUEST_ID_LIFE, point_id
 from lot_grpc.ports import EXPIRES_KEY, Clock, Equals, Payload, Record, VectorStore
 
 REQUESTS = "requests"
 """The collection."""
 
 DONE = "done"
-
-LIFE = 24 * 3600 * 1_000_000
-"""How long a request id is remembered, in microseconds."""
 
 REQUEST_KIND = "request"
 
@@ -194,7 +191,7 @@ def _payload(key: IdempotencyKey, now: int) -> Payload:
         DONE: False,
         "create_time": now,
         "begin_time": now,
-        EXPIRES_KEY: now + LIFE,
+        EXPIRES_KEY: now + REQUEST_ID_LIFE,
     }
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingContract:
-    """What vectors in a store were made with. Stored in ``meta`` and compared at start."""
+    """What vectors in a store were made with. Stored with them and compared at start."""
 
     model: str
     dimensions: int
@@ -19,8 +19,8 @@ class EmbeddingContract:
     vocabulary_sha256: str
     """Hash of the model's tokenizer, empty where there is none."""
     tokenizer: str
-    """Name and version of the sparse tokenizer. An embedder leaves it empty: the store's contract
-    names it, and it is empty there while records have no sparse vectors."""
+    """Name and version of the terms that records are found by beside their vectors. An embedder
+    leaves it empty: the service adds it to what it says of itself."""
 
 
 @dataclass(frozen=True, slots=True)

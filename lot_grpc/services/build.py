@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from lot_grpc.domain.episode import Episode
+from lot_grpc.domain.episode import DEFAULT_ABANDON_HOURS, Episode
 from lot_grpc.domain.knowledge import KnowledgePack
 from lot_grpc.domain.memory import Memory
-from lot_grpc.domain.pattern import Pattern
+from lot_grpc.domain.pattern import DEFAULT_MERGE_SIMILARITY, Pattern
 from lot_grpc.domain.ranking import IMPORTANCE, RankingWeights
 from lot_grpc.domain.recommendation import DEFAULT_WEIGHTS, StructuralWeights
 from lot_grpc.kernel.create import CreateOnce
@@ -30,7 +30,7 @@ from lot_grpc.services.context.task_context import TaskContextBuilder
 from lot_grpc.services.distillation.distiller import DistillDefaults, Distiller
 from lot_grpc.services.distillation.schedule import DistillSchedule
 from lot_grpc.services.episodes import episode_deleter as episode_deleter_module
-from lot_grpc.services.episodes.abandoner import DEFAULT_HOURS, EpisodeAbandoner
+from lot_grpc.services.episodes.abandoner import EpisodeAbandoner
 from lot_grpc.services.episodes.active_streams import ActiveStreams
 from lot_grpc.services.episodes.episode_deleter import EpisodeDeleter
 from lot_grpc.services.episodes.episodes import Episodes
@@ -85,7 +85,7 @@ from lot_grpc.services.patterns import patterns as patterns_module
 from lot_grpc.services.patterns.feedback import Feedback
 from lot_grpc.services.patterns.feedback_candidates import FeedbackCandidates
 from lot_grpc.services.patterns.lineage import Lineage
-from lot_grpc.services.patterns.nearest import DEFAULT_SIMILARITY, Nearest
+from lot_grpc.services.patterns.nearest import Nearest
 from lot_grpc.services.patterns.pattern_writer import PatternWriter
 from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.patterns.pruner import PatternPruner
@@ -118,7 +118,7 @@ from lot_grpc.services.transfer.replacer import RecordReplacer
 class PatternLearning:
     """How patterns are merged and distilled (settings). ``interval``: seconds, 0 is never."""
 
-    merge_similarity: float = DEFAULT_SIMILARITY
+    merge_similarity: float = DEFAULT_MERGE_SIMILARITY
     distill: DistillDefaults = field(default_factory=DistillDefaults)
     interval: float = 0.0
 
@@ -200,7 +200,7 @@ def build_services(
     learning: PatternLearning | None = None,
     changes: ChangeFeed | None = None,
     *,
-    abandon_after_hours: float = DEFAULT_HOURS,
+    abandon_after_hours: float = DEFAULT_ABANDON_HOURS,
     epoch: int = 0,
     open_model: OpenModel = no_other_model,
     look_seconds: float = LOOK_SECONDS,

@@ -65,7 +65,10 @@ async def rebuild_derived_data(
 async def _begin(store: VectorStore, stored: str | None) -> dict[str, Any]:
     """Claim the store for this version, unless another one did since."""
     unchanged = Missing(DERIVATION) if stored is None else Equals(DERIVATION, stored)
-    begun = {DERIVATION: DERIVATION_VERSION, DERIVED_UP_TO: {}}
+    begun = {
+        DERIVATION: DERIVATION_VERSION,
+        DERIVED_UP_TO: dict.fromkeys(SEARCHED_COLLECTIONS, 0),
+    }
     await update_metadata(store, begun, [unchanged])
     metadata = await read_metadata(store)
     check_derivation(metadata)
@@ -102,8 +105,7 @@ class _Rebuild:
 
     def _left(self, collection: str) -> list[Condition]:
         """What is to be done; of records that share a sort key some are done once more."""
-        key = self._up_to.get(collection)
-        return [] if key is None else [Range(SORT_KEY, gte=key)]
+        return [Range(SORT_KEY, gte=self._up_to.get(collection, 0))]
 
     async def _batches(self, collection: str) -> AsyncGenerator[list[Record], None]:
         batch: list[Record] = []

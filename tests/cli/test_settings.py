@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lot_grpc.addresses import is_loopback, split_address
 from lot_grpc.bootstrap import structural_weights
 from lot_grpc.domain.recommendation import DEFAULT_WEIGHTS, StructuralWeights
 from lot_grpc.settings import (
@@ -16,8 +17,6 @@ from lot_grpc.settings import (
     StorageSettings,
     env_name,
     groups,
-    is_loopback,
-    split_address,
 )
 from lot_grpc.settings_file import SettingsError, explain_settings, load_settings
 
@@ -58,6 +57,40 @@ def test_the_reference_explains_each_setting_and_names_its_variable():
         else:
             comment = ""
     assert len(seen) == sum(len(group.model_fields) for group in groups().values())
+
+
+NUMBER = r"(\d[\d,]*(?:\.\d+)?|\.\d+)( MiB)?"
+WRITTEN = (
+    rf"`(?P<name>LOT_\w+)` \({NUMBER}\)",  # `LOT_MAX_CONNECTIONS` (1,000)
+    rf"\| `(?P<name>LOT_\w+)` \| {NUMBER} \|",  # a row of a table
+    rf"\| {NUMBER} \| `(?P<name>LOT_\w+)` \|",
+    rf"{NUMBER}(?: \w+)?(?:\*\*)? \(`(?P<name>LOT_\w+)`\)",  # 7 days (`LOT_CHANGES_KEEP_DAYS`)
+)
+
+
+def written_defaults() -> list[tuple[str, str, float]]:
+    """The documents' numbers beside the name of a setting: document, variable, number."""
+    root = Path(__file__).parents[2]
+    found = []
+    for document in (root / "README.md", *sorted((root / "docs").glob("*.md"))):
+        for pattern in WRITTEN:
+            for match in re.finditer(pattern, document.read_text()):
+                name = match["name"]
+                number, mib = (group for group in match.groups() if group != name)
+                value = float(number.replace(",", "")) * (2**20 if mib else 1)
+                found.append((document.name, name, value))
+    return found
+
+
+def test_the_documents_name_the_defaults():
+    found = written_defaults()
+    defaults = {
+        env_name(name, key): field.default
+        for name, group in groups().items()
+        for key, field in group.model_fields.items()
+    }
+    assert [one for one in found if defaults[one[1]] != one[2]] == []
+    assert len(found) >= 18
 
 
 # --- where values come from -------------------------------------------------------------------

@@ -28,7 +28,7 @@ from lot_grpc.evaluation.as_error_solution import are_errors, as_error_solution
 from lot_grpc.evaluation.as_pattern import are_code, as_pattern
 from lot_grpc.evaluation.dataset import Dataset
 from lot_grpc.services.context.request import ContextRequest
-from lot_grpc.services.episodes.episodes import EpisodeDraft
+from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.memories.error_drafts import ErrorSolutionDraft
 from lot_grpc.services.memories.seeder import Seeds
 from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft

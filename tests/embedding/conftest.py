@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lot_grpc.domain.errors import ModelUnavailableError
 from lot_grpc.embedding.catalog import DEFAULT_MODEL, card_of
+from lot_grpc.embedding.endpoint_options import EndpointOptions
 from lot_grpc.embedding.fastembed import FastembedEmbedder
 from lot_grpc.embedding.model import OnnxEncoder
 from lot_grpc.embedding.model_files import ModelFiles, locate
@@ -48,9 +49,8 @@ async def fastembed_embedder(encoder: OnnxEncoder) -> AsyncIterator[FastembedEmb
 @pytest.fixture
 async def openai_embedder() -> AsyncIterator[OpenAIEmbedder]:
     with endpoint() as server:
-        embedder = await open_openai(
-            "m", base_url=server.url, query_prefix="query: ", max_tokens=512
-        )
+        options = EndpointOptions(server.url, query_prefix="query: ", max_tokens=512)
+        embedder = await open_openai("m", options)
         yield embedder
         await embedder.close()
 

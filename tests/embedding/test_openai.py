@@ -23,6 +23,8 @@ from lot_grpc.domain.errors import (
     ModelUnavailableError,
 )
 from lot_grpc.embedding import endpoint as endpoint_module
+from lot_grpc.embedding.catalog import DEFAULT_CACHE_ENTRIES
+from lot_grpc.embedding.endpoint_options import EndpointOptions
 from lot_grpc.embedding.openai import OpenAIEmbedder, open_openai
 from lot_grpc.embedding.windows import MOST_WINDOWS
 from lot_grpc.pb.lot.v1 import pattern_service_pb2, pattern_service_pb2_grpc
@@ -49,7 +51,12 @@ async def opened(server: Endpoint) -> AsyncIterator[Open]:
 
     async def open_(**options: Any) -> OpenAIEmbedder:
         given: dict[str, Any] = {"base_url": server.url, "api_key": KEY, "backoff_seconds": 0.001}
-        made.append(await open_openai("some-model", **(given | options)))
+        entries = options.pop("cache_entries", DEFAULT_CACHE_ENTRIES)
+        made.append(
+            await open_openai(
+                "some-model", EndpointOptions(**(given | options)), cache_entries=entries
+            )
+        )
         server.asked.clear()
         server.most = 0
         return made[-1]
@@ -610,7 +617,7 @@ async def test_a_server_that_is_not_there_refuses_the_start():
     with endpoint() as gone:
         url = gone.url
     with pytest.raises(ModelUnavailableError, match=r"cannot be reached.*3 times in a row; check"):
-        await open_openai("m", base_url=url, backoff_seconds=0.001)
+        await open_openai("m", EndpointOptions(base_url=url, backoff_seconds=0.001))
 
 
 # --- what must stay here ----------------------------------------------------------------------

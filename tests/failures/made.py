@@ -16,7 +16,7 @@ from lot_grpc.domain.episode import (
     EpisodeStart,
     EpisodeStatus,
 )
-from lot_grpc.services.episodes.episodes import EpisodeDraft
+from lot_grpc.services.episodes.drafts import EpisodeDraft
 from tests.failures.causes import Causes, Told
 
 DAY = 86_400_000_000

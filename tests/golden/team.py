@@ -8,7 +8,7 @@ from lot_grpc.domain.episode import EpisodeEnd, EpisodeError, EpisodeStart, Epis
 from lot_grpc.domain.memory import ConversationSummary, MemoryKind, Project
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Action, PatternKind, PatternType
-from lot_grpc.services.episodes.episodes import EpisodeDraft
+from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.memories.preferences import PreferenceDraft
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from lot_grpc.domain.errors import NotFoundError, RequestIdReusedError
-from lot_grpc.domain.ids import new_id, point_id
+from lot_grpc.domain.ids import REQUEST_ID_LIFE, new_id, point_id
 from lot_grpc.kernel.create import Creation
-from lot_grpc.kernel.idempotency import CREATE_TIME, LIFE, IdempotencyKey
+from lot_grpc.kernel.idempotency import CREATE_TIME, IdempotencyKey
 from lot_grpc.kernel.intents import recover
 from lot_grpc.kernel.tombstones import TOMBSTONES
 from lot_grpc.ports import Equals, Record
@@ -78,7 +78,7 @@ async def test_of_two_tries_that_plan_anew_one_plan_stands():
 async def test_a_request_is_remembered_for_a_day():
     process = await opened()
     await process.idempotency.begin(key())
-    process.clock.advance(LIFE / 1_000_000 - 1)
+    process.clock.advance(REQUEST_ID_LIFE / 1_000_000 - 1)
     assert await process.idempotency.find(key()) is not None
     process.clock.advance(2)
     assert await process.idempotency.find(key()) is None

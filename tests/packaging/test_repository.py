@@ -71,11 +71,20 @@ def test_the_extras_are_those_that_the_documents_name():
     assert PROJECT["requires-python"] == ">=3.11"
 
 
-def test_the_reference_of_the_settings_is_shipped():
+def test_data_files_are_shipped():
     data = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"][
         "package-data"
     ]
-    assert any(settings.REFERENCE_FILE.match(pattern) for pattern in data["lot_grpc"])
+    package = ROOT / "lot_grpc"
+    files = [
+        path.relative_to(package)
+        for path in package.rglob("*")
+        if path.suffix in (".toml", ".txt", ".env")
+    ]
+    assert settings.REFERENCE_FILE.relative_to(package) in files
+    assert len(files) > 10
+    for file in files:
+        assert any(file.match(pattern) for pattern in data["lot_grpc"]), file
 
 
 # --- make and CI ------------------------------------------------------------------------------

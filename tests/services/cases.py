@@ -30,7 +30,7 @@ from lot_grpc.domain.query import MemoryFilter, PatternFilter
 from lot_grpc.domain.session import SessionMessage
 from lot_grpc.domain.transfer import Conflict, ExportSpec, ImportTerms
 from lot_grpc.services.distillation.distiller import DistillRequest
-from lot_grpc.services.episodes.episodes import EpisodeDraft
+from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.episodes.event_recorder import Takeover
 from lot_grpc.services.extraction.code_extraction import CodeDraft
 from lot_grpc.services.extraction.pattern_extraction import ExtractionDraft

@@ -13,7 +13,7 @@ from lot_grpc.domain.error_text import signature
 from lot_grpc.domain.errors import ErrorSolutionNotFoundError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
-from lot_grpc.services.episodes.episodes import EpisodeDraft
+from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.memories import error_finder, error_reading
 from lot_grpc.services.memories.error_finder import ErrorAnswer, ErrorFound, ErrorQuery
 from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft

@@ -9,7 +9,7 @@ import pytest
 from lot_grpc.domain.episode import EpisodeError, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.error_solution import ErrorSolutionFilter
 from lot_grpc.domain.errors import EmbeddingFailedError
-from lot_grpc.services.episodes.episodes import EpisodeDraft
+from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.records.collections import EPISODES, ERROR_SOLUTIONS, PATTERNS
 from lot_grpc.services.records.episodes import EXTRACTION, WANTED
 from lot_grpc.testing.in_memory import InMemoryStore

@@ -12,7 +12,7 @@ from lot_grpc.domain.episode import EpisodeStart, EpisodeStatus
 from lot_grpc.domain.errors import EmbeddingFailedError
 from lot_grpc.domain.outcomes import wilson_lower_bound
 from lot_grpc.domain.pattern import PatternContent, PatternType
-from lot_grpc.services.episodes.episodes import EpisodeDraft
+from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.extraction import digest_reader, evidence_collector
 from lot_grpc.services.extraction.pattern_extraction import ExtractionDraft
 from lot_grpc.services.patterns.patterns import PatternEdit

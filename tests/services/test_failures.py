@@ -16,7 +16,7 @@ from lot_grpc.domain.failures.group import FailureAnalysis
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.services.episodes import failed_episode_reader as failure_reading
 from lot_grpc.services.episodes import failure_analyzer as failures
-from lot_grpc.services.episodes.episodes import EpisodeDraft
+from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.records.collections import EPISODES, EVENTS
 from lot_grpc.services.records.episodes import base_payload, episode_point, event_record
 from tests.services.world import NS, World, start

@@ -13,7 +13,7 @@ from lot_grpc.domain.episode import EpisodeEnd, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.performance import AdviceKind, InsightKind, PerformanceReport
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.domain.trends import CategoryTrend, NamedCount, TrendDirection, TrendOptions
-from lot_grpc.services.episodes.episodes import EpisodeDraft
+from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import episode_point
 from lot_grpc.storage.edge import EdgeStore

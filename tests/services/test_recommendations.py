@@ -14,7 +14,7 @@ from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.episode import EpisodeEnd, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.recommendation import StructuralWeights, TaskProfile
 from lot_grpc.ports import VectorStore
-from lot_grpc.services.episodes.episodes import EpisodeDraft
+from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.learning.recommendations import Recommender
 from lot_grpc.services.records.collections import EPISODES, SORT_KEY
 from lot_grpc.storage.edge import EdgeStore

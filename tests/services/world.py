@@ -25,7 +25,7 @@ from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.ports import EmbeddingContract, Record, VectorStore
 from lot_grpc.services.build import PatternLearning, Services, build_services
 from lot_grpc.services.changes.build import ChangeFeed
-from lot_grpc.services.episodes.episodes import EpisodeDraft
+from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.learning.decisions import DecisionDraft
 from lot_grpc.services.learning.feedback_handler import FeedbackTextDraft
 from lot_grpc.services.learning.learning_events import LearningEventDraft

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lot_grpc.domain.errors.base import LotError
+from lot_grpc.domain.ids import HOUR, SELECTION_LIFE
 
 
 class NotFoundError(LotError):
@@ -132,9 +133,9 @@ class SelectionUnknownError(NotFoundError):
     resource_kind = "selection"
 
     def __init__(self, namespace: str, id: str) -> None:
-        super().__init__(
-            namespace, id, "selections are retained for 30 days; set state and action instead"
-        )
+        days = SELECTION_LIFE // (24 * HOUR)
+        hint = f"selections are retained for {days} days; set state and action instead"
+        super().__init__(namespace, id, hint)
 
 
 class InUseError(LotError):

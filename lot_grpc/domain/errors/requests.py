@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lot_grpc.domain.errors.base import LotError
+from lot_grpc.domain.ids import HOUR, REQUEST_ID_LIFE
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ class RequestIdReusedError(LotError):
 
     def __init__(self, request_id: str, method: str) -> None:
         super().__init__(
-            f"request_id {request_id!r} was used for another {method} within the last 24 h; "
+            f"request_id {request_id!r} was used for another {method} within the last "
+            f"{REQUEST_ID_LIFE // HOUR} h; "
             "use a new request_id for new content",
             request_id=request_id,
             method=method,

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from lot_grpc.data import read_table
 from lot_grpc.domain.error_text.headline import headline_of
 from lot_grpc.domain.error_text.line import short_type
 from lot_grpc.domain.error_text.signature import normalised
@@ -25,66 +26,13 @@ LONGEST: Final = 400
 _MOST_LINES: Final = 4
 """Of a message that is read beyond that line."""
 
-CODES: Final[Mapping[str, str]] = {
-    "EACCES": "permission denied",
-    "EADDRINUSE": "address already in use",
-    "EADDRNOTAVAIL": "address is not available",
-    "EAGAIN": "resource temporarily unavailable",
-    "EAI_AGAIN": "temporary failure in name resolution",
-    "EBADF": "bad file descriptor",
-    "EBUSY": "device or resource busy",
-    "ECONNABORTED": "connection aborted",
-    "ECONNREFUSED": "connection refused",
-    "ECONNRESET": "connection reset by peer",
-    "EDEADLK": "deadlock avoided",
-    "EDQUOT": "disk quota exceeded",
-    "EEXIST": "file exists",
-    "EFBIG": "file too large",
-    "EHOSTUNREACH": "no route to host",
-    "EINTR": "interrupted",
-    "EINVAL": "invalid argument",
-    "EIO": "input/output error",
-    "EISDIR": "is a directory",
-    "EMFILE": "too many open files",
-    "ENETUNREACH": "network is unreachable",
-    "ENOENT": "no such file or directory",
-    "ENOEXEC": "not executable",
-    "ENOMEM": "cannot allocate memory",
-    "ENOSPC": "no space left on device",
-    "ENOSYS": "function not implemented",
-    "ENOTDIR": "not a directory",
-    "ENOTEMPTY": "directory not empty",
-    "ENOTFOUND": "host name not found",
-    "EPERM": "operation not permitted",
-    "EPIPE": "broken pipe",
-    "EROFS": "read-only file system",
-    "ETIMEDOUT": "connection timed out",
-}
-"""Names of system errors (POSIX ``errno.h``, and those of Node's resolver)."""
+_TABLES: Final = read_table("error_codes.toml")
 
-STATUSES: Final[Mapping[str, str]] = {
-    "400": "bad request",
-    "401": "unauthorized: credentials are missing, invalid or expired",
-    "402": "payment required",
-    "403": "forbidden",
-    "404": "not found",
-    "405": "method not allowed",
-    "408": "request timeout",
-    "409": "conflict",
-    "410": "gone",
-    "412": "precondition failed",
-    "413": "content too large",
-    "415": "unsupported media type",
-    "422": "content cannot be processed",
-    "429": "too many requests",
-    "500": "internal server error",
-    "501": "not implemented",
-    "502": "bad gateway",
-    "503": "service unavailable",
-    "504": "gateway timeout",
-    "507": "insufficient storage",
-}
-"""What HTTP says by a status (RFC 9110, RFC 6585, RFC 4918)."""
+CODES: Final[Mapping[str, str]] = _TABLES["errno"]
+"""Names of system errors, and what they mean."""
+
+STATUSES: Final[Mapping[str, str]] = _TABLES["http"]
+"""What HTTP says by a status."""
 
 _MESSAGE_IN_QUOTES = re.compile(
     r"\"([^\"\n]* [^\"\n]*)\"|(?<!\w)'((?:[^'\n]|(?<=\w)'(?=\w))*)'(?!\w)"

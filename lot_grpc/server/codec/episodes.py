@@ -28,7 +28,7 @@ from lot_grpc.server.codec.values import (
     micros_of_time,
     time_to_pb,
 )
-from lot_grpc.services.episodes.episodes import Ended, EpisodeDraft, Started
+from lot_grpc.services.episodes.drafts import Ended, EpisodeDraft, Started
 from lot_grpc.services.episodes.event_recorder import Takeover
 from lot_grpc.services.extraction.episode_extraction import ExtractedPatterns
 from lot_grpc.services.recall.recall import Hit

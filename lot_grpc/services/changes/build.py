@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lot_grpc.domain.change import DEFAULT_KEEP_SECONDS, DEFAULT_POLL_SECONDS
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.changes.change_tracking_store import ChangeTrackingStore
 from lot_grpc.services.changes.feed import Feed
@@ -19,8 +20,8 @@ from lot_grpc.services.time_source import TimeSource
 class ChangeFeed:
     """How changes are told (settings), in seconds."""
 
-    keep: float = 7 * 24 * 3600.0
-    interval: float = 0.5
+    keep: float = DEFAULT_KEEP_SECONDS
+    interval: float = DEFAULT_POLL_SECONDS
 
 
 class ChangeTracking:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator
 
-from lot_grpc.domain.episode import EpisodeStatus
+from lot_grpc.domain.episode import DEFAULT_ABANDON_HOURS, EpisodeStatus
 from lot_grpc.ports import Condition, Equals, Payload, Range, Record, VectorStore
 from lot_grpc.services.episodes.active_streams import ActiveStreams
 from lot_grpc.services.episodes.event_log import EventLog
@@ -38,7 +38,6 @@ from lot_grpc.services.scanning import scan
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
 
-DEFAULT_HOURS = 24.0
 _RUNNING = Equals("status", EpisodeStatus.RUNNING.value)
 _BATCH = 200
 
@@ -53,7 +52,7 @@ class EpisodeAbandoner:
         log: EventLog,
         active_streams: ActiveStreams,
         notifier: EpisodeNotifier,
-        hours: float = DEFAULT_HOURS,
+        hours: float = DEFAULT_ABANDON_HOURS,
     ) -> None:
         """``hours`` without activity make an episode abandoned; 0: never."""
         self._store = store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lot_grpc.domain.complexity import assess_complexity
 from lot_grpc.domain.episode import (
@@ -14,6 +14,7 @@ from lot_grpc.domain.episode import (
     EpisodeStart,
     EpisodeStatus,
     named_by_end,
+    numbered,
     search_text,
 )
 from lot_grpc.domain.errors import (
@@ -34,6 +35,14 @@ from lot_grpc.kernel.idempotency import (
 )
 from lot_grpc.ports import Condition, Equals, Payload, Record, VectorStore
 from lot_grpc.services.episodes.active_streams import ActiveStreams
+from lot_grpc.services.episodes.drafts import (
+    Ended,
+    EpisodeDraft,
+    EpisodePage,
+    EventPage,
+    Started,
+    hashed_extract,
+)
 from lot_grpc.services.episodes.episode_deleter import EpisodeDeleter
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.fence import Fence
@@ -54,77 +63,12 @@ from lot_grpc.services.records.episodes import (
     episode_from_record,
     episode_point,
     episode_record,
-    event_hash,
     start_hash,
     unrevised_as,
 )
 from lot_grpc.services.time_source import TimeSource
 
 RECORD_METHOD = "RecordEpisode"
-
-
-@dataclass(frozen=True, slots=True)
-class EpisodeDraft:
-    """An episode to start, or with ``end`` to record whole."""
-
-    start: EpisodeStart
-    episode_id: str = ""
-    request_id: str = ""
-    end: EpisodeEnd | None = None
-    events: tuple[EpisodeEvent, ...] = ()
-    extract: bool = False
-    """Whether to extract patterns from it: written down with its end (``episode_extraction``)."""
-
-    def hash(self) -> str:
-        """The same for the same request."""
-        return content_hash(
-            [
-                start_hash(self.start),
-                self.episode_id,
-                end_hash(self.end) if self.end else None,
-                [event_hash(event) for event in self.events],
-                *_asked(self.extract),
-            ]
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A started or recorded episode. The flags: the model did not read all of text or summary."""
-
-    episode: Episode
-    created: bool
-    truncated: bool = False
-    summary_truncated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """An ended episode. ``summary_truncated``: the model did not read all of its summary."""
-
-    episode: Episode
-    summary_truncated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class EpisodePage:
-    """A page of episodes, newest first; ``next`` is None at the end."""
-
-    episodes: list[Episode]
-    next: Position | None
-
-
-@dataclass(frozen=True, slots=True)
-class EventPage:
-    """A page of events in order; ``next`` is the number to go on behind, None at the end."""
-
-    events: list[EpisodeEvent]
-    next: int | None
-
-
-def _asked(extract: bool) -> tuple[str, ...]:
-    """What of it goes into a request's hash: nothing where it is not asked, as before it came."""
-    return ("extract",) if extract else ()
 
 
 def _result(started: Started) -> Payload:
@@ -187,11 +131,11 @@ class Episodes:
         draft = replace(draft, start=named_by_end(draft.start, end))
         # All that can be refused is, before anything is written.
         now = self._time.now()
-        events = self._numbered(draft.events, now)
+        events = numbered(draft.events, now)
         begun = self._new(namespace, draft.episode_id, draft.start)
         if draft.start.start_time is None and end.end_time is not None:
             begun = replace(begun, start_time=min(now, end.end_time))
-        ended = self._ended(begun, end, len(events), now, "episode.")
+        ended = begun.ended_by(end, len(events), now, "episode.")
         await self._require_used_by_new(namespace, draft, end)
         # The row is the intent that a sweep clears up after if this process dies midway.
         request_id = draft.request_id or new_id("once")
@@ -204,7 +148,9 @@ class Episodes:
         indexed = await self._indexer.vectors_of(search_text(draft.start, end))
         await self._refuse_other(ended, end, len(events))
         try:
-            await self._append_all(namespace, episode_id, events)
+            for first in range(0, len(events), 1000):
+                batch = events[first : first + 1000]
+                await self._log.append(namespace, episode_id, batch, first, 0)
         except EventConflictError as error:
             raise EpisodeIdInUseError(namespace, episode_id) from error
         recorded = await self._insert(ended, indexed, entry, extract=draft.extract)
@@ -269,7 +215,7 @@ class Episodes:
         same = ("start_hash", "end_hash") if episode.end else ("start_hash",)
         if any(stored.payload.get(key) != record.payload.get(key) for key in same):
             raise EpisodeIdInUseError(episode.namespace, episode.episode_id)
-        return Started(await self._counted(stored), created=not entry.first)
+        return Started(await self.read(stored), created=not entry.first)
 
     async def _refuse_other(self, episode: Episode, end: EpisodeEnd, count: int) -> None:
         """Refuse before any event is written under an id that another episode has."""
@@ -281,25 +227,6 @@ class Episodes:
         ours = (start_hash(episode.start), end_hash(end), count)
         if ours != tuple(payload.get(key) for key in ("start_hash", "end_hash", "event_count")):
             raise EpisodeIdInUseError(episode.namespace, episode.episode_id)
-
-    def _numbered(self, events: Sequence[EpisodeEvent], now: int) -> list[EpisodeEvent]:
-        for number, event in enumerate(events, 1):
-            if event.sequence not in (0, number):
-                raise invalid(
-                    f"events[{number - 1}].sequence",
-                    "event.sequence.order",
-                    f"sequence must be 0 or {number}: events are numbered in order from 1",
-                )
-        return [
-            replace(event, sequence=number, record_time=now)
-            for number, event in enumerate(events, 1)
-        ]
-
-    async def _append_all(
-        self, namespace: str, episode_id: str, events: Sequence[EpisodeEvent]
-    ) -> None:
-        for start in range(0, len(events), 1000):
-            await self._log.append(namespace, episode_id, events[start : start + 1000], start, 0)
 
     # --- ending -------------------------------------------------------------------------------
 
@@ -321,7 +248,7 @@ class Episodes:
         """
         end.check()
         plan = {"episode_id": episode_id}
-        content = content_hash([episode_id, end_hash(end), *_asked(extract)])
+        content = content_hash([episode_id, end_hash(end), *hashed_extract(extract=extract)])
         ask = IdempotencyKey(namespace, "EndEpisode", request_id, content, plan)
         if end.used_episode_ids and not await self._idempotency.find(ask):
             episode = episode_from_record(await self._record(namespace, episode_id))
@@ -372,14 +299,14 @@ class Episodes:
                     episode_id, episode.status.name, "it cannot be ended again with a different end"
                 )
             now = self._time.now()
-            self._ended(episode, end, 0, now)  # refuse before a stream is stopped
+            episode.ended_by(end, 0, now)  # refuse before a stream is stopped
             text = search_text(episode.start, end)
             indexed = await self._indexer.vectors_of(text) if text.solved else None
             try:
                 count, base, when = await self._count_for_end(namespace, episode_id)
             except EpisodeEndedError as error:  # another process was first: look whether alike
                 raise ConflictError from error
-            ended = self._ended(episode, end, count, now)
+            ended = episode.ended_by(end, count, now)
             changed = end_payload(end, ended.end_time or 0, count) | base
             if extract:
                 changed[EXTRACTION] = WANTED
@@ -413,35 +340,25 @@ class Episodes:
         epoch, count = await self._fence.replace_writer(namespace, episode_id)
         return count, base_payload(epoch, count), [Equals(WRITER_EPOCH, epoch)]
 
-    def _ended(
-        self, episode: Episode, end: EpisodeEnd, count: int, now: int, path: str = ""
-    ) -> Episode:
-        end_time = max(now, episode.start_time) if end.end_time is None else end.end_time
-        if end_time < episode.start_time:
-            raise invalid(
-                f"{path}end_time",
-                "end_time.order",
-                "end_time must not be before the episode's start_time",
-            )
-        return replace(
-            episode,
-            status=end.status,
-            end=end,
-            end_time=end_time,
-            event_count=count,
-            revision=episode.revision + 1,
-            update_time=max(now, episode.update_time),
-        )
-
     # --- reading ------------------------------------------------------------------------------
 
     async def get(self, namespace: str, episode_id: str) -> Episode:
         """One episode. Raises EpisodeNotFoundError."""
-        return await self._counted(await self._record(namespace, episode_id))
+        return await self.read(await self._record(namespace, episode_id))
 
     async def read(self, record: Record) -> Episode:
-        """The episode of a record that recall found, its events counted."""
-        return await self._counted(record)
+        """The episode of a record, with its events counted while it runs."""
+        episode = episode_from_record(record)
+        if episode.status is not EpisodeStatus.RUNNING:
+            return episode
+        await asyncio.sleep(0)  # a page of running ones must not hold all other calls
+        writer = self._active_streams.current(record.namespace, episode.episode_id)
+        known = writer.last if writer else 0
+        committed = committed_prefix_of(record.payload)
+        count = await self._log.last_sequence(
+            record.namespace, episode.episode_id, known, committed
+        )
+        return replace(episode, event_count=count)
 
     async def list_page(
         self,
@@ -454,7 +371,7 @@ class Episodes:
         """A page, newest first."""
 
         async def read(records: Sequence[Record]) -> list[Episode]:
-            return [await self._counted(record) for record in records]
+            return [await self.read(record) for record in records]
 
         where = episode_conditions(requested)
         found = await read_page(self._store, EPISODES, namespace, where, size, after, read, fits)
@@ -485,20 +402,6 @@ class Episodes:
             if len(events) < limit:
                 break
         return EventPage(found, None)
-
-    async def _counted(self, record: Record) -> Episode:
-        """The episode, with its events counted while it runs."""
-        episode = episode_from_record(record)
-        if episode.status is not EpisodeStatus.RUNNING:
-            return episode
-        await asyncio.sleep(0)  # a page of running ones must not hold all other calls
-        writer = self._active_streams.current(record.namespace, episode.episode_id)
-        known = writer.last if writer else 0
-        committed = committed_prefix_of(record.payload)
-        count = await self._log.last_sequence(
-            record.namespace, episode.episode_id, known, committed
-        )
-        return replace(episode, event_count=count)
 
     async def _record(self, namespace: str, episode_id: str) -> Record:
         point = episode_point(namespace, episode_id)

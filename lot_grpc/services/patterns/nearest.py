@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
-from lot_grpc.domain.pattern import Pattern, PatternContent, search_text
+from lot_grpc.domain.pattern import DEFAULT_MERGE_SIMILARITY, Pattern, PatternContent, search_text
 from lot_grpc.lexical.contrast import may_mean_the_same
 from lot_grpc.ports import Condition, Equals, Missing, Not, Record, SearchQuery, Vector, VectorStore
 from lot_grpc.services.records.collections import CODE_VECTOR, PATTERNS, TEXT_VECTOR
 from lot_grpc.services.records.patterns import SUPERSEDED, pattern_from_record
-
-DEFAULT_SIMILARITY: Final = 0.95
-"""Paraphrases of one task reach .72 to .98 with the default model (half of them .92), tasks that
-differ in one name .69 to .93, and in one number .87 to .92. A wrong merge counts a success for
-another task, a missed one stores a pattern more: so the level lies above what a name makes."""
 
 _LOOKED_AT = 10
 
@@ -33,7 +27,7 @@ class Near:
 class Nearest:
     """Finds it."""
 
-    def __init__(self, store: VectorStore, similarity: float = DEFAULT_SIMILARITY) -> None:
+    def __init__(self, store: VectorStore, similarity: float = DEFAULT_MERGE_SIMILARITY) -> None:
         self._store = store
         self._similarity = similarity
 

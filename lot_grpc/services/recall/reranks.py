@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from lot_grpc.domain.errors import ModelUnavailableError, RerankerUnavailableError
 from lot_grpc.domain.fusion import Relevance
-from lot_grpc.domain.reranking import blend
+from lot_grpc.domain.reranking import DEFAULT_CANDIDATES, DEFAULT_SECONDS, blend
 from lot_grpc.domain.search_text import SearchText, joined, spoken
 from lot_grpc.domain.text_form import normal_form
 from lot_grpc.ports import Record, Reranker, VectorStore
@@ -26,8 +26,8 @@ Excerpts: TypeAlias = Callable[[Sequence[Record]], Awaitable[Sequence[str]]]
 class RerankBounds:
     """How many candidates are read at most, and for how long, the first ones first."""
 
-    candidates: int = 10
-    seconds: float = 2.0
+    candidates: int = DEFAULT_CANDIDATES
+    seconds: float = DEFAULT_SECONDS
 
 
 class Reranks:

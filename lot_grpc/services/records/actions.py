@@ -8,13 +8,10 @@ from typing import Any
 
 from lot_grpc.domain.action_values import ActionValue, LearningState, Step
 from lot_grpc.domain.complexity import Complexity
-from lot_grpc.domain.ids import point_id
+from lot_grpc.domain.ids import SELECTION_LIFE, point_id
 from lot_grpc.domain.selection import SelectionPolicy
 from lot_grpc.ports import EXPIRES_KEY, Payload, Record
 from lot_grpc.services.records.collections import SORT_KEY
-
-SELECTION_LIFE = 30 * 24 * 3600 * 1_000_000
-"""How long a selection can be rewarded, in microseconds."""
 
 SETTLED = "settled"
 """Whether all steps of a trajectory are taken in."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lot_grpc.domain.ids import point_id
+from lot_grpc.domain.ids import RETRIEVAL_LIFE, point_id
 from lot_grpc.domain.outcomes import Correction, Outcome
 from lot_grpc.ports import EXPIRES_KEY, Payload, Record
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, PATTERNS, SORT_KEY
@@ -16,9 +16,6 @@ from lot_grpc.services.records.error_solutions import error_solution_point
 from lot_grpc.services.records.patterns import pattern_point
 
 SETTLED = "settled"
-
-RETRIEVAL_LIFE = 7 * 24 * 3600 * 1_000_000
-"""How long a retrieval is kept, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)

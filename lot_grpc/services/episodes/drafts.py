@@ -1,0 +1,74 @@
+"""An episode to start or to record, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lot_grpc.domain.episode import Episode, EpisodeEnd, EpisodeEvent, EpisodeStart
+from lot_grpc.domain.ids import content_hash
+from lot_grpc.services.paging import Position
+from lot_grpc.services.records.episodes import end_hash, event_hash, start_hash
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeDraft:
+    """An episode to start, or with ``end`` to record whole."""
+
+    start: EpisodeStart
+    episode_id: str = ""
+    request_id: str = ""
+    end: EpisodeEnd | None = None
+    events: tuple[EpisodeEvent, ...] = ()
+    extract: bool = False
+    """Whether to extract patterns from it: written down with its end (``episode_extraction``)."""
+
+    def hash(self) -> str:
+        """The same for the same request."""
+        return content_hash(
+            [
+                start_hash(self.start),
+                self.episode_id,
+                end_hash(self.end) if self.end else None,
+                [event_hash(event) for event in self.events],
+                *hashed_extract(extract=self.extract),
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A started or recorded episode. The flags: the model did not read all of text or summary."""
+
+    episode: Episode
+    created: bool
+    truncated: bool = False
+    summary_truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An ended episode. ``summary_truncated``: the model did not read all of its summary."""
+
+    episode: Episode
+    summary_truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodePage:
+    """A page of episodes, newest first; ``next`` is None at the end."""
+
+    episodes: list[Episode]
+    next: Position | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """A page of events in order; ``next`` is the number to go on behind, None at the end."""
+
+    events: list[EpisodeEvent]
+    next: int | None
+
+
+def hashed_extract(*, extract: bool) -> tuple[str, ...]:
+    """What a request's hash has of it: nothing where no extraction is requested."""
+    return ("extract",) if extract else ()
