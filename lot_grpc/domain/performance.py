@@ -90,8 +90,8 @@ def _advice(trend: CategoryTrend) -> Iterable[Advice]:
         yield Advice(
             AdviceKind.LOW_SUCCESS,
             trend.category,
-            f"Improve {tasks}: {trend.sample_successes} of the latest {trend.sample_count} went "
-            f"well ({trend.success_rate:.1%}; 95 % interval {low:.1%} to {high:.1%}).",
+            f"Improve {tasks}: {trend.sample_successes} of the latest {trend.sample_count} "
+            f"succeeded ({trend.success_rate:.1%}; 95 % interval {low:.1%} to {high:.1%}).",
         )
     change = trend.change
     if change.direction is TrendDirection.DECLINING:

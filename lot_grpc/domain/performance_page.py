@@ -42,7 +42,7 @@ def _in_all(report: PerformanceReport) -> str:
     if report.success_rate is None:
         return heading + "No episode has ended."
     heading += (
-        f"Ended: {report.total:,}; went well: {report.successes:,} ({report.success_rate:.1%})"
+        f"Ended: {report.total:,}; succeeded: {report.successes:,} ({report.success_rate:.1%})"
     )
     if report.average_duration is not None:
         heading += f"; {span(report.average_duration)} on average"

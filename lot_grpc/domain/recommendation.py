@@ -107,19 +107,18 @@ class Recommendations:
             rate = self.succeeded_count / self.compared_count
             similar = f"{self.succeeded_count} of {counted(self.compared_count, 'similar task')}"
             follow = " Consider following similar approaches." if rate > 1 / 2 else ""
-            lines.append(f"{similar} went well ({rate:.0%}).{follow}")
+            lines.append(f"{similar} succeeded ({rate:.0%}).{follow}")
         if not self.similar_count:
-            return [*lines, f"No similar episode went well yet: take the {STANDARD} approach."]
+            return [*lines, f"No similar episode has succeeded yet; use the {STANDARD} approach."]
         similar = _similar(self.similar_count)
         if self.approaches:
             lines.append(
-                f'Take the approach: "{self.approach}" ({self.approaches[0].count} of {similar} '
-                "took it)."
+                f'Approach: "{self.approach}" ({self.approaches[0].count} of {similar} used it).'
             )
         if self.success_factors:
             lines.append(f"What helped: {_listed(self.success_factors)}.")
         if self.tools:
-            lines.append(f"Tools they used: {_listed(self.tools)}.")
+            lines.append(f"Tools used: {_listed(self.tools)}.")
         return lines
 
 

@@ -51,7 +51,7 @@ def test_nine_like_tasks_that_went_well_are_recommended_from_a_text_alone(runnin
         assert (advised.similar_count, advised.approach) == (9, "incremental")
         assert (advised.succeeded_count, advised.compared_count) == (9, 10)
         assert advised.sentences[0] == (
-            "9 of 10 similar tasks went well (90%). Consider following similar approaches."
+            "9 of 10 similar tasks succeeded (90%). Consider following similar approaches."
         )
     context = task_context_pb2.GetTaskContextRequest(namespace=calls.namespace, task=TASK)
     text = calls.memories.GetTaskContext(context, timeout=PATIENCE).prompt_text

@@ -39,10 +39,10 @@ async def test_what_worked_on_like_tasks_is_recommended_with_where_it_comes_from
     assert [(one.name, one.count) for one in advised.tools] == [("vault", 5), ("jq", 1)]
     assert advised.complexity == outcome_pb2.COMPLEXITY_LOW
     assert list(advised.sentences) == [
-        "5 of 6 similar tasks went well (83%). Consider following similar approaches.",
-        'Take the approach: "plan" (4 of 5 similar successful episodes took it).',
+        "5 of 6 similar tasks succeeded (83%). Consider following similar approaches.",
+        'Approach: "plan" (4 of 5 similar successful episodes used it).',
         'What helped: "dry run" (4).',
-        'Tools they used: "vault" (5), "jq" (1).',
+        'Tools used: "vault" (5), "jq" (1).',
     ]
     assert not answer.notices
     hits = answer.similar_episodes
@@ -61,7 +61,7 @@ async def test_where_nothing_is_similar_it_says_so(lot):
     advised = answer.recommendations
     assert (advised.approach, advised.confidence, advised.similar_count) == ("standard", 0.0, 0)
     assert list(advised.sentences) == [
-        "No similar episode went well yet: take the standard approach."
+        "No similar episode has succeeded yet; use the standard approach."
     ]
     assert not answer.similar_episodes
 

@@ -56,7 +56,7 @@ async def test_all_that_is_known_comes_in_one_answer(lot):
         1,
         ["bad"],
     )
-    assert warning.message.startswith("1 like task failed, last on ")
+    assert warning.message.startswith("1 similar task failed, last on ")
     assert answer.recommendations.approach == "plan"
     for name in ("p", "bad", "good", "m", "tone", "s"):
         assert f"`{name}`" in answer.prompt_text

@@ -229,9 +229,9 @@ def test_failures_are_grouped_by_what_they_failed_of():
         2,
     )
     assert [one.episode_ids for one in found] == [("b", "c"), ("a",)]
-    assert found[0].message == "2 like tasks failed, last on 2023-11-14: KeyError: 'host'"
+    assert found[0].message == "2 similar tasks failed, last on 2023-11-14: KeyError: 'host'"
     assert found[0].error_type == "KeyError"
-    assert found[1].message == "1 like task failed, last on 2023-11-14 without saying why"
+    assert found[1].message == "1 similar task failed, last on 2023-11-14 for an unknown reason"
 
 
 @pytest.mark.parametrize("blank", [" ", "\u200b\n"])
@@ -287,7 +287,7 @@ def test_signs_that_the_recommended_context_counts_are_told_once():
         Known(recommend([], Complexity.LOW), patterns=(KnownPattern(learned, False),))
     ).text
     assert text.casefold().count("linter") == text.count("force") == text.count("git") == 1
-    assert "Signs that it goes well: step: backup" in text
+    assert "Signs of success: step: backup" in text
 
 
 def test_how_likely_it_is_the_same_task_is_said_where_it_is_known():
@@ -300,4 +300,4 @@ def test_how_likely_it_is_the_same_task_is_said_where_it_is_known():
     ).text
     assert told.count("likely the same task") == 2
     assert "`p`, 93% likely the same task, not used yet" in told
-    assert "- `e`, 0% likely the same task, went well on" in told
+    assert "- `e`, 0% likely the same task, succeeded on" in told

@@ -69,7 +69,7 @@ def test_advice_says_what_it_is_about_and_whether_it_may_be_chance():
     low, declining = advice_on([trend("", successes=10, change=DECLINING)])
     assert low.category == ""
     assert low.message == (
-        "Improve tasks without a category: 10 of the latest 20 went well (50.0%; 95 % interval "
+        "Improve tasks without a category: 10 of the latest 20 succeeded (50.0%; 95 % interval "
         "29.9% to 70.1%)."
     )
     assert declining.message.endswith(
@@ -99,7 +99,7 @@ def test_the_page_is_a_page():
     assert page == (
         """# Performance of team
 
-2023-11-14 22:13 UTC. Ended: 1,234; went well: 617 (50.0%); 42 s on average.
+2023-11-14 22:13 UTC. Ended: 1,234; succeeded: 617 (50.0%); 42 s on average.
 
 ## Categories
 
@@ -113,7 +113,7 @@ def test_the_page_is_a_page():
 
 ## Advice
 
-- Improve "ops" tasks: 13 of the latest 20 went well (65.0%; 95 % interval 43.3% to 81.9%).
+- Improve "ops" tasks: 13 of the latest 20 succeeded (65.0%; 95 % interval 43.3% to 81.9%).
 - Look into "ops" tasks: of the latest 20, the older half had a success rate of 90.0%, the newer """
         """half of 40.0%; that may be chance (p = 0.06).
 

@@ -80,7 +80,7 @@ def test_complexity_is_given_or_derived_as_for_episodes():
 def test_with_nothing_similar_it_is_the_standard_approach_without_confidence():
     advised = recommend([], LOW)
     assert (advised.approach, advised.confidence, advised.similar_count) == ("standard", 0.0, 0)
-    assert advised.sentences == ["No similar episode went well yet: take the standard approach."]
+    assert advised.sentences == ["No similar episode has succeeded yet; use the standard approach."]
     assert (advised.approaches, advised.success_factors, advised.tools) == ((), (), ())
 
 
@@ -118,18 +118,18 @@ def test_only_the_ten_nearest_count():
 def test_sentences_say_it_for_a_prompt():
     advised = recommend([episode("plan", ("tests",), ("git",)), episode("plan", ("tests",))], LOW)
     assert advised.sentences == [
-        'Take the approach: "plan" (2 of 2 similar successful episodes took it).',
+        'Approach: "plan" (2 of 2 similar successful episodes used it).',
         'What helped: "tests" (2).',
-        'Tools they used: "git" (1).',
+        'Tools used: "git" (1).',
     ]
     nameless = recommend([episode()], LOW)
     assert nameless.approach == "standard"
     assert nameless.sentences == []
     well, badly = EpisodeStatus.SUCCEEDED, EpisodeStatus.FAILED
     assert recommend([episode()], LOW, 1.0, [well, badly, well]).sentences == [
-        "2 of 3 similar tasks went well (67%). Consider following similar approaches."
+        "2 of 3 similar tasks succeeded (67%). Consider following similar approaches."
     ]
     assert recommend([], LOW, 1.0, [badly]).sentences == [
-        "0 of 1 similar task went well (0%).",
-        "No similar episode went well yet: take the standard approach.",
+        "0 of 1 similar task succeeded (0%).",
+        "No similar episode has succeeded yet; use the standard approach.",
     ]

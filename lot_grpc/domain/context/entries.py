@@ -22,7 +22,7 @@ _MOST_IDS = 5
 def error_entry(known: KnownError, bounds: Bounds) -> Entry:
     """A solution of an error, or what did not help."""
     solution, content = known.solution, known.solution.content
-    kind = "a like error"
+    kind = "a similar error"
     if known.exact:
         kind = "this error with other details" if known.differences else "this error"
     caption = [span(solution.error_solution_id), kind]
@@ -50,7 +50,7 @@ def pattern_entry(known: KnownPattern, bounds: Bounds) -> Entry:
     if content.pattern_type is PatternType.FAILURE:
         caption.append("TO AVOID")
     if known.matched:
-        caption.append("learned for tasks like this")
+        caption.append("learned for such tasks")
     caption += _likely(known.match)
     caption.append(_used(pattern.outcomes, "worked", pattern.update_time))
     title = visible(content.title) or content.task
@@ -66,23 +66,23 @@ def pattern_entry(known: KnownPattern, bounds: Bounds) -> Entry:
         entry.listing(
             "Tools", _omitted_note(content.tools and ("Tools",), content) and content.tools
         )
-    entry.listing("Signs that it goes well", _omitted_note(content.success_indicators, content))
-    entry.listing("Signs that it fails", _omitted_note(content.failure_indicators, content))
+    entry.listing("Signs of success", _omitted_note(content.success_indicators, content))
+    entry.listing("Signs of failure", _omitted_note(content.failure_indicators, content))
     entry.code(content.code, content.language)
     return entry
 
 
 def warning_entry(warning: TaskWarning, bounds: Bounds) -> Entry:
     """Of what like tasks failed."""
-    failed = counted(warning.count, "like task")
+    failed = counted(warning.count, "similar task")
     ids = _ids("episode", warning.episode_ids)
     caption = f"{failed} failed, last on {day(warning.last_time)} ({ids})"
-    return Entry.headed(bounds, caption, warning.error or "without saying why")
+    return Entry.headed(bounds, caption, warning.error or "reason unknown")
 
 
 def advice_entry(advice: Recommendations, episode_ids: tuple[str, ...], bounds: Bounds) -> Entry:
     """What to do, by what went well."""
-    caption = f"From {_ids('episode', episode_ids) if episode_ids else 'like tasks'}"
+    caption = f"From {_ids('episode', episode_ids) if episode_ids else 'similar tasks'}"
     first, *others = advice.sentences
     entry = Entry.headed(bounds, caption, first)
     for sentence in others:
@@ -131,7 +131,7 @@ def memory_entry(memory: Memory, bounds: Bounds) -> Entry:
 def episode_entry(known: KnownEpisode, bounds: Bounds) -> Entry:
     """A run of a like task."""
     episode = known.episode
-    went = "went well" if episode.status is EpisodeStatus.SUCCEEDED else "FAILED"
+    went = "succeeded" if episode.status is EpisodeStatus.SUCCEEDED else "FAILED"
     ended = day(episode.start_time if episode.end_time is None else episode.end_time)
     caption = [span(episode.episode_id), *_likely(known.match), f"{went} on {ended}"]
     entry = Entry.headed(bounds, ", ".join(caption), episode.start.task)
@@ -141,7 +141,7 @@ def episode_entry(known: KnownEpisode, bounds: Bounds) -> Entry:
             entry.part("Summary", end.summary)
         if end.error is not None:
             kind, message = end.error.type, end.error.message
-            entry.part("Failed of", f"{kind}: {message}" if kind and message else kind or message)
+            entry.part("Failed with", f"{kind}: {message}" if kind and message else kind or message)
         entry.listing("What helped", end.success_factors)
         entry.listing("Tools", end.tools_used)
     return entry

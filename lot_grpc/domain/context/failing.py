@@ -37,8 +37,8 @@ class TaskWarning:
     @property
     def message(self) -> str:
         """It in a sentence."""
-        description = f": {self.error}" if self.error else " without saying why"
-        failed = counted(self.count, "like task")
+        description = f": {self.error}" if self.error else " for an unknown reason"
+        failed = counted(self.count, "similar task")
         return f"{failed} failed, last on {day(self.last_time)}{description}"
 
 

@@ -153,7 +153,7 @@ class _Run:
         self._total = await rebuilding.total()
         if dry_run:
             self._phase = ReindexPhase.DONE
-            self._detail = f"{counted(self._total, 'thing')} to embed; nothing was changed"
+            self._detail = f"{counted(self._total, 'record')} to embed; nothing was changed"
             return
         if not await rebuilding.begin():
             self._phase, self._done = ReindexPhase.DONE, self._total

@@ -160,7 +160,7 @@ type StartEpisodeResponse struct {
 	Episode *Episode `protobuf:"bytes,1,opt,name=episode,proto3" json:"episode,omitempty"`
 	// False if the same start was made before.
 	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
-	// For example that a text is longer than the model reads.
+	// Notices, for example that a text is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -667,7 +667,7 @@ type EndEpisodeResponse struct {
 	// Extracted error solutions after the call, at most 20, tagged `extracted`; with
 	// auto_extract_patterns. Those stored before, or deleted since, are not stored again.
 	ExtractedErrorSolutions []*ErrorSolution `protobuf:"bytes,3,rep,name=extracted_error_solutions,json=extractedErrorSolutions,proto3" json:"extracted_error_solutions,omitempty"`
-	// For example that long fields were omitted because the response would be too large.
+	// Notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -836,7 +836,7 @@ type RecordEpisodeResponse struct {
 	Episode *Episode `protobuf:"bytes,1,opt,name=episode,proto3" json:"episode,omitempty"`
 	// False if the same episode was recorded before.
 	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
-	// For example that a text is longer than the model reads.
+	// Notices, for example that a text is longer than the model reads.
 	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	// Extracted patterns after the call; with auto_extract_patterns.
 	ExtractedPatterns []*Pattern `protobuf:"bytes,4,rep,name=extracted_patterns,json=extractedPatterns,proto3" json:"extracted_patterns,omitempty"`
@@ -1688,7 +1688,7 @@ type RecallEpisodesResponse struct {
 	Hits []*EpisodeHit `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
 	// ID of this recall, retained for 7 days.
 	RetrievalId string `protobuf:"bytes,2,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
-	// For example that the query is longer than the model reads.
+	// Notices, for example that the query is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1928,7 +1928,7 @@ type AnalyzeFailuresResponse struct {
 	// Number of signatures compared by meaning, the most frequent ones: at most 2,000, and 0 if
 	// `similarity` is 1. Each other signature is a group of its own.
 	ComparedSignatureCount int64 `protobuf:"varint,6,opt,name=compared_signature_count,json=comparedSignatureCount,proto3" json:"compared_signature_count,omitempty"`
-	// For example that long fields were omitted because the response would be too large.
+	// Notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,7,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

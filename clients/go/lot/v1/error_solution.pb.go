@@ -591,7 +591,8 @@ type SaveErrorSolutionResponse struct {
 	ErrorSolution *ErrorSolution `protobuf:"bytes,1,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
 	// False if it already existed: under the given ID, or as the same solution of the same error.
 	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
-	// For example that a text is longer than the model reads, or which stored fields were retained.
+	// Notices, for example that a text is longer than the model reads, or which stored fields were
+	// retained.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -839,7 +840,7 @@ type UpdateErrorSolutionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The error solution after the call.
 	ErrorSolution *ErrorSolution `protobuf:"bytes,1,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
-	// For example that a text is longer than the model reads.
+	// Notices, for example that a text is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1027,7 +1028,7 @@ type FindErrorSolutionsResponse struct {
 	Hits []*ErrorSolutionHit `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
 	// Retrieval ID for RecordErrorSolutionOutcome, retained for 7 days.
 	RetrievalId string `protobuf:"bytes,2,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
-	// For example that the message is longer than the model reads.
+	// Notices, for example that the message is longer than the model reads.
 	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	// Signature of the requested error.
 	Signature string `protobuf:"bytes,4,opt,name=signature,proto3" json:"signature,omitempty"`

@@ -117,7 +117,7 @@ type CreateMemoryResponse struct {
 	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
 	// False if it already existed.
 	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
-	// For example that a text is longer than the model reads.
+	// Notices, for example that a text is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -311,7 +311,7 @@ type BatchCreateMemoriesResponse struct {
 	CreatedCount int32 `protobuf:"varint,2,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
 	// Number of items that failed.
 	FailedCount int32 `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
-	// For example that long fields were omitted because the response would be too large.
+	// Notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -655,7 +655,7 @@ type UpdateMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The memory after the call.
 	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
-	// For example that a text is longer than the model reads.
+	// Notices, for example that a text is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1094,7 +1094,7 @@ type SearchMemoriesResponse struct {
 	Hits []*MemoryHit `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
 	// ID of this search, for example for SubmitFeedback; retained for 7 days.
 	RetrievalId string `protobuf:"bytes,2,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
-	// For example that the query is longer than the model reads.
+	// Notices, for example that the query is longer than the model reads.
 	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	// Explanation; only with explain.
 	Explanation   *RecallExplanation `protobuf:"bytes,4,opt,name=explanation,proto3" json:"explanation,omitempty"`

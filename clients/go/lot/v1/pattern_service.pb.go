@@ -252,7 +252,7 @@ type SavePatternResponse struct {
 	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
 	// False if the content or the ID already existed.
 	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
-	// For example that a text is longer than the model reads.
+	// Notices, for example that a text is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -455,7 +455,7 @@ type BatchSavePatternsResponse struct {
 	CreatedCount int32 `protobuf:"varint,2,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
 	// Number of items that failed.
 	FailedCount int32 `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
-	// For example that long fields were omitted because the response would be too large.
+	// Notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -689,7 +689,7 @@ type GetPatternResponse struct {
 	// Patterns it derives from and those derived from it, to see whether a successor does better:
 	// nearest first, at most 100 per relation. Only with include_lineage.
 	Lineage []*LineageEntry `protobuf:"bytes,2,rep,name=lineage,proto3" json:"lineage,omitempty"`
-	// For example that long fields were omitted because the response would be too large.
+	// Notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -934,7 +934,7 @@ type UpdatePatternResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The pattern after the call.
 	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	// For example that a text is longer than the model reads.
+	// Notices, for example that a text is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1382,7 +1382,7 @@ type RecallPatternsResponse struct {
 	Hits []*PatternHit `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
 	// Retrieval ID for RecordOutcome, retained for 7 days.
 	RetrievalId string `protobuf:"bytes,2,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
-	// For example that the query is longer than the model reads.
+	// Notices, for example that the query is longer than the model reads.
 	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	// Explanation; only with explain.
 	Explanation   *RecallExplanation `protobuf:"bytes,4,opt,name=explanation,proto3" json:"explanation,omitempty"`
@@ -1975,7 +1975,7 @@ type RecordOutcomeResponse struct {
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
 	// ID under which it is logged; use it to undo it by CorrectOutcome.
 	OutcomeId string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
-	// For example that long fields were omitted because the response would be too large.
+	// Notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2405,7 +2405,7 @@ type CorrectOutcomeResponse struct {
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
 	// ID under which the correction is logged.
 	OutcomeId string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
-	// For example that long fields were omitted because the response would be too large.
+	// Notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2697,7 +2697,7 @@ type ListFeedbackCandidatesResponse struct {
 	// True if no other pattern can score higher than a listed one. False only if more than 1,000
 	// patterns are so similar in use, and so certain, that examining more might find one.
 	Exact bool `protobuf:"varint,4,opt,name=exact,proto3" json:"exact,omitempty"`
-	// For example that long fields were omitted because the response would be too large.
+	// Notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,5,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3136,7 +3136,7 @@ type ExtractPatternsResponse struct {
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
 	// Number of ended episodes the regular expression matched.
 	EpisodeCount int64 `protobuf:"varint,2,opt,name=episode_count,json=episodeCount,proto3" json:"episode_count,omitempty"`
-	// For example that long fields were omitted because the response would be too large.
+	// Notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3467,7 +3467,7 @@ type DistillPatternsResponse struct {
 	CreatedCount int32 `protobuf:"varint,5,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
 	// Number of groups with new members, at any level.
 	ExtendedCount int32 `protobuf:"varint,6,opt,name=extended_count,json=extendedCount,proto3" json:"extended_count,omitempty"`
-	// For example that long fields were omitted because the response would be too large.
+	// Notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,7,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -291,7 +291,7 @@ type GetTrendsResponse struct {
 	// category are counted under an empty name. RUNNING and ABANDONED episodes do not count, since
 	// they have not ended.
 	Trends []*CategoryTrend `protobuf:"bytes,1,rep,name=trends,proto3" json:"trends,omitempty"`
-	// For example that long fields were omitted because the response would be too large.
+	// Notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -657,7 +657,7 @@ type GetPerformanceReportResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The report.
 	Report *PerformanceReport `protobuf:"bytes,1,opt,name=report,proto3" json:"report,omitempty"`
-	// For example that long fields were omitted because the response would be too large.
+	// Notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

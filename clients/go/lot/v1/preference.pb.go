@@ -442,7 +442,7 @@ type GetPreferenceResponse struct {
 	// Former values, newest first. If the response would exceed 3 MiB, older ones are omitted and a
 	// notice reports it: continue with before_revision.
 	History []*PreferenceRevision `protobuf:"bytes,2,rep,name=history,proto3" json:"history,omitempty"`
-	// For example that older values were omitted because the response would be too large.
+	// Notices, for example that older values were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

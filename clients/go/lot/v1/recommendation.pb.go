@@ -150,7 +150,7 @@ type GetRecommendationsResponse struct {
 	// Similar episodes they are based on, best first, then newest. score is the one compared with
 	// min_score; score_parts explain it.
 	SimilarEpisodes []*EpisodeHit `protobuf:"bytes,2,rep,name=similar_episodes,json=similarEpisodes,proto3" json:"similar_episodes,omitempty"`
-	// For example that the task is longer than the model reads.
+	// Notices, for example that the task is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

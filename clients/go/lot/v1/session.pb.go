@@ -835,7 +835,7 @@ type GetSessionResponse struct {
 	// Keys of values that did not fit: values take at most half of a response, the most important
 	// first. Read each with GetSessionValue.
 	OmittedKeys []string `protobuf:"bytes,2,rep,name=omitted_keys,json=omittedKeys,proto3" json:"omitted_keys,omitempty"`
-	// For example that messages were omitted because the response would be too large.
+	// Notices, for example that messages were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -175,12 +175,12 @@ func (x *GetTaskContextRequest) GetComplexity() Complexity {
 // Response of GetTaskContext.
 type GetTaskContextResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Similar episodes that ended, in success or failure, best first. Of runs of one task with the
-	// same result, one precedes all others.
+	// Similar episodes that ended, in success or failure, best first. Further runs of a task with
+	// the same result come last.
 	Episodes []*EpisodeHit `protobuf:"bytes,1,rep,name=episodes,proto3" json:"episodes,omitempty"`
 	// Suitable patterns: similar, proven, and unlike each other, starting with the best (ranked as by
-	// RecallPatterns). If there are several places, at least one goes to a LEARNED pattern whose
-	// task_type_pattern matches the task or its type, if any.
+	// RecallPatterns). With a limit above 1, at least one is a LEARNED pattern whose
+	// task_type_pattern matches the task or its type, if there is one.
 	Patterns []*PatternHit `protobuf:"bytes,2,rep,name=patterns,proto3" json:"patterns,omitempty"`
 	// IDs of those `patterns` whose task_type_pattern matches.
 	MatchedPatternIds []string `protobuf:"bytes,3,rep,name=matched_pattern_ids,json=matchedPatternIds,proto3" json:"matched_pattern_ids,omitempty"`
@@ -190,7 +190,7 @@ type GetTaskContextResponse struct {
 	// come first; what did not help (`worked` is false) comes last.
 	ErrorSolutions []*ErrorSolutionHit `protobuf:"bytes,5,rep,name=error_solutions,json=errorSolutions,proto3" json:"error_solutions,omitempty"`
 	// Warnings from failed episodes: up to 10 of the most similar, with a similarity of at least 0.3
-	// and at most 0.2 below the highest. The most frequent error comes first.
+	// and at most 0.2 below that of the most similar episode. The most frequent error comes first.
 	Warnings []*TaskWarning `protobuf:"bytes,6,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Preferences, at most 50. If the request names categories, the newest of these by creation;
 	// otherwise up to 10 learned from feedback on this task, latest first, then those set by a
@@ -213,7 +213,7 @@ type GetTaskContextResponse struct {
 	Truncated bool `protobuf:"varint,11,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	// Retrieval ID for RecordOutcome and RecordErrorSolutionOutcome, retained for 7 days.
 	RetrievalId string `protobuf:"bytes,12,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
-	// For example that the task is longer than the model reads.
+	// Notices, for example that the task is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,13,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

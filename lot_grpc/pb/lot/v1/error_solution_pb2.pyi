@@ -398,7 +398,9 @@ class SaveErrorSolutionResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that a text is longer than the model reads, or which stored fields were retained."""
+        """Notices, for example that a text is longer than the model reads, or which stored fields were
+        retained.
+        """
 
     def __init__(
         self,
@@ -525,7 +527,7 @@ class UpdateErrorSolutionResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that a text is longer than the model reads."""
+        """Notices, for example that a text is longer than the model reads."""
 
     def __init__(
         self,
@@ -634,7 +636,7 @@ class FindErrorSolutionsResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that the message is longer than the model reads."""
+        """Notices, for example that the message is longer than the model reads."""
 
     @_builtins.property
     def unsolved(self) -> _containers.RepeatedCompositeFieldContainer[Global___ErrorSolutionHit]:

@@ -172,7 +172,7 @@ class SavePatternResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that a text is longer than the model reads."""
+        """Notices, for example that a text is longer than the model reads."""
 
     def __init__(
         self,
@@ -279,7 +279,7 @@ class BatchSavePatternsResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that long fields were omitted because the response would be too large."""
+        """Notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -389,7 +389,7 @@ class GetPatternResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that long fields were omitted because the response would be too large."""
+        """Notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -513,7 +513,7 @@ class UpdatePatternResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that a text is longer than the model reads."""
+        """Notices, for example that a text is longer than the model reads."""
 
     def __init__(
         self,
@@ -756,7 +756,7 @@ class RecallPatternsResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that the query is longer than the model reads."""
+        """Notices, for example that the query is longer than the model reads."""
 
     @_builtins.property
     def explanation(self) -> Global___RecallExplanation:
@@ -1082,7 +1082,7 @@ class RecordOutcomeResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that long fields were omitted because the response would be too large."""
+        """Notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -1298,7 +1298,7 @@ class CorrectOutcomeResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that long fields were omitted because the response would be too large."""
+        """Notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -1467,7 +1467,7 @@ class ListFeedbackCandidatesResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that long fields were omitted because the response would be too large."""
+        """Notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -1833,7 +1833,7 @@ class ExtractPatternsResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that long fields were omitted because the response would be too large."""
+        """Notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -2025,7 +2025,7 @@ class DistillPatternsResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that long fields were omitted because the response would be too large."""
+        """Notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,

@@ -122,7 +122,7 @@ class PatternServiceStub:
 
     Patterns of one kind, type and language are grouped by average-linkage clustering of their text
     vectors: the mean cosine over all pairs between merged clusters is at least `similarity`.
-    Groups whose similarity is at least 0.1 less than that are grouped once more. Each group
+    Groups with a mean cosine of at least `similarity` - 0.1 are grouped once more. Each group
     becomes a DISTILLED pattern: task and actions with varying parts as `{slots}`, when it applies,
     and the sum of its members' counts at its creation. Members remain, marked by
     `parent_pattern_id`. Later calls extend existing groups and never move a member; without new
@@ -229,7 +229,7 @@ class PatternServiceAsyncStub(PatternServiceStub):
 
     Patterns of one kind, type and language are grouped by average-linkage clustering of their text
     vectors: the mean cosine over all pairs between merged clusters is at least `similarity`.
-    Groups whose similarity is at least 0.1 less than that are grouped once more. Each group
+    Groups with a mean cosine of at least `similarity` - 0.1 are grouped once more. Each group
     becomes a DISTILLED pattern: task and actions with varying parts as `{slots}`, when it applies,
     and the sum of its members' counts at its creation. Members remain, marked by
     `parent_pattern_id`. Later calls extend existing groups and never move a member; without new
@@ -429,7 +429,7 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Patterns of one kind, type and language are grouped by average-linkage clustering of their text
         vectors: the mean cosine over all pairs between merged clusters is at least `similarity`.
-        Groups whose similarity is at least 0.1 less than that are grouped once more. Each group
+        Groups with a mean cosine of at least `similarity` - 0.1 are grouped once more. Each group
         becomes a DISTILLED pattern: task and actions with varying parts as `{slots}`, when it applies,
         and the sum of its members' counts at its creation. Members remain, marked by
         `parent_pattern_id`. Later calls extend existing groups and never move a member; without new

@@ -88,7 +88,7 @@ export type StartEpisodeResponse = Message<"lot.v1.StartEpisodeResponse"> & {
   created: boolean;
 
   /**
-   * For example that a text is longer than the model reads.
+   * Notices, for example that a text is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -402,7 +402,7 @@ export type EndEpisodeResponse = Message<"lot.v1.EndEpisodeResponse"> & {
   extractedErrorSolutions: ErrorSolution[];
 
   /**
-   * For example that long fields were omitted because the response would be too large.
+   * Notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 4;
    */
@@ -500,7 +500,7 @@ export type RecordEpisodeResponse = Message<"lot.v1.RecordEpisodeResponse"> & {
   created: boolean;
 
   /**
-   * For example that a text is longer than the model reads.
+   * Notices, for example that a text is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -988,7 +988,7 @@ export type RecallEpisodesResponse = Message<"lot.v1.RecallEpisodesResponse"> & 
   retrievalId: string;
 
   /**
-   * For example that the query is longer than the model reads.
+   * Notices, for example that the query is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -1155,7 +1155,7 @@ export type AnalyzeFailuresResponse = Message<"lot.v1.AnalyzeFailuresResponse"> 
   comparedSignatureCount: bigint;
 
   /**
-   * For example that long fields were omitted because the response would be too large.
+   * Notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 7;
    */

@@ -371,7 +371,8 @@ export type SaveErrorSolutionResponse = Message<"lot.v1.SaveErrorSolutionRespons
   created: boolean;
 
   /**
-   * For example that a text is longer than the model reads, or which stored fields were retained.
+   * Notices, for example that a text is longer than the model reads, or which stored fields were
+   * retained.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -500,7 +501,7 @@ export type UpdateErrorSolutionResponse = Message<"lot.v1.UpdateErrorSolutionRes
   errorSolution?: ErrorSolution | undefined;
 
   /**
-   * For example that a text is longer than the model reads.
+   * Notices, for example that a text is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 2;
    */
@@ -623,7 +624,7 @@ export type FindErrorSolutionsResponse = Message<"lot.v1.FindErrorSolutionsRespo
   retrievalId: string;
 
   /**
-   * For example that the message is longer than the model reads.
+   * Notices, for example that the message is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */

@@ -107,7 +107,7 @@ export type CreateMemoryResponse = Message<"lot.v1.CreateMemoryResponse"> & {
   created: boolean;
 
   /**
-   * For example that a text is longer than the model reads.
+   * Notices, for example that a text is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -219,7 +219,7 @@ export type BatchCreateMemoriesResponse = Message<"lot.v1.BatchCreateMemoriesRes
   failedCount: number;
 
   /**
-   * For example that long fields were omitted because the response would be too large.
+   * Notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 4;
    */
@@ -387,7 +387,7 @@ export type UpdateMemoryResponse = Message<"lot.v1.UpdateMemoryResponse"> & {
   memory?: Memory | undefined;
 
   /**
-   * For example that a text is longer than the model reads.
+   * Notices, for example that a text is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 2;
    */
@@ -647,7 +647,7 @@ export type SearchMemoriesResponse = Message<"lot.v1.SearchMemoriesResponse"> & 
   retrievalId: string;
 
   /**
-   * For example that the query is longer than the model reads.
+   * Notices, for example that the query is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */

@@ -104,7 +104,7 @@ export type SavePatternResponse = Message<"lot.v1.SavePatternResponse"> & {
   created: boolean;
 
   /**
-   * For example that a text is longer than the model reads.
+   * Notices, for example that a text is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -223,7 +223,7 @@ export type BatchSavePatternsResponse = Message<"lot.v1.BatchSavePatternsRespons
   failedCount: number;
 
   /**
-   * For example that long fields were omitted because the response would be too large.
+   * Notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 4;
    */
@@ -345,7 +345,7 @@ export type GetPatternResponse = Message<"lot.v1.GetPatternResponse"> & {
   lineage: LineageEntry[];
 
   /**
-   * For example that long fields were omitted because the response would be too large.
+   * Notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 4;
    */
@@ -481,7 +481,7 @@ export type UpdatePatternResponse = Message<"lot.v1.UpdatePatternResponse"> & {
   pattern?: Pattern | undefined;
 
   /**
-   * For example that a text is longer than the model reads.
+   * Notices, for example that a text is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 2;
    */
@@ -748,7 +748,7 @@ export type RecallPatternsResponse = Message<"lot.v1.RecallPatternsResponse"> & 
   retrievalId: string;
 
   /**
-   * For example that the query is longer than the model reads.
+   * Notices, for example that the query is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -1127,7 +1127,7 @@ export type RecordOutcomeResponse = Message<"lot.v1.RecordOutcomeResponse"> & {
   outcomeId: string;
 
   /**
-   * For example that long fields were omitted because the response would be too large.
+   * Notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -1388,7 +1388,7 @@ export type CorrectOutcomeResponse = Message<"lot.v1.CorrectOutcomeResponse"> & 
   outcomeId: string;
 
   /**
-   * For example that long fields were omitted because the response would be too large.
+   * Notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -1568,7 +1568,7 @@ export type ListFeedbackCandidatesResponse = Message<"lot.v1.ListFeedbackCandida
   exact: boolean;
 
   /**
-   * For example that long fields were omitted because the response would be too large.
+   * Notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 5;
    */
@@ -1841,7 +1841,7 @@ export type ExtractPatternsResponse = Message<"lot.v1.ExtractPatternsResponse"> 
   episodeCount: bigint;
 
   /**
-   * For example that long fields were omitted because the response would be too large.
+   * Notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -2064,7 +2064,7 @@ export type DistillPatternsResponse = Message<"lot.v1.DistillPatternsResponse"> 
   extendedCount: number;
 
   /**
-   * For example that long fields were omitted because the response would be too large.
+   * Notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 7;
    */
@@ -2532,7 +2532,7 @@ export const PatternService: GenService<{
    *
    * Patterns of one kind, type and language are grouped by average-linkage clustering of their text
    * vectors: the mean cosine over all pairs between merged clusters is at least `similarity`.
-   * Groups whose similarity is at least 0.1 less than that are grouped once more. Each group
+   * Groups with a mean cosine of at least `similarity` - 0.1 are grouped once more. Each group
    * becomes a DISTILLED pattern: task and actions with varying parts as `{slots}`, when it applies,
    * and the sum of its members' counts at its creation. Members remain, marked by
    * `parent_pattern_id`. Later calls extend existing groups and never move a member; without new

@@ -85,7 +85,7 @@ export type GetTrendsResponse = Message<"lot.v1.GetTrendsResponse"> & {
   trends: CategoryTrend[];
 
   /**
-   * For example that long fields were omitted because the response would be too large.
+   * Notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 2;
    */
@@ -311,7 +311,7 @@ export type GetPerformanceReportResponse = Message<"lot.v1.GetPerformanceReportR
   report?: PerformanceReport | undefined;
 
   /**
-   * For example that long fields were omitted because the response would be too large.
+   * Notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 2;
    */

@@ -285,7 +285,7 @@ export type GetPreferenceResponse = Message<"lot.v1.GetPreferenceResponse"> & {
   history: PreferenceRevision[];
 
   /**
-   * For example that older values were omitted because the response would be too large.
+   * Notices, for example that older values were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */

@@ -118,7 +118,7 @@ export type GetRecommendationsResponse = Message<"lot.v1.GetRecommendationsRespo
   similarEpisodes: EpisodeHit[];
 
   /**
-   * For example that the task is longer than the model reads.
+   * Notices, for example that the task is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */

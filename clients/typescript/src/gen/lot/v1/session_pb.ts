@@ -517,7 +517,7 @@ export type GetSessionResponse = Message<"lot.v1.GetSessionResponse"> & {
   omittedKeys: string[];
 
   /**
-   * For example that messages were omitted because the response would be too large.
+   * Notices, for example that messages were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */

@@ -139,8 +139,8 @@ export const GetTaskContextRequestSchema: GenMessage<GetTaskContextRequest> = /*
  */
 export type GetTaskContextResponse = Message<"lot.v1.GetTaskContextResponse"> & {
   /**
-   * Similar episodes that ended, in success or failure, best first. Of runs of one task with the
-   * same result, one precedes all others.
+   * Similar episodes that ended, in success or failure, best first. Further runs of a task with
+   * the same result come last.
    *
    * @generated from field: repeated lot.v1.EpisodeHit episodes = 1;
    */
@@ -148,8 +148,8 @@ export type GetTaskContextResponse = Message<"lot.v1.GetTaskContextResponse"> & 
 
   /**
    * Suitable patterns: similar, proven, and unlike each other, starting with the best (ranked as by
-   * RecallPatterns). If there are several places, at least one goes to a LEARNED pattern whose
-   * task_type_pattern matches the task or its type, if any.
+   * RecallPatterns). With a limit above 1, at least one is a LEARNED pattern whose
+   * task_type_pattern matches the task or its type, if there is one.
    *
    * @generated from field: repeated lot.v1.PatternHit patterns = 2;
    */
@@ -179,7 +179,7 @@ export type GetTaskContextResponse = Message<"lot.v1.GetTaskContextResponse"> & 
 
   /**
    * Warnings from failed episodes: up to 10 of the most similar, with a similarity of at least 0.3
-   * and at most 0.2 below the highest. The most frequent error comes first.
+   * and at most 0.2 below that of the most similar episode. The most frequent error comes first.
    *
    * @generated from field: repeated lot.v1.TaskWarning warnings = 6;
    */
@@ -237,7 +237,7 @@ export type GetTaskContextResponse = Message<"lot.v1.GetTaskContextResponse"> & 
   retrievalId: string;
 
   /**
-   * For example that the task is longer than the model reads.
+   * Notices, for example that the task is longer than the model reads.
    *
    * @generated from field: repeated lot.v1.Notice notices = 13;
    */

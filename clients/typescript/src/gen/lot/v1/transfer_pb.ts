@@ -64,7 +64,7 @@ export type ExportRequest = Message<"lot.v1.ExportRequest"> & {
   allNamespaces: boolean;
 
   /**
-   * Resource kinds to export; empty means all. Dependent data that is no kind of its own (feedback
+   * Resource kinds to export; empty means all. Dependent data that is not a kind of its own (feedback
    * and learned ranking of a pattern, former values of a preference, values and messages of a
    * session) is included; outcomes and episode events are kinds of their own.
    *

@@ -109,7 +109,7 @@ class StartEpisodeResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that a text is longer than the model reads."""
+        """Notices, for example that a text is longer than the model reads."""
 
     def __init__(
         self,
@@ -413,7 +413,7 @@ class EndEpisodeResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that long fields were omitted because the response would be too large."""
+        """Notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -506,7 +506,7 @@ class RecordEpisodeResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that a text is longer than the model reads."""
+        """Notices, for example that a text is longer than the model reads."""
 
     @_builtins.property
     def extracted_patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
@@ -946,7 +946,7 @@ class RecallEpisodesResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that the query is longer than the model reads."""
+        """Notices, for example that the query is longer than the model reads."""
 
     def __init__(
         self,
@@ -1093,7 +1093,7 @@ class AnalyzeFailuresResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that long fields were omitted because the response would be too large."""
+        """Notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,

@@ -89,7 +89,7 @@ class CreateMemoryResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that a text is longer than the model reads."""
+        """Notices, for example that a text is longer than the model reads."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class BatchCreateMemoriesResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that long fields were omitted because the response would be too large."""
+        """Notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -352,7 +352,7 @@ class UpdateMemoryResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that a text is longer than the model reads."""
+        """Notices, for example that a text is longer than the model reads."""
 
     def __init__(
         self,
@@ -586,7 +586,7 @@ class SearchMemoriesResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that the query is longer than the model reads."""
+        """Notices, for example that the query is longer than the model reads."""
 
     @_builtins.property
     def explanation(self) -> _pattern_service_pb2.RecallExplanation:

@@ -175,7 +175,7 @@ class GetTrendsResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that long fields were omitted because the response would be too large."""
+        """Notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -365,7 +365,7 @@ class GetPerformanceReportResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that long fields were omitted because the response would be too large."""
+        """Notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,

@@ -259,7 +259,7 @@ class GetPreferenceResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that older values were omitted because the response would be too large."""
+        """Notices, for example that older values were omitted because the response would be too large."""
 
     def __init__(
         self,

@@ -103,7 +103,7 @@ class GetRecommendationsResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that the task is longer than the model reads."""
+        """Notices, for example that the task is longer than the model reads."""
 
     def __init__(
         self,

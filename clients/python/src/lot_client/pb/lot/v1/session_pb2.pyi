@@ -509,7 +509,7 @@ class GetSessionResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that messages were omitted because the response would be too large."""
+        """Notices, for example that messages were omitted because the response would be too large."""
 
     def __init__(
         self,

@@ -150,15 +150,15 @@ class GetTaskContextResponse(_message.Message):
     """Retrieval ID for RecordOutcome and RecordErrorSolutionOutcome, retained for 7 days."""
     @_builtins.property
     def episodes(self) -> _containers.RepeatedCompositeFieldContainer[_episode_service_pb2.EpisodeHit]:
-        """Similar episodes that ended, in success or failure, best first. Of runs of one task with the
-        same result, one precedes all others.
+        """Similar episodes that ended, in success or failure, best first. Further runs of a task with
+        the same result come last.
         """
 
     @_builtins.property
     def patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_service_pb2.PatternHit]:
         """Suitable patterns: similar, proven, and unlike each other, starting with the best (ranked as by
-        RecallPatterns). If there are several places, at least one goes to a LEARNED pattern whose
-        task_type_pattern matches the task or its type, if any.
+        RecallPatterns). With a limit above 1, at least one is a LEARNED pattern whose
+        task_type_pattern matches the task or its type, if there is one.
         """
 
     @_builtins.property
@@ -178,7 +178,7 @@ class GetTaskContextResponse(_message.Message):
     @_builtins.property
     def warnings(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskWarning]:
         """Warnings from failed episodes: up to 10 of the most similar, with a similarity of at least 0.3
-        and at most 0.2 below the highest. The most frequent error comes first.
+        and at most 0.2 below that of the most similar episode. The most frequent error comes first.
         """
 
     @_builtins.property
@@ -194,7 +194,7 @@ class GetTaskContextResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """For example that the task is longer than the model reads."""
+        """Notices, for example that the task is longer than the model reads."""
 
     def __init__(
         self,

@@ -100,7 +100,7 @@ class ExportRequest(_message.Message):
     """Send only the header and the summary, with current counts."""
     @_builtins.property
     def resource_kinds(self) -> _containers.RepeatedScalarFieldContainer[_resource_kind_pb2.ResourceKind.ValueType]:
-        """Resource kinds to export; empty means all. Dependent data that is no kind of its own (feedback
+        """Resource kinds to export; empty means all. Dependent data that is not a kind of its own (feedback
         and learned ranking of a pattern, former values of a preference, values and messages of a
         session) is included; outcomes and episode events are kinds of their own.
         """
