@@ -3,13 +3,21 @@
 import os
 import sys
 
+READER_GONE = 141
+"""Exit code when the reader of the output is gone, as in `| head`; shells use it for SIGPIPE."""
+
 
 def main() -> None:
     """Run the command line. Ctrl-C ends it quietly, however early it comes."""
     try:
-        from lot_grpc.cli.main import app
+        from lot_grpc.cli.app import app
 
         app()
+    except SystemExit as end:
+        # typer and rich end a command with 1 where writing to a closed pipe fails.
+        if isinstance(end.__context__, BrokenPipeError):
+            sys.exit(READER_GONE)
+        raise
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         sys.stderr.flush()

@@ -1,60 +1,82 @@
-"""Calling a running server: the channel, streams that outlive it, and what to say of failures."""
+"""Calling a running server: the connection, streams that survive it, and failures."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, TypeVar
 
 import grpc
+import typer
 from google.protobuf.message import DecodeError
-from google.rpc import error_details_pb2, status_pb2
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
+from typer import Option
 
-from lot_grpc.cli.failures import note, tell
-from lot_grpc.cli.health import reachable
+from lot_grpc.cli.failures import FAILED, print_error, print_note
+from lot_grpc.cli.options import Config, Patience, Timeout
 from lot_grpc.cli.texts import clean
 from lot_grpc.pb.lot.v1 import outcome_pb2
-from lot_grpc.settings_file import load_settings
 
 M = TypeVar("M")
+S = TypeVar("S")
+Hints = Mapping[grpc.StatusCode, str]
 
-NOT_THERE = "is the server running there? `lot-grpc health` asks it; --address names another"
-TOO_SLOW = "--timeout waits longer"
+CALL_SECONDS = 60.0
+"""For single calls of a command whose ``timeout`` is that of its stream."""
 
 _OPTIONS = (
     ("grpc.enable_http_proxy", 0),
     # Bytes; the server bounds what it sends, so nothing is bounded here.
     ("grpc.max_receive_message_length", -1),
-    # A connection that died without a word is noticed, though nothing is sent on it. The server
+    # Notices a connection that died without a word, though nothing is sent on it. The server
     # takes a ping every 10 s.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
 )
 _LOST = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED}
-"""Ends of a stream after which the same server may be asked to go on: it stopped, it is gone, or
-it would not wait for a reader that was held up."""
+"""Ends of a stream after which it may be resumed: the server stopped, it is gone, or it would not
+wait for a slow reader."""
 
 _USUAL_HINTS = {
-    grpc.StatusCode.UNAVAILABLE: NOT_THERE,
-    grpc.StatusCode.DEADLINE_EXCEEDED: TOO_SLOW,
+    grpc.StatusCode.UNAVAILABLE: "is the server running there? `lot-grpc health` checks; "
+    "--address names another one",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "--timeout waits longer",
 }
-"""Of failures that no server explains."""
-
-_DETAILS = "grpc-status-details-bin"
+"""For failures that no server explains."""
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 10.0
-"""Seconds between tries to connect again; each waits twice as long as the one before."""
+"""Seconds between attempts to reconnect; each waits twice as long as the one before."""
+
+_ANY_HOST = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - to call a server bound there
 
 
-def target_of(address: str, config: Path | None) -> str:
-    """The address to call.
+def _checked_address(value: str) -> str:
+    """Check an address as the settings do, so that a typo does not look like a lost server."""
+    if not value:
+        return value
+    from lot_grpc.addresses import split_address
 
-    Raises:
-        SettingsError: No address is given, and the settings cannot be used.
-    """
-    return address or reachable(load_settings(config).server.address)
+    try:
+        host, port = split_address(value)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    if not port:
+        raise typer.BadParameter("port 0 cannot be called; use the port that the server printed")
+    return f"[{host}]:{port}" if ":" in host else value
+
+
+def reachable(address: str) -> str:
+    """The address to call for a server that listens on ``address``."""
+    from lot_grpc.addresses import split_address
+
+    host, port = split_address(address)
+    host = _ANY_HOST.get(host, host)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def connected(target: str) -> grpc.Channel:
@@ -62,75 +84,125 @@ def connected(target: str) -> grpc.Channel:
     return grpc.insecure_channel(target, options=_OPTIONS)
 
 
-def going_on(
-    target: str,
-    opened: Callable[[grpc.Channel], Iterable[M]],
-    behind: Callable[[], str],
-    patience: float,
-) -> Iterator[M]:
-    """The messages of a stream that is opened again when it is lost, said on stderr.
+Address = Annotated[
+    str,
+    Option(
+        "--address",
+        "-a",
+        metavar="HOST:PORT",
+        help="Server to call; defaults to the one in the settings.",
+        callback=_checked_address,
+    ),
+]
 
-    A stream that never began is not tried again.
 
-    Args:
-        target: Whom to call.
-        opened: Opens the stream behind what came last.
-        behind: Says where it goes on.
-        patience: Seconds for which a lost server is tried again; 0: for ever.
+@dataclass(frozen=True)
+class Server:
+    """The server that a command calls, by the options that all of them have."""
 
-    Raises:
-        RpcError: It cannot be opened, or ended for a reason that trying again does not mend.
-    """
-    wait, lost_at, begun = _FIRST_WAIT, 0.0, False
-    while True:
+    address: Address = ""
+    timeout: Timeout = 60.0
+    config: Config = None
+
+    @cached_property
+    def target(self) -> str:
+        """The address to call.
+
+        Raises:
+            SettingsError: No address is given, and the settings cannot be used.
+        """
+        if self.address:
+            return self.address
+        from lot_grpc.settings_file import load_settings
+
+        return reachable(load_settings(self.config).server.address)
+
+    @contextmanager
+    def stub(self, service: Callable[[grpc.Channel], S], hints: Hints | None = None) -> Iterator[S]:
+        """A stub of a service on a connection; a call that fails ends the command."""
+        with self.calling(hints), connected(self.target) as channel:
+            yield service(channel)
+
+    @contextmanager
+    def calling(self, hints: Hints | None = None) -> Iterator[None]:
+        """End the command with the server's reason if a call fails."""
+        target = self.target
         try:
-            with connected(target) as channel:
-                for message in opened(channel):
-                    if lost_at:
-                        note(f"{target}: connected again")
-                    wait, lost_at, begun = _FIRST_WAIT, 0.0, True
-                    yield message
+            yield
         except grpc.RpcError as error:
-            if not begun or _code(error) not in _LOST:
-                raise
-            if not lost_at:
-                lost_at = time.monotonic()
-                note(f"{target}: connection lost ({_said(error)}); going on {behind()}")
-            elif patience and time.monotonic() - lost_at > patience:
-                raise
-        else:
-            return
-        time.sleep(wait)
-        wait = min(2 * wait, _LONGEST_WAIT)
+            _print_failure(target, error, hints or {})
+            raise typer.Exit(FAILED) from None
+
+    def resumed(
+        self, opened: Callable[[grpc.Channel], Iterable[M]], position: Callable[[], str]
+    ) -> Iterator[M]:
+        """The messages of a stream that is reopened, with a note, when it is lost.
+
+        A stream that never began is not tried again. A lost server is tried for ``timeout``
+        seconds; 0: forever.
+
+        Args:
+            opened: Opens the stream after the last message.
+            position: Where it resumes, for the note.
+
+        Raises:
+            RpcError: It cannot be opened, or ended for a reason that trying again does not mend.
+        """
+        wait, lost_at, begun = _FIRST_WAIT, 0.0, False
+        while True:
+            try:
+                with connected(self.target) as channel:
+                    for message in opened(channel):
+                        if lost_at:
+                            print_note(f"{self.target}: reconnected")
+                        wait, lost_at, begun = _FIRST_WAIT, 0.0, True
+                        yield message
+            except grpc.RpcError as error:
+                if not begun or _code(error) not in _LOST:
+                    raise
+                if not lost_at:
+                    lost_at = time.monotonic()
+                    lost = f"connection lost ({_sentence(error)})"
+                    print_note(f"{self.target}: {lost}; resuming {position()}")
+                elif self.timeout and time.monotonic() - lost_at > self.timeout:
+                    raise
+            else:
+                return
+            time.sleep(wait)
+            wait = min(2 * wait, _LONGEST_WAIT)
 
 
-def tell_failure(
-    target: str, error: grpc.RpcError, hints: Mapping[grpc.StatusCode, str] | None = None
-) -> None:
-    """Say on stderr how a call failed, in the server's own words, and what to look at next."""
-    code = _code(error)
-    hint = {**_USUAL_HINTS, **(hints or {})}.get(code, "")
-    if code in _USUAL_HINTS and _reason(error):
-        hint = ""  # the server answered, and its sentence says what to do
-    # The sentence has the first violation.
-    others = [f"  {one.field}: {one.description}" for one in _violations(error)[1:]]
-    tell("\n".join([f"{target}: {_said(error)}", *map(clean, others)]), hint)
+@dataclass(frozen=True)
+class StreamingServer(Server):
+    """The server of a command that reads or writes a stream, and resumes it when it is lost."""
+
+    timeout: Patience = 60.0
 
 
-def note_all(notices: Iterable[outcome_pb2.Notice]) -> None:
-    """Say on stderr what the server wants known of an answer."""
+def print_notices(notices: Iterable[outcome_pb2.Notice]) -> None:
+    """Print on stderr what the server remarks on an answer."""
     for one in notices:
-        note(clean(one.message))
+        print_note(clean(one.message))
 
 
-def _said(error: grpc.RpcError) -> str:
-    """The code, the reason if the server gave one, and its sentence."""
+def _print_failure(target: str, error: grpc.RpcError, hints: Hints) -> None:
+    code = _code(error)
+    hint = {**_USUAL_HINTS, **hints}.get(code, "")
+    if code in _USUAL_HINTS and _reason(error):
+        hint = ""  # the server answered, and its message says what to do
+    # The message has the first violation.
+    others = [f"  {one.field}: {one.description}" for one in _violations(error)[1:]]
+    print_error("\n".join([f"{target}: {_sentence(error)}", *map(clean, others)]), hint)
+
+
+def _sentence(error: grpc.RpcError) -> str:
+    """The code, the reason if the server gave one, and its message."""
     code, reason = _code(error), _reason(error)
-    said = " ".join(filter(None, (code.name, clean(reason))))
+    head = " ".join(filter(None, (code.name, clean(reason))))
     details = error.details() if isinstance(error, grpc.Call) else ""
     if details and (reason or code is not grpc.StatusCode.UNAVAILABLE):
-        return f"{said}: {clean(details)}"
-    return said  # gRPC's own words about a server that is not there help nobody
+        return f"{head}: {clean(details)}"
+    return head  # gRPC's own words about a server that is not there help nobody
 
 
 def _reason(error: grpc.RpcError) -> str:
@@ -144,15 +216,10 @@ def _violations(error: grpc.RpcError) -> Sequence[Any]:
 
 def _detail(error: grpc.RpcError, kind: Any) -> Any:
     """The detail of this kind in a status; an empty one without it."""
-    found = error.trailing_metadata() if isinstance(error, grpc.Call) else None
-    metadata: Iterable[tuple[str, bytes]] = found or ()
     detail = kind()
-    try:
-        for key, value in metadata:
-            if key == _DETAILS:
-                any(one.Unpack(detail) for one in status_pb2.Status.FromString(value).details)
-    except DecodeError:  # not from a server of ours
-        pass
+    with suppress(DecodeError, ValueError):  # not from a server of ours
+        status: Any = rpc_status.from_call(error) if isinstance(error, grpc.Call) else None
+        any(one.Unpack(detail) for one in (status.details if status else ()))
     return detail
 
 

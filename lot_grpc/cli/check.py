@@ -6,40 +6,44 @@ import asyncio
 import dataclasses
 import json
 import os
-from pathlib import Path
+import socket
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import typer
 
+from lot_grpc.cli.options import Config, Json
 from lot_grpc.cli.start import begin
 from lot_grpc.reports import Check, CheckReport
-from lot_grpc.settings import MIB, Settings
+
+if TYPE_CHECKING:
+    from lot_grpc.settings import Settings
+
+_MIB = 2**20
 
 
-def run(config: Path | None, *, as_json: bool) -> bool:
-    """Check and print; True when ready.
-
-    Raises:
-        SettingsError: The settings cannot be used.
-    """
-    report = check_offline(begin(config))
+def check(*, config: Config = None, as_json: Json = False) -> bool:
+    """Check, without the network, whether the service can start here: model, store, disk space."""
+    report = _check_offline(begin(config))
     if as_json:
-        typer.echo(json.dumps({"ready": report.ready, **dataclasses.asdict(report)}, indent=2))
+        fields = {"ready": report.ready, **dataclasses.asdict(report)}
+        typer.echo(json.dumps(fields, indent=2))
     else:
         for line in _lines(report):
             typer.echo(line)
     return report.ready
 
 
-def check_offline(settings: Settings) -> CheckReport:
-    """The report of ``checking``, with a check that nothing reached for the network."""
+def _check_offline(settings: Settings) -> CheckReport:
+    """The report of ``checking``, with a check that nothing tried to use the network."""
     from lot_grpc.embedding.download import hub_is_offline
 
     may_download = settings.embedding.download and not hub_is_offline()
     # Before the import: huggingface_hub reads it once.
     os.environ["HF_HUB_OFFLINE"] = "1"
     from lot_grpc import checking
-    from lot_grpc.cli.network import network_blocked
 
     embedding = settings.embedding.model_copy(update={"download": False})
     offline = settings.model_copy(update={"embedding": embedding})
@@ -50,7 +54,7 @@ def check_offline(settings: Settings) -> CheckReport:
 
 
 def _hosts(settings: Settings) -> dict[str, str]:
-    """The hosts that these settings name, by what is there."""
+    """The hosts that these settings name, by what they are for."""
     used = {}
     if host := urlsplit(settings.qdrant.url).hostname:
         used["store"] = host
@@ -62,8 +66,8 @@ def _hosts(settings: Settings) -> dict[str, str]:
 def _network_check(tried: list[str], used: dict[str, str]) -> Check:
     if tried:
         hosts = ", ".join(dict.fromkeys(tried))
-        return Check("network", ok=False, detail=f"it was blocked, and something tried {hosts}")
-    but = " and".join(f" but for the {what} at {host}" for what, host in used.items())
+        return Check("network", ok=False, detail=f"blocked, but something tried to reach {hosts}")
+    but = " and".join(f" except for the {what} at {host}" for what, host in used.items())
     return Check("network", ok=True, detail=f"blocked while checking{but}; nothing needed it")
 
 
@@ -74,9 +78,7 @@ def _lines(report: CheckReport) -> list[str]:
         for check in report.checks
     ]
     if model := report.model:
-        lines += [
-            f"model   {model.name}, {model.dimensions}-d, from {model.origin}",
-        ]
+        lines.append(f"model   {model.name}, {model.dimensions}-d, from {model.origin}")
         if model.file:
             lines += [f"        {model.file}", f"        sha256 {model.sha256}"]
     if store := report.store:
@@ -84,7 +86,65 @@ def _lines(report: CheckReport) -> list[str]:
         lines += [
             f"store   {store.backend}, {store.location}",
             f"        points: {points or 'none'}",
-            f"        {store.disk_bytes // MIB:,} MiB used, {store.free_bytes // MIB:,} MiB free, "
-            f"{'writable' if store.writable else 'READ ONLY'}",
+            f"        {store.disk_bytes // _MIB:,} MiB used, {store.free_bytes // _MIB:,} MiB "
+            f"free, {'writable' if store.writable else 'READ ONLY'}",
         ]
     return lines
+
+
+_CONNECTING = ("connect", "connect_ex", "sendto")
+
+
+class NetworkBlockedError(ConnectionRefusedError):
+    """A connection that was tried although the network is blocked."""
+
+
+@contextmanager
+def network_blocked(allowed_hosts: Collection[str] = ()) -> Iterator[list[str]]:
+    """Refuse every connection of Python code but those to ``allowed_hosts``.
+
+    Native code that opens sockets by itself is not caught: gRPC does, and ONNX Runtime's telemetry
+    would if ``lot_grpc.embedding`` did not turn it off.
+
+    Yields:
+        The hosts that were tried, in order, filled as it goes.
+    """
+    tried: list[str] = []
+    allowed = set(allowed_hosts)
+    look_up = socket.getaddrinfo
+    kept = {name: getattr(socket.socket, name) for name in _CONNECTING}
+
+    def refuse(host: object) -> None:
+        tried.append(str(host))
+        raise NetworkBlockedError(f"the network is blocked, {host} was tried")
+
+    def guarded_look_up(host: Any, *args: Any, **options: Any) -> Any:
+        if host is not None and _text(host) not in allowed:
+            refuse(_text(host))
+        found = look_up(host, *args, **options)
+        allowed.update(str(entry[4][0]) for entry in found)
+        return found
+
+    def _reporting_errors(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: socket.socket, *args: Any) -> Any:
+            address = args[-1]
+            is_local = self.family == socket.AF_UNIX or not isinstance(address, tuple)
+            if not is_local and str(address[0]) not in allowed:
+                refuse(address[0])
+            return original(self, *args)
+
+        return call
+
+    try:
+        socket.getaddrinfo = guarded_look_up
+        for name, original in kept.items():
+            setattr(socket.socket, name, _reporting_errors(original))
+        yield tried
+    finally:
+        socket.getaddrinfo = look_up
+        for name, original in kept.items():
+            setattr(socket.socket, name, original)
+
+
+def _text(host: object) -> str:
+    return host.decode("ascii", "replace") if isinstance(host, bytes) else str(host)

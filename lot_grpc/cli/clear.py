@@ -1,83 +1,77 @@
-"""``lot-grpc clear``: one call of ``AdminService.ClearNamespace``, asked for twice by people."""
+"""``lot-grpc clear``: one call of ``AdminService.ClearNamespace``, confirmed by people."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 import grpc
 import typer
+from typer import Argument, Option
 
-from lot_grpc.cli.calls import connected, target_of, tell_failure
+from lot_grpc.cli.calls import Server
 from lot_grpc.cli.namespaces import counts_text
+from lot_grpc.cli.options import Json
 from lot_grpc.cli.texts import clean
 from lot_grpc.cli.words import RESOURCE_KINDS, json_line
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
-from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
+from lot_grpc.pb.lot.v1 import resource_kind_pb2
+from lot_grpc.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
 
 _HINTS = {
-    grpc.StatusCode.DEADLINE_EXCEEDED: "the server goes on with it by itself; "
-    "`lot-grpc namespaces` shows when it is done",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "the server finishes by itself; `lot-grpc namespaces` shows "
+    "when it is done"
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to clear; ``resource_kinds`` empty is everything. ``sure``: nobody is asked."""
-
-    namespace: str
-    resource_kinds: Sequence[str]
-    dry_run: bool
-    sure: bool
-
-
-def run(
-    address: str, wanted: Wanted, timeout: float, config: Path | None, *, as_json: bool
+def clear(
+    *,
+    namespace: str = Argument(..., metavar="NAMESPACE", help="Namespace to clear."),
+    resource_kind: list[resource_kind_pb2.ResourceKind.ValueType] | None = RESOURCE_KINDS.option(
+        None,
+        "--kind",
+        help="Only this kind: memory, pattern, episode, error_solution, preference, session, "
+        "learning_event, decision, action_value or policy. Repeatable.",
+    ),
+    dry_run: bool = Option(False, "--dry-run", help="Delete nothing; show what would be deleted."),
+    yes: bool = Option(False, "--yes", "-y", help="Skip the confirmation."),
+    server: Server = Server(timeout=600.0),
+    as_json: Json = False,
 ) -> bool:
-    """Ask whether to, clear, print what was deleted, and tell whether it was.
+    """Permanently delete everything in a namespace of a running server.
 
-    Raises:
-        SettingsError: No address is given, and the settings cannot be used.
-        BadParameter: It is no kind, or nobody can be asked.
+    On a terminal it asks for confirmation; elsewhere --yes is required.
+
+    lot-grpc clear team-a --dry-run
+
+    lot-grpc clear team-a --kind memory --kind preference --yes
     """
-    target = target_of(address, config)
+    if not namespace:
+        raise typer.BadParameter("NAMESPACE must not be empty")
     request = pb.ClearNamespaceRequest(
-        namespace=wanted.namespace,
-        confirm_namespace=wanted.namespace,
-        resource_kinds=RESOURCE_KINDS.numbers("--kind", wanted.resource_kinds),
-        dry_run=True,
+        namespace=namespace, confirm_namespace=namespace, resource_kinds=resource_kind, dry_run=True
     )
-    try:
-        with connected(target) as channel:
-            stub = pb_grpc.AdminServiceStub(channel)
-            if not wanted.dry_run:
-                if not wanted.sure and not _agreed(stub, request, timeout):
-                    return False
-                request.dry_run = False
-            answer = stub.ClearNamespace(request, timeout=timeout)
-    except grpc.RpcError as error:
-        tell_failure(target, error, _HINTS)
-        return False
+    with server.stub(AdminServiceStub, _HINTS) as stub:
+        if not dry_run:
+            if not yes and not _confirmed(stub, request, server.timeout):
+                return False
+            request.dry_run = False
+        answer = stub.ClearNamespace(request, timeout=server.timeout)
     if as_json:
         typer.echo(json_line(answer))
     else:
-        done = "would be deleted" if wanted.dry_run else "deleted"
-        typer.echo(f"{_much(answer)} {done}")
+        typer.echo(f"{_contents(answer)} {'would be deleted' if dry_run else 'deleted'}")
     return True
 
 
-def _agreed(
-    stub: pb_grpc.AdminServiceStub, request: pb.ClearNamespaceRequest, timeout: float
-) -> bool:
+def _confirmed(stub: AdminServiceStub, request: pb.ClearNamespaceRequest, timeout: float) -> bool:
     if not sys.stdin.isatty():
-        raise typer.BadParameter("nobody can be asked here: --yes clears, --dry-run only tells")
-    told = stub.ClearNamespace(request, timeout=timeout)
-    return typer.confirm(
-        f"Delete {_much(told)} of {clean(request.namespace)} for good?", default=False, err=True
-    )
+        raise typer.BadParameter(
+            "there is no terminal to confirm on: --yes clears, --dry-run shows what that deletes"
+        )
+    contents = _contents(stub.ClearNamespace(request, timeout=timeout))
+    question = f"Permanently delete {contents} from {clean(request.namespace)}?"
+    return typer.confirm(question, default=False, err=True)
 
 
-def _much(answer: pb.ClearNamespaceResponse) -> str:
+def _contents(answer: pb.ClearNamespaceResponse) -> str:
     return counts_text(answer.deleted_counts) or "nothing"

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
 
 import typer
 
+from lot_grpc.cli.options import Config, Json
 from lot_grpc.cli.progress import ProgressDisplay
 from lot_grpc.cli.start import begin
-from lot_grpc.settings import MIB
 
 
-def run(config: Path | None, *, as_json: bool) -> None:
-    """Compact the embedded store and say what changed.
-
-    Raises:
-        SettingsError: The settings cannot be used.
-        StartupError: The store is in use, or not an embedded one.
-    """
+def compact(*, config: Config = None, as_json: Json = False) -> None:
+    """Merge and index the embedded store. Slow; the server must not be running."""
     settings = begin(config)
     from lot_grpc import app
+    from lot_grpc.settings import MIB
 
     with ProgressDisplay() as progress:
         report = app.compact(settings, progress)

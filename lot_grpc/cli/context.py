@@ -1,87 +1,93 @@
-"""``lot-grpc context``: what is known of a task, as text for a prompt, of a running server."""
+"""``lot-grpc context``: what is known about a task, as text for a prompt."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-
-import grpc
 import typer
+from typer import Argument, Option
 
-from lot_grpc.cli.calls import connected, note_all, target_of, tell_failure
-from lot_grpc.cli.failures import note
-from lot_grpc.cli.screen import print_page
+from lot_grpc.cli.calls import Server, print_notices
+from lot_grpc.cli.failures import print_note
+from lot_grpc.cli.options import Json, Namespace, Repeatable, limit_option
+from lot_grpc.cli.tables import print_page
 from lot_grpc.cli.words import json_line
 from lot_grpc.domain.counting import counted
-from lot_grpc.pb.lot.v1 import memory_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import task_context_pb2 as pb
+from lot_grpc.pb.lot.v1.memory_service_pb2_grpc import MemoryServiceStub
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What was asked for, as in GetTaskContextRequest."""
+def context(
+    *,
+    task: str = Argument("", metavar="TASK", help="The task, in words."),
+    task_id: str = Option(
+        "",
+        "--task-id",
+        metavar="ID",
+        help="Instead of TASK: use the task of the latest episode with this id.",
+    ),
+    category: str = Option("", "--category", help="Category of the task."),
+    task_type: str = Option("", "--task-type", help="Type of the task."),
+    language: str = Option("", "--language", help="Leave out results for other languages."),
+    preferences: Repeatable = Option(
+        None,
+        "--preferences",
+        metavar="CATEGORY",
+        help="Only preferences in this category. Repeatable.",
+    ),
+    limit: int = limit_option("3 of each kind", 100),
+    max_tokens: int = Option(
+        0, "--max-tokens", min=0, metavar="N", help="Limit on the text's length; 0: none."
+    ),
+    min_similarity: float | None = Option(
+        None,
+        "--min-similarity",
+        min=0,
+        max=1,
+        metavar="X",
+        help="Minimum similarity; 0: leave nothing out. Default: what is likely to help.",
+    ),
+    namespace: Namespace = "",
+    server: Server,
+    as_json: Json = False,
+) -> None:
+    """Print what worked, what failed and what to do for a task, as Markdown for a prompt.
 
-    namespace: str
-    task: str
-    task_id: str
-    category: str
-    task_type: str
-    language: str
-    preference_categories: Sequence[str]
-    limit: int
-    max_tokens: int
-    min_similarity: float | None
+    lot-grpc context "add pagination to a REST endpoint" --max-tokens 1500
 
-
-def run(
-    wanted: Wanted, address: str, timeout: float, config: Path | None, *, as_json: bool
-) -> bool:
-    """Ask and print, and tell whether there was an answer; that nothing is known is one.
-
-    Raises:
-        SettingsError: No address is given, and the settings cannot be used.
+    lot-grpc context --task-id t-17 --json
     """
+    if bool(task.strip()) == bool(task_id):
+        raise typer.BadParameter("give either TASK or --task-id")
     request = pb.GetTaskContextRequest(
-        namespace=wanted.namespace,
-        task=wanted.task,
-        task_id=wanted.task_id,
-        category=wanted.category,
-        task_type=wanted.task_type,
-        language=wanted.language,
-        preference_categories=wanted.preference_categories,
-        limit=wanted.limit,
-        max_tokens=wanted.max_tokens,
-        min_similarity=wanted.min_similarity,
+        namespace=namespace,
+        task=task,
+        task_id=task_id,
+        category=category,
+        task_type=task_type,
+        language=language,
+        preference_categories=preferences,
+        limit=limit,
+        max_tokens=max_tokens,
+        min_similarity=min_similarity,
     )
-    target = target_of(address, config)
-    try:
-        with connected(target) as channel:
-            stub = pb_grpc.MemoryServiceStub(channel)
-            answer = stub.GetTaskContext(request, timeout=timeout)
-    except grpc.RpcError as error:
-        tell_failure(target, error)
-        return False
+    with server.stub(MemoryServiceStub) as stub:
+        answer = stub.GetTaskContext(request, timeout=server.timeout)
     if as_json:
         typer.echo(json_line(answer))
     else:
-        _show(answer, bounded=wanted.max_tokens > 0)
-    return True
+        _print(answer, bounded=max_tokens > 0)
 
 
-def _show(answer: pb.GetTaskContextResponse, *, bounded: bool) -> None:
-    """The text on stdout, all else that is to be said on stderr."""
+def _print(answer: pb.GetTaskContextResponse, *, bounded: bool) -> None:
+    """The text on stdout, all remarks on stderr."""
     text = answer.prompt_text
     if text:
         print_page(text)
     elif answer.truncated:
-        note("no part fits into so few tokens; a larger --max-tokens has room")
+        print_note("nothing fits into that few tokens; raise --max-tokens")
     else:
-        note("nothing is known that fits this task")
+        print_note("nothing is known about a task like this")
     if text and answer.truncated:
-        more = "a larger --max-tokens has room for more, " if bounded else ""
-        note(
-            "parts are shortened or left out "
-            f"({counted(answer.prompt_token_count, 'token')}); {more}--json has all of it"
-        )
-    note_all(answer.notices)
+        more = "raise --max-tokens for more; " if bounded else ""
+        tokens = counted(answer.prompt_token_count, "token")
+        print_note(f"parts were shortened or left out ({tokens}); {more}--json shows everything")
+    print_notices(answer.notices)

@@ -1,219 +1,213 @@
-"""``lot-grpc episodes``: lists them, shows one, or tells why they fail; asks a running server."""
+"""``lot-grpc episodes``: lists episodes, shows one, or groups their failures by cause."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from pathlib import Path
 
-import grpc
 import typer
-from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.timestamp_pb2 import Timestamp
+from rich.console import Console
+from rich.text import Text
+from typer import Argument, Option
 
-from lot_grpc.cli.calls import connected, target_of, tell_failure
-from lot_grpc.cli.episode_tables import LISTED, print_episode, print_episodes
-from lot_grpc.cli.event_lines import print_event
-from lot_grpc.cli.failure_groups import print_failures
-from lot_grpc.cli.failures import note
-from lot_grpc.cli.screen import screen
-from lot_grpc.cli.texts import clean
-from lot_grpc.cli.times import moment
+from lot_grpc.cli.calls import Server
+from lot_grpc.cli.events import print_event
+from lot_grpc.cli.failures import print_note
+from lot_grpc.cli.fields import field_text
+from lot_grpc.cli.lists import listed, print_list
+from lot_grpc.cli.options import JsonLines, Namespace, Repeatable, limit_option
+from lot_grpc.cli.tables import Column, print_fields, print_message, screen
+from lot_grpc.cli.texts import clean, one_line
+from lot_grpc.cli.times import moment, seconds_of
 from lot_grpc.cli.words import STATUSES, json_line
-from lot_grpc.pb.lot.v1 import episode_pb2
+from lot_grpc.domain.spans import span
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
-from lot_grpc.pb.lot.v1 import episode_service_pb2_grpc as pb_grpc
-
-_PAGE = 1000
-"""Most that the server gives at once."""
+from lot_grpc.pb.lot.v1.episode_pb2 import Episode, EpisodeFilter, EpisodeStatus
+from lot_grpc.pb.lot.v1.episode_service_pb2_grpc import EpisodeServiceStub
 
 _LISTED = 20
-_TAIL = 10
+_EVENTS = 10
+
+_STEADY = 0.0005
+"""Of the share a day: a change below it would be shown as 0.0 points."""
+
+_STYLES: dict[int, str] = {
+    EpisodeStatus.EPISODE_STATUS_RUNNING: "cyan",
+    EpisodeStatus.EPISODE_STATUS_SUCCEEDED: "green",
+    EpisodeStatus.EPISODE_STATUS_FAILED: "red",
+    EpisodeStatus.EPISODE_STATUS_ABANDONED: "yellow",
+}
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What was asked for; ``limit`` 0 is 20 episodes, 10 events of one, or 10 groups."""
-
-    namespace: str
-    statuses: Sequence[str]
-    categories: Sequence[str]
-    task_types: Sequence[str]
-    task_ids: Sequence[str]
-    after: str
-    before: str
-    limit: int
-
-    @property
-    def narrows(self) -> bool:
-        """Whether anything but the limit was said."""
-        return any(
-            (
-                self.statuses,
-                self.categories,
-                self.task_types,
-                self.task_ids,
-                self.after,
-                self.before,
-            )
-        )
-
-
-def run(
-    episode_id: str,
-    wanted: Wanted,
-    address: str,
-    timeout: float,
-    config: Path | None,
-    *,
-    failures: bool,
-    as_json: bool,
-) -> bool:
-    """Ask and print, and tell whether there was an answer.
-
-    Raises:
-        SettingsError: No address is given, and the settings cannot be used.
-        BadParameter: What was asked for cannot be meant.
-    """
-    narrowed = _filter(wanted)
-    target = target_of(address, config)
+def _time(text: str) -> Timestamp:
+    time = Timestamp()
     try:
-        with connected(target) as channel:
-            stub = pb_grpc.EpisodeServiceStub(channel)
-            if failures:
-                _tell_failures(stub, wanted, narrowed, timeout, as_json=as_json)
-            elif episode_id:
-                _tell_one(stub, episode_id, wanted, timeout, as_json=as_json)
-            else:
-                _tell_list(stub, wanted, narrowed, timeout, as_json=as_json)
-    except grpc.RpcError as error:
-        tell_failure(target, error)
-        return False
-    return True
-
-
-def _filter(wanted: Wanted) -> episode_pb2.EpisodeFilter:
-    narrowed = episode_pb2.EpisodeFilter(
-        categories=wanted.categories, task_types=wanted.task_types, task_ids=wanted.task_ids
-    )
-    narrowed.statuses.extend(STATUSES.numbers("--status", wanted.statuses))
-    now = datetime.now(UTC)
-    _set_time(narrowed.started_after, "--after", wanted.after, now)
-    _set_time(narrowed.started_before, "--before", wanted.before, now)
-    return narrowed
-
-
-def _set_time(field: Timestamp, option: str, text: str, now: datetime) -> None:
-    if not text:
-        return
-    try:
-        field.FromDatetime(moment(text, now))
+        time.FromDatetime(moment(text, datetime.now(UTC)))
     except ValueError as error:
-        raise typer.BadParameter(f"{option}: {error}") from None
+        raise typer.BadParameter(str(error)) from None
+    return time
 
 
-def _tell_list(
-    stub: pb_grpc.EpisodeServiceStub,
-    wanted: Wanted,
-    narrowed: episode_pb2.EpisodeFilter,
-    timeout: float,
+def episodes(
     *,
-    as_json: bool,
+    episode_id: str = Argument("", metavar="ID", help="Show this episode and its last events."),
+    status: list[EpisodeStatus.ValueType] | None = STATUSES.option(
+        None, "--status", help="running, succeeded, failed or abandoned. Repeatable, like the next."
+    ),
+    category: Repeatable = Option(None, "--category", help="Only this category."),
+    task_type: Repeatable = Option(None, "--task-type", help="Only this type."),
+    task_id: Repeatable = Option(None, "--task-id", help="Only this task."),
+    after: Timestamp | None = Option(
+        None,
+        "--after",
+        metavar="TIME",
+        parser=_time,
+        help="Started after this time: ISO 8601, or how long ago, such as 2h or 3d.",
+    ),
+    before: Timestamp | None = Option(
+        None, "--before", metavar="TIME", parser=_time, help="Started before this time."
+    ),
+    limit: int = limit_option("20, or 10 events or groups"),
+    failures: bool = Option(False, "--failures", help="Group failures by cause."),
+    namespace: Namespace = "",
+    server: Server,
+    as_json: JsonLines = False,
 ) -> None:
-    limit = wanted.limit or _LISTED
-    episodes: list[episode_pb2.Episode] = []
-    token = ""
-    while len(episodes) < limit:
-        request = pb.ListEpisodesRequest(
-            namespace=wanted.namespace,
-            filter=narrowed,
-            page_size=min(limit - len(episodes), _PAGE),
-            page_token=token,
-            read_mask=None if as_json else FieldMask(paths=LISTED),
-        )
-        page = stub.ListEpisodes(request, timeout=timeout)
-        if as_json:
-            for episode in page.episodes:
+    """List episodes, newest first; show one; or group failures by cause.
+
+    Times without an offset are local.
+
+    lot-grpc episodes --status failed --after 3d
+
+    lot-grpc episodes e-17
+
+    lot-grpc episodes --failures --category backend
+    """
+    narrowed = EpisodeFilter(
+        statuses=status,
+        categories=category,
+        task_types=task_type,
+        task_ids=task_id,
+        started_after=after,
+        started_before=before,
+    )
+    if episode_id and (failures or narrowed.ByteSize()):
+        raise typer.BadParameter("an ID only goes with --limit")
+    with server.stub(EpisodeServiceStub) as stub:
+        if failures:
+            analysis = stub.AnalyzeFailures(
+                pb.AnalyzeFailuresRequest(namespace=namespace, filter=narrowed, limit=limit),
+                timeout=server.timeout,
+            )
+            if as_json:
+                typer.echo(json_line(analysis))
+            else:
+                _print_failures(screen(), analysis)
+        elif episode_id:
+            request = pb.GetEpisodeRequest(namespace=namespace, episode_id=episode_id)
+            episode = stub.GetEpisode(request, timeout=server.timeout).episode
+            if as_json:
                 typer.echo(json_line(episode))
-        episodes.extend(page.episodes)
-        token = page.next_page_token
-        if not token:
-            break
-    if as_json:
-        return
-    console = screen()
-    if episodes:
-        print_episodes(console, episodes)
-    else:
-        none = "No episode is like that." if wanted.narrows else "There are no episodes."
-        console.print(none, highlight=False)
-    if token:
-        note(f"there are more than these {len(episodes):,}: --limit N shows N of them")
+            else:
+                _print_one(stub, namespace, episode, limit or _EVENTS, server.timeout)
+        else:
+            print_list(
+                stub.ListEpisodes,
+                pb.ListEpisodesRequest(namespace=namespace, filter=narrowed),
+                "episodes",
+                _COLUMNS,
+                "task",
+                timeout=server.timeout,
+                limit=limit or _LISTED,
+                read=_READ,
+                as_json=as_json,
+            )
 
 
-def _tell_one(
-    stub: pb_grpc.EpisodeServiceStub,
-    episode_id: str,
-    wanted: Wanted,
-    timeout: float,
-    *,
-    as_json: bool,
+def status_text(status: int) -> Text:
+    """The status as a word in its colour."""
+    return Text(STATUSES.word(status), style=_STYLES.get(status, ""))
+
+
+def _duration(episode: Episode) -> str:
+    """From start to end; empty while there is none."""
+    if not episode.HasField("end_time") or not episode.HasField("start_time"):
+        return ""
+    return span(max(0.0, seconds_of(episode.end_time) - seconds_of(episode.start_time)))
+
+
+_COLUMNS = (
+    Column[Episode]("id", "episode_id", folded=True),
+    Column[Episode]("status", lambda one: status_text(one.status)),
+    Column[Episode]("task", "task"),
+    Column[Episode]("events", "event_count", 3, numeric=True),
+    Column[Episode]("started", "start_time", 4),
+    Column[Episode]("duration", _duration, 2, numeric=True),
+    Column[Episode]("reused", "reused_count", 1, numeric=True),
+)
+_SHOWN = (column.cell for column in _COLUMNS if isinstance(column.cell, str))
+_READ = (*_SHOWN, "status", "end_time")
+
+
+def _print_one(
+    stub: EpisodeServiceStub, namespace: str, episode: Episode, limit: int, timeout: float
 ) -> None:
-    asked = pb.GetEpisodeRequest(namespace=wanted.namespace, episode_id=episode_id)
-    episode = stub.GetEpisode(asked, timeout=timeout).episode
-    if as_json:
-        typer.echo(json_line(episode))
-        return
-    tail = _tail(stub, episode, wanted, timeout)
+    """Every field that is set, then the last events, even if more arrive meanwhile."""
+    request = pb.ListEpisodeEventsRequest(
+        namespace=namespace,
+        episode_id=episode.episode_id,
+        after_sequence=max(0, episode.event_count - limit),
+    )
+    last = deque(listed(stub.ListEpisodeEvents, request, "events", timeout), maxlen=limit)
     console = screen()
-    print_episode(console, episode)
-    if not tail:
+    print_message(
+        console,
+        episode,
+        first=("episode_id", "status"),
+        hidden=("namespace", "etag"),
+        status=status_text(episode.status),
+        error=": ".join(filter(None, (episode.error.type, episode.error.message))),
+        duration=_duration(episode),
+    )
+    if not last:
         return
     console.print()
-    for event in tail:
+    for event in last:
         print_event(console, event, episode.start_time, full=False)
-    if tail[0].sequence > 1:
-        note(
-            f"these are the last {len(tail)} of {tail[-1].sequence:,} events; "
+    if last[0].sequence > 1:
+        print_note(
+            f"these are the last {len(last)} of {last[-1].sequence:,} events; "
             f"`lot-grpc replay {clean(episode.episode_id)}` shows all"
         )
 
 
-def _tail(
-    stub: pb_grpc.EpisodeServiceStub, episode: episode_pb2.Episode, wanted: Wanted, timeout: float
-) -> Sequence[episode_pb2.EpisodeEvent]:
-    """The last events; also of one that goes on meanwhile."""
-    limit = wanted.limit or _TAIL
-    last: deque[episode_pb2.EpisodeEvent] = deque(maxlen=limit)
-    request = pb.ListEpisodeEventsRequest(
-        namespace=wanted.namespace,
-        episode_id=episode.episode_id,
-        page_size=_PAGE,
-        after_sequence=max(0, episode.event_count - limit),
-    )
-    while True:
-        page = stub.ListEpisodeEvents(request, timeout=timeout)
-        last.extend(page.events)
-        if not page.next_page_token:
-            return last
-        request.page_token = page.next_page_token
+def _print_failures(console: Console, analysis: pb.AnalyzeFailuresResponse) -> None:
+    """A block for each group, the largest first."""
+    if not analysis.failed_count:
+        typer.echo("No episode has failed.")
+    for number, group in enumerate(analysis.groups if analysis.failed_count else ()):
+        if number:
+            console.print()
+        head = f"{group.count:,} of {analysis.failed_count:,}"
+        console.print(
+            Text.assemble((head, "bold"), f" failures ({group.share:.1%})  ", _trend(group.trend))
+        )
+        print_fields(console, _group_fields(group), indent=2)
 
 
-def _tell_failures(
-    stub: pb_grpc.EpisodeServiceStub,
-    wanted: Wanted,
-    narrowed: episode_pb2.EpisodeFilter,
-    timeout: float,
-    *,
-    as_json: bool,
-) -> None:
-    request = pb.AnalyzeFailuresRequest(
-        namespace=wanted.namespace, filter=narrowed, limit=wanted.limit
-    )
-    answer = stub.AnalyzeFailures(request, timeout=timeout)
-    if as_json:
-        typer.echo(json_line(answer))
-    else:
-        print_failures(screen(), answer)
+def _trend(a_day: float) -> tuple[str, str]:
+    points = f"{100 * a_day:+.1f} points a day"
+    if abs(a_day) < _STEADY:
+        return "→ steady", ""
+    return (f"↑ {points}", "red") if a_day > 0 else (f"↓ {points}", "green")
+
+
+def _group_fields(group: pb.FailureGroup) -> Iterable[tuple[str, str | Text]]:
+    yield "signature", Text(one_line(group.signature, 4000), style="red")
+    yield "failed after", group.failed_after_event_type
+    yield "tools", ", ".join(group.tools)
+    yield "last good approach", group.last_good_approach
+    yield "last", field_text(group, "last_time")
+    yield "examples", " ".join(group.example_episode_ids)

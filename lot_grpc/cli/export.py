@@ -2,176 +2,176 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 import grpc
 import typer
+from typer import Argument, Option
 
-from lot_grpc.cli.calls import connected, going_on, target_of, tell_failure
-from lot_grpc.cli.failures import note, tell
-from lot_grpc.cli.transfer_bar import TransferBar
+from lot_grpc.cli.calls import CALL_SECONDS, StreamingServer
+from lot_grpc.cli.failures import FAILED, print_error, print_note
+from lot_grpc.cli.options import Json, Namespace, new_file
+from lot_grpc.cli.progress import progress_bars
 from lot_grpc.cli.transfer_file import (
+    STDIO,
     ExportFileError,
-    count_things,
+    Part,
+    finish,
+    print_summary,
     read_part,
-    settle,
     write_message,
     write_title,
 )
 from lot_grpc.cli.words import RESOURCE_KINDS
 from lot_grpc.domain.counting import counted
-from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
+from lot_grpc.pb.lot.v1 import resource_kind_pb2
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
-
-_STDOUT = "-"
-_COUNT_SECONDS = 60.0
+from lot_grpc.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to export; ``file`` ``-`` is standard output."""
+def export(
+    *,
+    file: str = Argument(
+        ..., metavar="FILE", help="Output file; - is standard output.", callback=new_file
+    ),
+    namespace: Namespace = "",
+    all_namespaces: bool = Option(False, "--all-namespaces", help="Every namespace."),
+    resource_kind: list[resource_kind_pb2.ResourceKind.ValueType] | None = RESOURCE_KINDS.option(
+        None, "--kind", help="Only this kind, such as pattern or episode. Repeatable."
+    ),
+    vectors: bool = Option(
+        False,
+        "--vectors",
+        help="Include vectors, so that a store with this model need not re-embed.",
+    ),
+    dry_run: bool = Option(False, "--dry-run", help="Count only; write nothing."),
+    server: StreamingServer,
+    as_json: Json = False,
+) -> None:
+    """Export a namespace to a file. An existing file is replaced only once the export is complete.
 
-    file: str
-    namespace: str
-    all_namespaces: bool
-    resource_kinds: tuple[str, ...]
-    vectors: bool
-    dry_run: bool
+    If interrupted, it leaves FILE.part, and the same command resumes from it.
 
-    def request(self) -> pb.ExportRequest:
-        """Raises BadParameter for what is no kind."""
-        return pb.ExportRequest(
-            namespace=self.namespace,
-            all_namespaces=self.all_namespaces,
-            resource_kinds=RESOURCE_KINDS.numbers("--kind", self.resource_kinds),
-            include_vectors=self.vectors,
-        )
+    lot-grpc export backup.lot
 
-
-@dataclass
-class _Written:
-    """What the file has so far."""
-
-    cursor: str = ""
-    header: pb.ExportHeader | None = None
-    counts: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def total(self) -> int:
-        return sum(self.counts.values())
-
-
-def run(
-    wanted: Wanted, address: str, patience: float, config: Path | None, *, as_json: bool
-) -> bool:
-    """Export, print what there was, and tell whether all of it is in the file.
-
-    Args:
-        wanted: What to export.
-        address: Of the server; empty: that of the settings.
-        patience: Seconds for which a lost server is tried again; 0: for ever.
-        config: The settings file.
-        as_json: Print the summary as an object.
-
-    Raises:
-        SettingsError: No address is given, and the settings cannot be used.
-        BadParameter: What was asked for cannot be meant.
+    lot-grpc export all.lot --all-namespaces --vectors
     """
-    request = wanted.request()
-    target = target_of(address, config)
+    if namespace and all_namespaces:
+        raise typer.BadParameter("--namespace and --all-namespaces exclude each other")
+    request = pb.ExportRequest(
+        namespace=namespace,
+        all_namespaces=all_namespaces,
+        resource_kinds=resource_kind,
+        include_vectors=vectors,
+    )
     started = time.monotonic()
     try:
-        there = _counted(target, request)
-        if wanted.dry_run:
-            written = _Written(counts=there)
-        else:
-            _spare(wanted.file, there)
-            written = _export(target, request, wanted.file, sum(there.values()), patience)
-    except grpc.RpcError as error:
-        hints = {grpc.StatusCode.INVALID_ARGUMENT: _other_part(wanted.file)}
-        tell_failure(target, error, hints)
-        return False
+        with server.calling({grpc.StatusCode.INVALID_ARGUMENT: _other_part(file)}):
+            counts = _count(server, request)
+            if not dry_run:
+                _check_replaceable(file, counts)
+                counts = _export(server, request, file, sum(counts.values()))
     except ExportFileError as error:
-        tell(str(error), error.hint)
-        return False
+        print_error(str(error), error.hint)
+        raise typer.Exit(FAILED) from None
     except OSError as error:
-        tell(f"{wanted.file}: {error.strerror or error}", "what is written stays; export again")
-        return False
-    _print(wanted, target, written.counts, time.monotonic() - started, as_json=as_json)
-    return True
+        hint = "what was written is still there; run the export again to resume"
+        print_error(f"{file}: {error.strerror or error}", hint)
+        raise typer.Exit(FAILED) from None
+    seconds = time.monotonic() - started
+    done = "would be exported" if dry_run else f"in {file}"
+    print_summary(
+        {"address": server.target, "file": file, "dry_run": dry_run},
+        counts,
+        seconds,
+        f"{'all':16}{sum(counts.values()):>12,}  {done}, {seconds:.1f} s",
+        as_json=as_json,
+        to_stderr=file == STDIO and not dry_run,
+    )
 
 
-def _counted(target: str, request: pb.ExportRequest) -> dict[str, int]:
+def _count(server: StreamingServer, request: pb.ExportRequest) -> dict[str, int]:
     """What there is now."""
-    asked = pb.ExportRequest()
-    asked.CopyFrom(request)
-    asked.dry_run = True
+    counting = pb.ExportRequest()
+    counting.CopyFrom(request)
+    counting.dry_run = True
     counts: dict[str, int] = {}
-    with connected(target) as channel:
-        for message in pb_grpc.AdminServiceStub(channel).Export(asked, timeout=_COUNT_SECONDS):
+    with server.stub(AdminServiceStub) as stub:
+        for message in stub.Export(counting, timeout=CALL_SECONDS):
             counts.update(message.summary.counts)
     return counts
 
 
-def _spare(name: str, there: dict[str, int]) -> None:
-    """Keep a file that is there from an export of nothing, as of a misspelt namespace."""
-    if not any(there.values()) and Path(name).exists():
+def _check_replaceable(name: str, counts: dict[str, int]) -> None:
+    """Protect an existing file from an export of nothing, as of a misspelt namespace."""
+    if not any(counts.values()) and Path(name).exists():
         raise ExportFileError(
-            f"there is nothing to export, and {name} is there: it stays as it is",
+            f"there is nothing to export, so the existing {name} was left as it is",
             "`lot-grpc namespaces` shows what each namespace holds",
         )
 
 
 def _export(
-    target: str, request: pb.ExportRequest, name: str, total: int, patience: float
-) -> _Written:
-    written = _Written()
+    server: StreamingServer, request: pb.ExportRequest, name: str, total: int
+) -> dict[str, int]:
     with ExitStack() as stack:
-        file = _opened(name, written, stack)
-        bar = stack.enter_context(TransferBar("exporting", total))
+        file, part = _open(name, stack)
+        bars = stack.enter_context(progress_bars())
+        bar = bars.add_task("exporting", total=total or None, remark="")
 
         def opened(channel: grpc.Channel) -> Iterable[pb.ExportResponse]:
-            request.after_cursor = written.cursor
-            return pb_grpc.AdminServiceStub(channel).Export(request)
+            request.after_cursor = part.cursor
+            return AdminServiceStub(channel).Export(request)
 
-        for message in going_on(target, opened, lambda: "behind what is written", patience):
-            _take(file, message, written, name)
-            bar.show(written.total, counted(written.total, "thing"))
-    if name != _STDOUT:
-        settle(_part_of(name), Path(name))
-    return written
+        for message in server.resumed(opened, lambda: "after what is written"):
+            _write(file, part, message, name)
+            bars.update(bar, completed=part.total, remark=counted(part.total, "record"))
+    if name != STDIO:
+        finish(_part_of(name), Path(name))
+    return part.counts
 
 
-def _take(file: BinaryIO, message: pb.ExportResponse, written: _Written, name: str) -> None:
-    """Write a message; the file has one header and, at its end, one summary of it all."""
-    if message.HasField("header"):
-        if written.header is None:
-            written.header = message.header
-            write_message(file, pb.ExportResponse(header=message.header))
-        elif _space(written.header) != _space(message.header):
+def _open(name: str, stack: ExitStack) -> tuple[BinaryIO, Part]:
+    """The file to append to, and what is in it: an interrupted export is resumed."""
+    if name == STDIO:
+        write_title(sys.stdout.buffer)
+        return sys.stdout.buffer, Part()
+    path = _part_of(name)
+    part = read_part(path)
+    file = stack.enter_context(path.open("r+b" if part.size else "w+b"))
+    if part.size:
+        file.truncate(part.size)
+        file.seek(part.size)
+        print_note(f"resuming {path}, which has {counted(part.total, 'record')}")
+    else:
+        write_title(file)
+    return file, part
+
+
+def _write(file: BinaryIO, part: Part, message: pb.ExportResponse, name: str) -> None:
+    """Append a message; the file has one header and, at its end, one summary of it all."""
+    if message.HasField("header") and part.header is not None:
+        if _origin(part.header) != _origin(message.header):
             raise ExportFileError(
-                f"the export was begun at a server of another version or model than {name} is now",
+                "the server has another version or model than when this export began",
                 _other_part(name),
             )
         return
-    count_things(message, written.counts)
-    if message.HasField("summary"):
+    part.add(message)
+    if part.complete:
         message.summary.counts.clear()
-        message.summary.counts.update(written.counts)
+        message.summary.counts.update(part.counts)
     write_message(file, message)
-    written.cursor = message.cursor or written.cursor
-    if message.HasField("summary"):
+    if part.complete:
         file.flush()
 
 
-def _space(header: pb.ExportHeader) -> tuple[object, ...]:
+def _origin(header: pb.ExportHeader) -> tuple[object, ...]:
     """What the records of one file must have in common."""
     return (
         header.format_version,
@@ -182,50 +182,9 @@ def _space(header: pb.ExportHeader) -> tuple[object, ...]:
     )
 
 
-def _opened(name: str, written: _Written, stack: ExitStack) -> BinaryIO:
-    """The file to go on writing: what an export that was killed has left is kept."""
-    if name == _STDOUT:
-        write_title(sys.stdout.buffer)
-        return sys.stdout.buffer
-    path = _part_of(name)
-    part = read_part(path, written.counts)
-    if part.complete:  # it was killed just before it gave the file its name
-        part.size = 0
-        written.counts.clear()
-    file = stack.enter_context(path.open("r+b" if part.size else "w+b"))
-    if part.size:
-        written.cursor, written.header = part.cursor, part.header
-        file.truncate(part.size)
-        file.seek(part.size)
-        note(f"resuming {path}, which has {counted(written.total, 'record')}")
-    else:
-        write_title(file)
-    return file
-
-
 def _part_of(name: str) -> Path:
     return Path(f"{name}.part")
 
 
 def _other_part(name: str) -> str:
-    return f"{_part_of(name)} may be of another export: remove it to begin anew"
-
-
-def _print(
-    wanted: Wanted, target: str, counts: dict[str, int], seconds: float, *, as_json: bool
-) -> None:
-    to_stdout = wanted.file == _STDOUT and not wanted.dry_run
-    if as_json:
-        told = {
-            "address": target,
-            "file": wanted.file,
-            "dry_run": wanted.dry_run,
-            "counts": dict(sorted(counts.items())),
-            "elapsed_seconds": round(seconds, 3),
-        }
-        typer.echo(json.dumps(told, indent=2), err=to_stdout)
-        return
-    for resource_kind, count in sorted(counts.items()):
-        typer.echo(f"{resource_kind.lower().replace('_', ' '):16}{count:>12,}", err=to_stdout)
-    what = "would be exported" if wanted.dry_run else f"in {wanted.file}"
-    typer.echo(f"{'all':16}{sum(counts.values()):>12,}  {what}, {seconds:.1f} s", err=to_stdout)
+    return f"{_part_of(name)} may belong to another export: remove it to start over"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,9 +19,6 @@ WRONG_USAGE = 2
 
 INTERRUPTED = 130
 """Exit code for Ctrl-C, as in shells."""
-
-READER_GONE = 141
-"""Exit code when the reader of the output is gone, as in `| head`; shells use it for SIGPIPE."""
 
 HINTS = {
     "STORE_LOCKED": "only one process can open a data folder; set LOT_DATA_DIR to use another",
@@ -41,10 +37,8 @@ HINTS = {
 
 
 @contextmanager
-def reported(*, interrupted: str = "") -> Iterator[None]:
+def reported() -> Iterator[None]:
     """Turn failures that the operator can act on into a message and an exit code.
-
-    ``interrupted`` is printed on Ctrl-C, for commands that normally end in another way.
 
     Other exceptions are bugs: they propagate, and Python prints the traceback.
     """
@@ -52,46 +46,36 @@ def reported(*, interrupted: str = "") -> Iterator[None]:
     from lot_grpc.settings_file import SettingsError
 
     try:
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's last flush
-        raise typer.Exit(READER_GONE) from None
+        yield
     except SettingsError as error:
-        tell(str(error), "`lot-grpc settings` prints all of them, explained")
+        print_error(str(error), "`lot-grpc settings` prints every setting, with explanations")
         raise typer.Exit(WRONG_USAGE) from None
     except EvalDataError as error:
-        tell(error.message, "")
+        print_error(error.message)
         raise typer.Exit(WRONG_USAGE) from None
     except LotError as error:
         if isinstance(error, StoreUnavailableError) and error.__cause__ is not None:
-            # The sentence says that the cause is in the log.
+            # The message says that the cause is in the log.
             structlog.get_logger().error("the store failed", exc_info=error.__cause__)
-        tell(error.message, HINTS.get(error.reason, ""))
+        print_error(error.message, HINTS.get(error.reason, ""))
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
-        if interrupted:
-            typer.echo(interrupted, err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
-def tell(sentence: str, hint: str) -> None:
-    """Say on stderr what is wrong, and what to look at next if anything."""
-    typer.secho("error: ", fg=typer.colors.RED, bold=True, nl=False, err=True, color=_colour())
-    typer.echo(sentence, err=True)
+def print_error(message: str, hint: str = "") -> None:
+    """Print on stderr what is wrong, and what to look at next if anything."""
+    _print("error", typer.colors.RED, message, bold=True)
     if hint:
-        typer.secho("hint: ", fg=typer.colors.CYAN, nl=False, err=True, color=_colour())
-        typer.echo(hint, err=True)
+        _print("hint", typer.colors.CYAN, hint)
 
 
-def note(sentence: str) -> None:
-    """Say on stderr what is no failure but good to know."""
-    typer.secho("note: ", fg=typer.colors.YELLOW, nl=False, err=True, color=_colour())
-    typer.echo(sentence, err=True)
+def print_note(message: str) -> None:
+    """Print on stderr what is not a failure but good to know."""
+    _print("note", typer.colors.YELLOW, message)
 
 
-def _colour() -> bool | None:
-    """None leaves it to the terminal."""
-    return False if os.environ.get("NO_COLOR") else None
+def _print(label: str, colour: str, message: str, *, bold: bool | None = None) -> None:
+    color = False if os.environ.get("NO_COLOR") else None  # None leaves it to the terminal
+    typer.secho(f"{label}: ", fg=colour, bold=bold, nl=False, err=True, color=color)
+    typer.echo(message, err=True)

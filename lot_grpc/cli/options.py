@@ -1,37 +1,59 @@
-"""Options that several subcommands share."""
+"""Options that several commands share, and how a group of them stands in a command."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
+from typer import Option
+
+from lot_grpc.cli.failures import FAILED, reported
+from lot_grpc.cli.words import PATTERN_KINDS
+from lot_grpc.pb.lot.v1.pattern_pb2 import PatternFilter, PatternKind
 
 V = TypeVar("V")
 
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        "--config", "-c", metavar="FILE", help="Settings file (TOML); defaults to LOT_CONFIG."
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 
+def command(function: Callable[..., bool | None]) -> Callable[..., None]:
+    """A function as typer takes it.
 
-def _checked_address(value: str) -> str:
-    """Check an address as the settings do, so that a typo does not look like a lost server."""
-    if not value:
-        return value
-    from lot_grpc.addresses import split_address
+    A parameter whose type is a dataclass stands for the options that are its fields; its default,
+    if it has one, for theirs. A failure is reported; False, and only that, is one too.
+    """
+    groups: dict[str, Any] = {}
+    parameters: list[inspect.Parameter] = []
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        if not dataclasses.is_dataclass(group := parameter.annotation):
+            parameters.append(parameter.replace(kind=keyword))
+            continue
+        groups[parameter.name] = group
+        types = get_type_hints(group, include_extras=True)
+        for field in dataclasses.fields(group):
+            default = getattr(parameter.default, field.name, field.default)
+            parameters.append(
+                inspect.Parameter(
+                    field.name, keyword, default=default, annotation=types[field.name]
+                )
+            )
 
-    try:
-        host, port = split_address(value)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-    if not port:
-        raise typer.BadParameter("port 0 cannot be called; use the port that the server printed")
-    return f"[{host}]:{port}" if ":" in host else value
+    @functools.wraps(function)
+    def run(**options: Any) -> None:
+        for name, group in groups.items():
+            fields = dataclasses.fields(group)
+            options[name] = group(**{field.name: options.pop(field.name) for field in fields})
+        with reported():
+            if function(**options) is False:
+                raise typer.Exit(FAILED)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
 
 
 def new_file(value: V) -> V:
@@ -48,40 +70,63 @@ def new_file(value: V) -> V:
     return value
 
 
-Address = Annotated[
-    str,
-    typer.Option(
-        "--address",
-        "-a",
-        help="host:port; defaults to the settings.",
-        callback=_checked_address,
-    ),
-]
-Namespace = Annotated[
-    str, typer.Option("--namespace", "-n", help="Namespace; empty: `default`.", show_default=False)
-]
-Timeout = Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait.")]
+def limit_option(default: str, most: int | None = None) -> Any:
+    """How many there may be; ``default`` says what 0 stands for."""
+    help_text = f"At most N; 0: {default}."
+    return Option(0, "--limit", "-l", min=0, max=most, metavar="N", help=help_text)
 
-Words = list[str] | None
-Languages = Annotated[
-    Words, typer.Option("--language", help="In this language. Repeatable, like the next three.")
+
+Config = Annotated[
+    Path | None,
+    Option("--config", "-c", metavar="FILE", help="Settings file (TOML); defaults to LOT_CONFIG."),
 ]
-Kinds = Annotated[
-    Words, typer.Option("--kind", help="Of this kind: task, code, learned or distilled.")
+Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
+JsonLines = Annotated[bool, Option("--json", help="Print one JSON object per line.")]
+Namespace = Annotated[
+    str, Option("--namespace", "-n", help="Namespace; empty: `default`.", show_default=False)
 ]
-Categories = Annotated[Words, typer.Option("--category", help="Of this category.")]
-TaskTypes = Annotated[Words, typer.Option("--task-type", help="Of this type of task.")]
-MinSuccessRate = Annotated[
-    float,
-    typer.Option(
-        "--min-success-rate",
-        min=0,
-        max=1,
-        metavar="RATE",
-        help="Success rate at least this. One that was not used yet has the rate it was saved "
-        "with, mostly 1; see --min-usage.",
-    ),
+Timeout = Annotated[float, Option("--timeout", min=0.1, help="Seconds to wait.")]
+Patience = Annotated[
+    float, Option("--timeout", min=0, help="Seconds to wait for a lost server; 0: forever.")
 ]
-MinUsage = Annotated[
-    int, typer.Option("--min-usage", min=0, metavar="N", help="Used at least N times.")
-]
+Repeatable = list[str] | None
+
+
+@dataclass(frozen=True)
+class PatternOptions:
+    """Which patterns; without options all of them."""
+
+    language: Annotated[
+        Repeatable, Option("--language", help="In this language. Repeatable, like the next three.")
+    ] = None
+    kind: Annotated[
+        list[PatternKind.ValueType] | None,
+        PATTERN_KINDS.option(..., "--kind", help="Of this kind: task, code, learned or distilled."),
+    ] = None
+    category: Annotated[Repeatable, Option("--category", help="In this category.")] = None
+    task_type: Annotated[Repeatable, Option("--task-type", help="For this type of task.")] = None
+    min_success_rate: Annotated[
+        float,
+        Option(
+            "--min-success-rate",
+            min=0,
+            max=1,
+            metavar="RATE",
+            help="With at least this success rate. A pattern that has not been used yet has the "
+            "rate it was saved with, usually 1; see --min-usage.",
+        ),
+    ] = 0.0
+    min_usage: Annotated[
+        int, Option("--min-usage", min=0, metavar="N", help="Used at least N times.")
+    ] = 0
+
+    def filter(self) -> PatternFilter:
+        """The filter of the contract."""
+        return PatternFilter(
+            languages=self.language,
+            kinds=self.kind,
+            categories=self.category,
+            task_types=self.task_type,
+            min_success_rate=self.min_success_rate or None,
+            min_usage_count=self.min_usage,
+        )

@@ -1,11 +1,28 @@
-"""How well a thing worked, as tables and lists tell it."""
+"""What a pattern is called, and how well a thing worked, as tables and lists show it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rich.text import Text
 
-from lot_grpc.domain.spans import span
-from lot_grpc.pb.lot.v1 import outcome_pb2 as pb
+from lot_grpc.cli.fields import field_text
+from lot_grpc.cli.texts import one_line
+from lot_grpc.cli.words import PATTERN_TYPES
+from lot_grpc.domain.text_form import visible
+from lot_grpc.pb.lot.v1 import outcome_pb2, pattern_pb2
+
+LISTED = (
+    "pattern_id",
+    "kind",
+    "pattern_type",
+    "title",
+    "task",
+    "language",
+    "outcomes",
+    "create_time",
+)
+"""The fields of a pattern that a row shows, of a hit or of a list."""
 
 _GOOD, _FAIR = 0.8, 0.5
 """Success rates from which on they are green, or yellow; below that they are red."""
@@ -13,19 +30,34 @@ _GOOD, _FAIR = 0.8, 0.5
 _UNUSED = "not used yet"
 
 
-def rate_text(outcomes: pb.Outcomes) -> Text:
-    """The success rate in the colour of how good it is; dim while it is but what was said first."""
-    return Text(f"{outcomes.success_rate:.2f}", style=_style(outcomes))
+def name_of(pattern: pattern_pb2.Pattern) -> Text:
+    """Its title or task on one line; what not to do is marked as such."""
+    name = one_line(visible(pattern.title) or pattern.task)
+    if pattern.pattern_type in (
+        pattern_pb2.PATTERN_TYPE_UNSPECIFIED,
+        pattern_pb2.PATTERN_TYPE_SUCCESS,
+    ):
+        return Text(name)
+    failure = pattern.pattern_type == pattern_pb2.PATTERN_TYPE_FAILURE
+    word = PATTERN_TYPES.word(pattern.pattern_type)
+    return Text.assemble((f"{word}: ", "red" if failure else "cyan"), name)
 
 
-def usage_text(outcomes: pb.Outcomes) -> Text:
-    """How often it was used, with a sentence for never."""
+def rate_text(outcomes: outcome_pb2.Outcomes) -> Text:
+    """The success rate in the colour of how good it is; dim until it is measured."""
+    rate = outcomes.success_rate
+    style = "green" if rate >= _GOOD else "yellow" if rate >= _FAIR else "red"
+    return Text(f"{rate:.2f}", style=style if outcomes.usage_count else "dim")
+
+
+def usage_text(outcomes: outcome_pb2.Outcomes) -> Text:
+    """How often it was used."""
     if not outcomes.usage_count:
         return Text(_UNUSED, style="dim")
     return Text(f"{outcomes.usage_count:,}")
 
 
-def outcomes_text(outcomes: pb.Outcomes) -> str:
+def outcomes_text(outcomes: outcome_pb2.Outcomes) -> str:
     """All that is known of how well it worked, in a line."""
     if not outcomes.usage_count:
         return f"{_UNUSED}; saved with rate {outcomes.success_rate:.2f}"
@@ -34,19 +66,22 @@ def outcomes_text(outcomes: pb.Outcomes) -> str:
         f"{outcomes.partial_count:,} in part" if outcomes.partial_count else "",
         f"{outcomes.failure_count:,} failed" if outcomes.failure_count else "",
     ]
-    told = [
+    average = field_text(outcomes, "average_duration")
+    parts = [
         ", ".join(filter(None, counts)),
         f"rate {outcomes.success_rate:.2f}",
         f"reliability {outcomes.reliability:.2f}",
+        f"{average} on average" if average else "",
     ]
-    if outcomes.HasField("average_duration"):
-        told.append(f"{span(outcomes.average_duration.ToTimedelta().total_seconds())} on average")
-    return "; ".join(told)
+    return "; ".join(filter(None, parts))
 
 
-def _style(outcomes: pb.Outcomes) -> str:
-    if not outcomes.usage_count:
-        return "dim"
-    if outcomes.success_rate >= _GOOD:
-        return "green"
-    return "yellow" if outcomes.success_rate >= _FAIR else "red"
+def parts_text(parts: Iterable[outcome_pb2.ScorePart]) -> str:
+    """`` = 0.812 similarity + 0.1 · 0.5 learned``; empty without parts."""
+    terms = [
+        f"{part.value:.3f} {one_line(part.name)}"
+        if part.weight == 1
+        else f"{part.weight:.3g} · {part.value:.3f} {one_line(part.name)}"
+        for part in parts
+    ]
+    return f" = {' + '.join(terms)}" if terms else ""

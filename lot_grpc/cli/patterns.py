@@ -1,141 +1,177 @@
-"""``lot-grpc patterns``: lists them, or shows one; asks a running server."""
+"""``lot-grpc patterns``: lists patterns, or shows one."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
-import grpc
 import typer
-from google.protobuf.field_mask_pb2 import FieldMask
+from rich.console import Console
+from rich.text import Text
+from typer import Argument, Option
 
-from lot_grpc.cli.calls import connected, target_of, tell_failure
-from lot_grpc.cli.failures import note
-from lot_grpc.cli.hit_tables import LISTED
-from lot_grpc.cli.pattern_filters import Narrowing
-from lot_grpc.cli.pattern_pages import print_outcomes, print_pattern, print_patterns
-from lot_grpc.cli.screen import screen
-from lot_grpc.cli.words import json_line
+from lot_grpc.cli.calls import Server
+from lot_grpc.cli.failures import print_note
+from lot_grpc.cli.fields import field_text
+from lot_grpc.cli.lists import listed, print_list
+from lot_grpc.cli.options import JsonLines, Namespace, PatternOptions, limit_option
+from lot_grpc.cli.pattern_texts import LISTED, name_of, outcomes_text, rate_text, usage_text
+from lot_grpc.cli.tables import Column, print_code, print_message, print_table, screen
+from lot_grpc.cli.texts import data_text
+from lot_grpc.cli.words import CODE_KINDS, OUTCOMES, PATTERN_KINDS, json_line
 from lot_grpc.domain.counting import counted
-from lot_grpc.pb.lot.v1 import pattern_pb2
+from lot_grpc.pb.lot.v1 import outcome_pb2, pattern_pb2
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
-from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc as pb_grpc
-
-_PAGE = 1000
-"""Most that the server gives at once."""
+from lot_grpc.pb.lot.v1.pattern_service_pb2_grpc import PatternServiceStub
 
 _LISTED = 20
 _OUTCOMES = 10
 
-
-@dataclass(frozen=True)
-class Wanted:
-    """What was asked for; ``limit`` 0 is 20 patterns, or 10 outcomes of one."""
-
-    namespace: str
-    pattern_id: str
-    narrowing: Narrowing
-    limit: int
-    everything: bool
-
-    def most(self, usual: int) -> int:
-        """How many to show at most."""
-        return sys.maxsize if self.everything else self.limit or usual
+_STYLES: dict[int, str] = {
+    outcome_pb2.OUTCOME_SUCCESS: "green",
+    outcome_pb2.OUTCOME_PARTIAL: "yellow",
+    outcome_pb2.OUTCOME_FAILURE: "red",
+}
 
 
-def run(
-    wanted: Wanted, address: str, timeout: float, config: Path | None, *, as_json: bool
-) -> bool:
-    """Ask and print, and tell whether there was an answer.
-
-    Raises:
-        SettingsError: No address is given, and the settings cannot be used.
-        BadParameter: What was asked for cannot be meant.
-    """
-    narrowed = wanted.narrowing.filter()
-    target = target_of(address, config)
-    try:
-        with connected(target) as channel:
-            stub = pb_grpc.PatternServiceStub(channel)
-            if wanted.pattern_id:
-                _tell_one(stub, wanted, timeout, as_json=as_json)
-            else:
-                _tell_list(stub, wanted, narrowed, timeout, as_json=as_json)
-    except grpc.RpcError as error:
-        tell_failure(target, error)
-        return False
-    return True
-
-
-def _tell_list(
-    stub: pb_grpc.PatternServiceStub,
-    wanted: Wanted,
-    narrowed: pattern_pb2.PatternFilter,
-    timeout: float,
+def patterns(
     *,
-    as_json: bool,
+    pattern_id: str = Argument(
+        "", metavar="ID", help="Show this pattern in full, with its last outcomes."
+    ),
+    options: PatternOptions,
+    limit: int = limit_option("20, or 10 outcomes of one pattern"),
+    everything: bool = Option(False, "--all", help="All patterns, or all outcomes of one."),
+    namespace: Namespace = "",
+    server: Server,
+    as_json: JsonLines = False,
 ) -> None:
-    """JSON page by page, so that a program has the first ones at once; a table of all of them."""
-    most = wanted.most(_LISTED)
-    patterns: list[pattern_pb2.Pattern] = []
-    mask = None if as_json else FieldMask(paths=LISTED)
-    request = pb.ListPatternsRequest(namespace=wanted.namespace, filter=narrowed, read_mask=mask)
-    count = 0
-    while count < most:
-        request.page_size = min(most - count, _PAGE)
-        page = stub.ListPatterns(request, timeout=timeout)
-        count += len(page.patterns)
-        if as_json:
-            for pattern in page.patterns:
+    """List patterns, newest first; or show one with its actions, code and outcomes.
+
+    lot-grpc patterns --language go --min-usage 1
+
+    lot-grpc patterns p-17
+    """
+    narrowed = options.filter()
+    if pattern_id and narrowed.ByteSize():
+        raise typer.BadParameter("an ID only goes with --limit or --all")
+    if limit and everything:
+        raise typer.BadParameter("--limit and --all exclude each other")
+    if everything:
+        limit = sys.maxsize
+    with server.stub(PatternServiceStub) as stub:
+        if pattern_id:
+            request = pb.GetPatternRequest(namespace=namespace, pattern_id=pattern_id)
+            pattern = stub.GetPattern(request, timeout=server.timeout).pattern
+            if as_json:
                 typer.echo(json_line(pattern))
+            else:
+                _print_one(stub, namespace, pattern, limit or _OUTCOMES, server.timeout)
         else:
-            patterns.extend(page.patterns)
-        request.page_token = page.next_page_token
-        if not page.next_page_token:
-            break
-    if as_json:
-        return
-    console = screen()
-    if patterns:
-        print_patterns(console, patterns)
-    else:
-        none = "No pattern is like that." if wanted.narrowing.narrows else "There are no patterns."
-        console.print(none, highlight=False)
-    if request.page_token:
-        note(f"there are more than these {count:,}: --limit N shows N of them, --all every one")
+            print_list(
+                stub.ListPatterns,
+                pb.ListPatternsRequest(namespace=namespace, filter=narrowed),
+                "patterns",
+                _COLUMNS,
+                "task",
+                timeout=server.timeout,
+                limit=limit or _LISTED,
+                read=LISTED,
+                more="--limit N shows N, --all shows all",
+                as_json=as_json,
+            )
 
 
-def _tell_one(
-    stub: pb_grpc.PatternServiceStub, wanted: Wanted, timeout: float, *, as_json: bool
+# What agents wrote comes last: letters that run from right to left would move what stands behind.
+_COLUMNS = (
+    Column[pattern_pb2.Pattern]("id", "pattern_id", folded=True),
+    Column[pattern_pb2.Pattern]("kind", "kind", 2),
+    Column[pattern_pb2.Pattern]("rate", lambda one: rate_text(one.outcomes), numeric=True),
+    Column[pattern_pb2.Pattern]("used", lambda one: usage_text(one.outcomes), numeric=True),
+    Column[pattern_pb2.Pattern]("created", "create_time", 1),
+    Column[pattern_pb2.Pattern]("language", "language", 3),
+    Column[pattern_pb2.Pattern]("task", name_of),
+)
+
+
+def _print_one(
+    stub: PatternServiceStub,
+    namespace: str,
+    pattern: pattern_pb2.Pattern,
+    limit: int,
+    timeout: float,
 ) -> None:
-    asked = pb.GetPatternRequest(namespace=wanted.namespace, pattern_id=wanted.pattern_id)
-    pattern = stub.GetPattern(asked, timeout=timeout).pattern
-    if as_json:
-        typer.echo(json_line(pattern))
-        return
-    outcomes, more = _outcomes(stub, wanted, timeout)
+    request = pb.ListOutcomesRequest(namespace=namespace, pattern_id=pattern.pattern_id)
+    outcomes = list(listed(stub.ListOutcomes, request, "outcomes", timeout, limit))
     console = screen()
-    print_pattern(console, pattern)
-    print_outcomes(console, outcomes)
-    if more:
-        note(
-            f"only the last {counted(len(outcomes), 'outcome')}: --limit N shows N, --all every one"
-        )
+    _print_pattern(console, pattern)
+    _print_outcomes(console, outcomes)
+    if request.page_token:
+        last = counted(len(outcomes), "outcome")
+        print_note(f"only the last {last}: --limit N shows N, --all shows all")
 
 
-def _outcomes(
-    stub: pb_grpc.PatternServiceStub, wanted: Wanted, timeout: float
-) -> tuple[list[pb.OutcomeEntry], bool]:
-    """The latest, and whether there are more."""
-    most = wanted.most(_OUTCOMES)
-    found: list[pb.OutcomeEntry] = []
-    request = pb.ListOutcomesRequest(namespace=wanted.namespace, pattern_id=wanted.pattern_id)
-    while len(found) < most:
-        request.page_size = min(most - len(found), _PAGE)
-        page = stub.ListOutcomes(request, timeout=timeout)
-        found.extend(page.outcomes)
-        request.page_token = page.next_page_token
-        if not page.next_page_token:
-            break
-    return found, bool(request.page_token)
+def _print_pattern(console: Console, pattern: pattern_pb2.Pattern) -> None:
+    kind = PATTERN_KINDS.word(pattern.kind)
+    if pattern.code_kind:
+        kind += f": {CODE_KINDS.word(pattern.code_kind)}"
+    print_message(
+        console,
+        pattern,
+        first=("pattern_id", "title", "kind", "pattern_type", "outcomes", "last_used"),
+        hidden=("code", "code_kind", "feedback", "namespace", "etag", "ttl"),
+        kind=kind,
+        outcomes=outcomes_text(pattern.outcomes),
+        last_used=field_text(pattern.outcomes, "last_used_time"),
+        confidence=_confidence(pattern),
+        actions="\n".join(_actions(pattern.actions)),
+    )
+    if pattern.code:
+        console.print()
+        print_code(console, pattern.code, pattern.language)
+
+
+def _confidence(pattern: pattern_pb2.Pattern) -> str:
+    if not pattern.HasField("confidence"):
+        return ""
+    feedback = pattern.feedback
+    if not feedback.feedback_count:
+        return f"{pattern.confidence:.2f}"
+    return (
+        f"{pattern.confidence:.2f} after {counted(feedback.feedback_count, 'rating')}: "
+        f"{feedback.helpful_count:,} helpful, {feedback.unhelpful_count:,} unhelpful"
+    )
+
+
+def _actions(actions: Iterable[pattern_pb2.Action]) -> Iterable[str]:
+    for number, action in enumerate(actions, 1):
+        arguments = f" {data_text(action.args)}" if action.args.fields else ""
+        note = f" ({action.note})" if action.note else ""
+        yield f"{number}. {action.tool}{arguments}{note}"
+
+
+def _print_outcomes(console: Console, outcomes: Sequence[pb.OutcomeEntry]) -> None:
+    if outcomes:
+        print_table(console, _OUTCOME_COLUMNS, outcomes, "about")
+
+
+def _outcome(entry: pb.OutcomeEntry) -> Text:
+    word = OUTCOMES.word(entry.outcome) if entry.outcome else "nothing"
+    if entry.corrected_by:
+        return Text.assemble((word, "strike"), " corrected")
+    return Text(f"{word} instead" if entry.corrects else word, _STYLES.get(entry.outcome, ""))
+
+
+def _about(entry: pb.OutcomeEntry) -> str:
+    corrects = f"corrects {entry.corrects}" if entry.corrects else ""
+    query = "saved again" if entry.repeat else entry.query
+    return "; ".join(filter(None, (corrects, query, entry.note)))
+
+
+_OUTCOME_COLUMNS = (
+    Column[pb.OutcomeEntry]("when", "create_time"),
+    Column[pb.OutcomeEntry]("outcome", _outcome),
+    Column[pb.OutcomeEntry]("took", "duration", 3, numeric=True),
+    Column[pb.OutcomeEntry]("id", "outcome_id", 1, folded=True),
+    Column[pb.OutcomeEntry]("about", _about),
+)

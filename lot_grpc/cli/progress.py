@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from types import TracebackType
 from typing import Self
 
 import structlog
@@ -14,74 +13,63 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 _LINE_EVERY_PERCENT = 10
 
 
+def progress_bars() -> Progress:
+    """Bars on stderr, nothing where that is not a terminal. A task has a remark beside its bar."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %  {task.fields[remark]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+
+
 class ProgressDisplay:
     """A ``reports.Progress``. Draws nothing while there is no task, so other output stays whole.
 
-    Bars go to stderr. Thread-safe.
+    Where stderr is not a terminal it logs a line now and then. Thread-safe.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._bars = progress_bars()
         self._tasks: dict[str, TaskID] = {}
         self._percents: dict[str, int] = {}
-        self._bars: Progress | None = None
-        self._terminal = sys.stderr.isatty()
-        self._log = structlog.get_logger()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._stop()
+            self._bars.stop()
 
     def __call__(self, task: str, done: int, total: int) -> None:
         """Show that ``task`` has come to ``done`` of ``total`` (0 while unknown)."""
         with self._lock:
-            if self._terminal:
-                self._draw(task, done, total)
+            if self._bars.disable:
+                self._log(task, done, total)
             else:
-                self._write(task, done, total)
+                self._draw(task, done, total)
 
     def _draw(self, task: str, done: int, total: int) -> None:
-        if total > 0 and done >= total:
-            if task in self._tasks and self._bars:
-                self._bars.remove_task(self._tasks.pop(task))
+        finished = 0 < total <= done
+        if task not in self._tasks and not finished:
             if not self._tasks:
-                self._stop()
-            return
-        if self._bars is None:
-            self._bars = _bars()
-            self._bars.start()
+                self._bars.start()
+            self._tasks[task] = self._bars.add_task(task, total=None, remark="")
         if task not in self._tasks:
-            self._tasks[task] = self._bars.add_task(task, total=None)
+            return
         self._bars.update(self._tasks[task], completed=done, total=total or None)
+        if finished:
+            self._bars.remove_task(self._tasks.pop(task))
+            if not self._tasks:
+                self._bars.stop()
 
-    def _write(self, task: str, done: int, total: int) -> None:
+    def _log(self, task: str, done: int, total: int) -> None:
         percent = 100 * done // total if total > 0 else 0
         last = self._percents.get(task)
         if last is None or percent >= last + _LINE_EVERY_PERCENT or (percent >= 100 > last):
             self._percents[task] = percent
-            self._log.info("working", what=task, percent=min(percent, 100))
-
-    def _stop(self) -> None:
-        if self._bars is not None:
-            self._bars.stop()
-        self._bars = None
-        self._tasks.clear()
-
-
-def _bars() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
+            structlog.get_logger().info("working", what=task, percent=min(percent, 100))

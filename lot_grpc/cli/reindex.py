@@ -5,95 +5,94 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from dataclasses import dataclass
-from pathlib import Path
 
 import grpc
 import typer
+from typer import Argument, Option
 
-from lot_grpc.cli.calls import connected, target_of, tell_failure
-from lot_grpc.cli.failures import note
+from lot_grpc.cli.calls import Address, Server
+from lot_grpc.cli.failures import print_note
+from lot_grpc.cli.options import Config, Json
 from lot_grpc.cli.progress import ProgressDisplay
 from lot_grpc.cli.start import begin
 from lot_grpc.cli.texts import clean
 from lot_grpc.domain.counting import counted
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
-from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
-from lot_grpc.settings import Settings
+from lot_grpc.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
 
 _HINTS = {
-    grpc.StatusCode.UNAVAILABLE: (
-        "the server is not there, or stopped: the former model still serves; call again to go on"
-    )
+    grpc.StatusCode.UNAVAILABLE: "the server is not there, or it stopped: the previous model is "
+    "still in use; run the command again to resume"
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to go to, by whom."""
+def reindex(
+    *,
+    model: str = Argument(
+        "", metavar="[MODEL]", help="Model to switch to, as in Reindex; not with --offline."
+    ),
+    offline: bool = Option(
+        False,
+        "--offline",
+        help="Open the store here with the configured model; stop the server first.",
+    ),
+    dry_run: bool = Option(
+        False, "--dry-run", help="Change nothing; show how much there is to do."
+    ),
+    address: Address = "",
+    config: Config = None,
+    as_json: Json = False,
+) -> None:
+    """Re-embed everything with another model while the server keeps running.
 
-    model: str
-    address: str
-    dry_run: bool
-    offline: bool
-
-
-def run(wanted: Wanted, config: Path | None, *, as_json: bool) -> bool:
-    """Reindex with progress; tell whether it came to its end.
-
-    Raises:
-        SettingsError: The settings cannot be used.
-        StartupError: Offline: the store or the model cannot be opened.
+    If interrupted, the current model stays in use; run the command again to resume.
     """
+    if offline and (model or dry_run or address):
+        raise typer.BadParameter("--offline takes no MODEL, --dry-run or --address")
+    if not offline and not model:
+        raise typer.BadParameter("give the MODEL to switch to, or --offline")
     settings = begin(config)
-    if wanted.offline:
-        return _offline(settings, as_json=as_json)
-    target = target_of(wanted.address, config)
-    request = pb.ReindexRequest(model=wanted.model, dry_run=wanted.dry_run)
-    last = pb.ReindexResponse()
+    if offline:
+        from lot_grpc.offline_reindex import reindex_offline
+
+        with ProgressDisplay() as progress:
+            report = asyncio.run(reindex_offline(settings, progress))
+        if as_json:
+            typer.echo(json.dumps(dataclasses.asdict(report), indent=2))
+        elif report.changed:
+            typer.echo(
+                f"embedded {report.embedded:,} of {counted(report.total, 'record')} in "
+                f"{report.seconds:.1f} s, with {report.model} instead of {report.former}"
+            )
+        else:
+            typer.echo(f"nothing to do: the store already uses {report.model}")
+        return
+    server = Server(address=address, config=config)
+    last = _reindex(server, pb.ReindexRequest(model=model, dry_run=dry_run))
+    seconds = last.elapsed.ToMilliseconds() / 1000
+    if as_json:
+        fields = {
+            "address": server.target,
+            "phase": pb.ReindexPhase.Name(last.phase).removeprefix("REINDEX_PHASE_"),
+            "done_count": last.done_count,
+            "total_count": last.total_count,
+            "seconds": seconds,
+            "detail": last.detail,
+        }
+        typer.echo(json.dumps(fields, indent=2))
+    else:
+        typer.echo(f"{clean(last.detail)} ({counted(last.total_count, 'record')}, {seconds:.1f} s)")
+
+
+def _reindex(server: Server, request: pb.ReindexRequest) -> pb.ReindexResponse:
+    """The last step, after showing the progress."""
+    step = pb.ReindexResponse()
     try:
-        with connected(target) as channel, ProgressDisplay() as progress:
-            for step in pb_grpc.AdminServiceStub(channel).Reindex(request):
-                last = step
+        with server.stub(AdminServiceStub, _HINTS) as stub, ProgressDisplay() as progress:
+            for step in stub.Reindex(request):
                 if step.phase != pb.REINDEX_PHASE_DONE and step.total_count:
                     progress("embedding", step.done_count, step.total_count)
-    except grpc.RpcError as error:
-        tell_failure(target, error, _HINTS)
-        return False
     except KeyboardInterrupt:
-        note("stopped; the former model still serves. The same command goes on")
+        print_note("stopped; the previous model is still in use. Run the command again to resume")
         raise
-    if as_json:
-        typer.echo(json.dumps(_told(target, last), indent=2))
-    else:
-        seconds = last.elapsed.ToMilliseconds() / 1000
-        typer.echo(f"{clean(last.detail)} ({counted(last.total_count, 'thing')}, {seconds:.1f} s)")
-    return True
-
-
-def _told(target: str, last: pb.ReindexResponse) -> dict[str, object]:
-    return {
-        "address": target,
-        "phase": pb.ReindexPhase.Name(last.phase).removeprefix("REINDEX_PHASE_"),
-        "done_count": last.done_count,
-        "total_count": last.total_count,
-        "seconds": last.elapsed.ToMilliseconds() / 1000,
-        "detail": last.detail,
-    }
-
-
-def _offline(settings: Settings, *, as_json: bool) -> bool:
-    from lot_grpc.offline_reindex import reindex_offline
-
-    with ProgressDisplay() as progress:
-        report = asyncio.run(reindex_offline(settings, progress))
-    if as_json:
-        typer.echo(json.dumps(dataclasses.asdict(report), indent=2))
-    elif report.changed:
-        typer.echo(
-            f"embedded {report.embedded:,} of {counted(report.total, 'thing')} anew in "
-            f"{report.seconds:.1f} s: {report.model} instead of {report.former}"
-        )
-    else:
-        typer.echo(f"the store is of {report.model} already; nothing was to be done")
-    return True
+    return step

@@ -1,90 +1,77 @@
-"""``lot-grpc replay``: the events of an episode in order, of a running server."""
+"""``lot-grpc replay``: the events of an episode in order."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
 
 import grpc
 import typer
 from rich.console import Console
+from typer import Argument, Option
 
-from lot_grpc.cli.calls import connected, going_on, target_of, tell_failure
-from lot_grpc.cli.episode_tables import status_text
-from lot_grpc.cli.event_lines import print_event
-from lot_grpc.cli.screen import print_line, screen
+from lot_grpc.cli.calls import CALL_SECONDS, StreamingServer
+from lot_grpc.cli.episodes import status_text
+from lot_grpc.cli.events import print_event
+from lot_grpc.cli.options import JsonLines, Namespace
+from lot_grpc.cli.tables import print_line, screen
 from lot_grpc.cli.texts import one_line
 from lot_grpc.cli.words import json_line
 from lot_grpc.pb.lot.v1 import episode_pb2
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
-from lot_grpc.pb.lot.v1 import episode_service_pb2_grpc as pb_grpc
-
-_CALL_SECONDS = 60.0
+from lot_grpc.pb.lot.v1.episode_service_pb2_grpc import EpisodeServiceStub
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What was asked for, as in ReplayEpisodeRequest; ``full`` shows the data whole."""
+def replay(
+    *,
+    episode_id: str = Argument(..., metavar="ID", help="The episode."),
+    speed: float = Option(
+        0.0,
+        "--speed",
+        min=0,
+        max=1e6,
+        metavar="X",
+        help="0: at once, 1: original speed, 2: twice that.",
+    ),
+    after: int = Option(
+        0, "--after", min=0, metavar="N", help="Start after event number N (not a time)."
+    ),
+    follow: bool = Option(False, "--follow", "-f", help="Follow a running episode until it ends."),
+    full: bool = Option(False, "--full", help="Show event data in full."),
+    namespace: Namespace = "",
+    server: StreamingServer,
+    as_json: JsonLines = False,
+) -> None:
+    """Show the events of an episode in order, as they arrive. Ctrl-C stops.
 
-    namespace: str
-    episode_id: str
-    speed: float
-    after: int
-    follow: bool
-    full: bool
+    lot-grpc replay e-17 --full
 
+    lot-grpc replay e-17 --speed 10 --after 40
 
-@dataclass
-class _Place:
-    """How far the replay has come."""
-
-    sequence: int
-
-
-def run(
-    wanted: Wanted, address: str, patience: float, config: Path | None, *, as_json: bool
-) -> bool:
-    """Print the events as they come, and tell whether all came.
-
-    Args:
-        wanted: What was asked for.
-        address: Of the server; empty: that of the settings.
-        patience: Seconds for which a lost server is tried again; 0: for ever.
-        config: The settings file.
-        as_json: Print each event as an object.
-
-    Raises:
-        SettingsError: No address is given, and the settings cannot be used.
+    lot-grpc replay e-17 --follow
     """
-    target = target_of(address, config)
-    try:
+    if not episode_id:
+        raise typer.BadParameter("ID must not be empty")
+    request = pb.ReplayEpisodeRequest(
+        namespace=namespace, episode_id=episode_id, speed=speed, after_sequence=after, follow=follow
+    )
+    with server.calling():
         if as_json:
-            for event in _events(target, wanted, patience):
+            for event in _events(server, request):
                 typer.echo(json_line(event))
-        else:
-            _show(target, wanted, patience)
-    except grpc.RpcError as error:
-        tell_failure(target, error)
-        return False
-    return True
+            return
+        console = screen()
+        episode = _episode(server, request)
+        _print_title(console, episode)
+        for event in _events(server, request):
+            print_event(console, event, episode.start_time, full=full)
+        if follow and episode.status == episode_pb2.EPISODE_STATUS_RUNNING:
+            _print_title(console, _episode(server, request))
 
 
-def _show(target: str, wanted: Wanted, patience: float) -> None:
-    console = screen()
-    episode = _episode(target, wanted)
-    _print_title(console, episode)
-    for event in _events(target, wanted, patience):
-        print_event(console, event, episode.start_time, full=wanted.full)
-    if wanted.follow and episode.status == episode_pb2.EPISODE_STATUS_RUNNING:
-        _print_title(console, _episode(target, wanted))
-
-
-def _episode(target: str, wanted: Wanted) -> episode_pb2.Episode:
-    request = pb.GetEpisodeRequest(namespace=wanted.namespace, episode_id=wanted.episode_id)
-    with connected(target) as channel:
-        stub = pb_grpc.EpisodeServiceStub(channel)
-        return stub.GetEpisode(request, timeout=_CALL_SECONDS).episode
+def _episode(server: StreamingServer, replayed: pb.ReplayEpisodeRequest) -> episode_pb2.Episode:
+    request = pb.GetEpisodeRequest(namespace=replayed.namespace, episode_id=replayed.episode_id)
+    with server.stub(EpisodeServiceStub) as stub:
+        return stub.GetEpisode(request, timeout=CALL_SECONDS).episode
 
 
 def _print_title(console: Console, episode: episode_pb2.Episode) -> None:
@@ -98,21 +85,15 @@ def _print_title(console: Console, episode: episode_pb2.Episode) -> None:
     )
 
 
-def _events(target: str, wanted: Wanted, patience: float) -> Iterable[episode_pb2.EpisodeEvent]:
+def _events(
+    server: StreamingServer, request: pb.ReplayEpisodeRequest
+) -> Iterable[episode_pb2.EpisodeEvent]:
     """Each event once, also when the connection is lost in between."""
-    place = _Place(wanted.after)
 
     def opened(channel: grpc.Channel) -> Iterable[pb.ReplayEpisodeResponse]:
-        request = pb.ReplayEpisodeRequest(
-            namespace=wanted.namespace,
-            episode_id=wanted.episode_id,
-            speed=wanted.speed,
-            after_sequence=place.sequence,
-            follow=wanted.follow,
-        )
-        return pb_grpc.EpisodeServiceStub(channel).ReplayEpisode(request)
+        return EpisodeServiceStub(channel).ReplayEpisode(request)
 
-    for batch in going_on(target, opened, lambda: f"behind event {place.sequence}", patience):
+    for batch in server.resumed(opened, lambda: f"after event {request.after_sequence}"):
         for event in batch.events:
             yield event
-            place.sequence = event.sequence
+            request.after_sequence = event.sequence

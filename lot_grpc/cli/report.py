@@ -1,58 +1,108 @@
-"""``lot-grpc report``: how tasks go, asked of a running server."""
+"""``lot-grpc report``: how tasks are going."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterable
 
 import grpc
 import typer
+from rich.text import Text
+from typer import Option
 
-from lot_grpc.cli.calls import connected, target_of, tell_failure
-from lot_grpc.cli.report_tables import print_report
-from lot_grpc.cli.screen import print_page
+from lot_grpc.cli.calls import Server
+from lot_grpc.cli.fields import field_text
+from lot_grpc.cli.options import Json, Namespace
+from lot_grpc.cli.tables import Column, print_page, print_table, screen
+from lot_grpc.cli.texts import clean, one_line
 from lot_grpc.cli.words import json_page
-from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc as pb_grpc
+from lot_grpc.domain.counting import counted
 from lot_grpc.pb.lot.v1 import performance_pb2 as pb
+from lot_grpc.pb.lot.v1.learning_service_pb2_grpc import LearningServiceStub
 
 _HINTS = {
-    grpc.StatusCode.DEADLINE_EXCEEDED: "a report reads every ended episode; --timeout waits longer",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "a report reads every ended episode; --timeout waits longer"
+}
+_ARROWS = {
+    pb.TREND_DIRECTION_IMPROVING: Text("↑ improving", style="green"),
+    pb.TREND_DIRECTION_DECLINING: Text("↓ declining", style="red"),
+    pb.TREND_DIRECTION_STABLE: Text("→ stable"),
+    pb.TREND_DIRECTION_INSUFFICIENT_DATA: Text("· too few", style="dim"),
 }
 
 
-def run(
-    address: str,
-    namespace: str,
-    sample_size: int,
-    timeout: float,
-    config: Path | None,
+def report(
     *,
-    as_json: bool,
-    as_markdown: bool,
-) -> bool:
-    """Ask, print the report, and tell whether there was one.
-
-    Raises:
-        SettingsError: No address is given, and the settings cannot be used.
-    """
-    target = target_of(address, config)
-    request = pb.GetPerformanceReportRequest(namespace=namespace, sample_size=sample_size)
-    try:
-        report = _ask(target, request, timeout)
-    except grpc.RpcError as error:
-        tell_failure(target, error, _HINTS)
-        return False
+    namespace: Namespace = "",
+    sample: int = Option(
+        0, "--sample", min=0, max=1000, metavar="N", help="Rate the latest N; 0: 20."
+    ),
+    markdown: bool = Option(False, "--markdown", help="Print a Markdown page."),
+    server: Server,
+    as_json: Json = False,
+) -> None:
+    """Report how tasks are going: rates, trends, what worked, what to improve."""
+    if as_json and markdown:
+        raise typer.BadParameter("--json and --markdown exclude each other")
+    request = pb.GetPerformanceReportRequest(namespace=namespace, sample_size=sample)
+    with server.stub(LearningServiceStub, _HINTS) as stub:
+        found = stub.GetPerformanceReport(request, timeout=server.timeout).report
     if as_json:
-        typer.echo(json_page(report))
-    elif as_markdown:
-        print_page(report.markdown)
+        typer.echo(json_page(found))
+    elif markdown:
+        print_page(found.markdown)
     else:
-        print_report(report, namespace or "default")
-    return True
+        _print(found, namespace or "default")
 
 
-def _ask(
-    target: str, request: pb.GetPerformanceReportRequest, timeout: float
-) -> pb.PerformanceReport:
-    with connected(target) as channel:
-        stub = pb_grpc.LearningServiceStub(channel)
-        return stub.GetPerformanceReport(request, timeout=timeout).report
+def _print(found: pb.PerformanceReport, namespace: str) -> None:
+    """The summary, a row for each category, then advice and insights."""
+    console = screen()
+    console.print(Text(f"Performance of {one_line(namespace)}", style="bold"))
+    console.print(Text(f"  {_summary(found)}"))
+    if found.trends:
+        print_table(console, _COLUMNS, found.trends, "best approach")
+    lists: tuple[tuple[str, Iterable[pb.Advice | pb.Insight]], ...] = (
+        ("Advice", found.advice),
+        ("What worked", found.insights),
+    )
+    for title, lines in lists:
+        if lines:
+            console.print(Text(title, style="bold"))
+        for line in lines:
+            console.print(Text(f"  {clean(line.message)}"))
+
+
+def _summary(found: pb.PerformanceReport) -> str:
+    if not found.HasField("success_rate"):
+        return "No episode has ended."
+    average = field_text(found, "average_duration")
+    taking = f"; {average} on average" if average else ""
+    ended = counted(found.total_count, "episode")
+    return f"{ended} ended, {found.success_count:,} succeeded ({found.success_rate:.1%}){taking}."
+
+
+def _p_value(trend: pb.CategoryTrend) -> Text:
+    value = field_text(trend, "change_p_value", ".2g")
+    return Text(value, style="" if trend.change_significant else "dim")
+
+
+def _interval(trend: pb.CategoryTrend) -> str:
+    return f"{trend.success_rate_lower:.1%} to {trend.success_rate_upper:.1%}"
+
+
+def _best(trend: pb.CategoryTrend) -> str:
+    return "".join(f"{one_line(one.name)} ({one.count})" for one in trend.best_approaches[:1])
+
+
+_COLUMNS = (
+    Column[pb.CategoryTrend]("category", lambda one: one_line(one.category) or "(none)"),
+    Column[pb.CategoryTrend]("trend", lambda one: _ARROWS[one.direction]),
+    Column[pb.CategoryTrend](
+        "success", lambda one: f"{one.success_rate:.1%} of {one.sample_count}", numeric=True
+    ),
+    Column[pb.CategoryTrend]("95 % interval", _interval, 3),
+    Column[pb.CategoryTrend]("p", _p_value, 1, numeric=True),
+    Column[pb.CategoryTrend]("time", "average_duration", 2, numeric=True),
+    Column[pb.CategoryTrend]("ended", "total_count", 4, numeric=True),
+    Column[pb.CategoryTrend]("best approach", _best),
+)

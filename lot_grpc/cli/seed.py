@@ -4,88 +4,70 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
-import grpc
 import typer
+from typer import Option
 
-from lot_grpc.cli.calls import connected, target_of, tell_failure
+from lot_grpc.cli.calls import Server
+from lot_grpc.cli.options import Json, Namespace
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
-from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
+from lot_grpc.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
+
+_COUNTS = ("created_count", "existing_count", "deleted_count")
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to store where; ``packs`` empty is all of them."""
+def seed(
+    *,
+    namespace: Namespace = "",
+    packs: list[str] | None = Option(
+        None, "--pack", "-p", metavar="NAME", help="Only this pack. Repeatable."
+    ),
+    dry_run: bool = Option(False, "--dry-run", help="Store nothing; show what would be stored."),
+    restore_deleted: bool = Option(
+        False, "--restore-deleted", help="Also restore deleted entries."
+    ),
+    server: Server,
+    as_json: Json = False,
+) -> None:
+    """Store design patterns, best practices and common errors in a running server.
 
-    namespace: str
-    packs: tuple[str, ...]
-    dry_run: bool
-    restore_deleted: bool
-
-
-def run(
-    address: str, wanted: Wanted, timeout: float, config: Path | None, *, as_json: bool
-) -> bool:
-    """Ask, print what was stored, and tell whether it was.
-
-    Raises:
-        SettingsError: No address is given, and the settings cannot be used.
+    What is already there stays as it is. LOT_SEED_PACKS names packs of your own.
     """
-    target = target_of(address, config)
     request = pb.SeedKnowledgeRequest(
-        namespace=wanted.namespace,
-        packs=wanted.packs,
-        dry_run=wanted.dry_run,
-        restore_deleted=wanted.restore_deleted,
+        namespace=namespace, packs=packs, dry_run=dry_run, restore_deleted=restore_deleted
     )
-    try:
-        with connected(target) as channel:
-            answer = pb_grpc.AdminServiceStub(channel).SeedKnowledge(request, timeout=timeout)
-    except grpc.RpcError as error:
-        tell_failure(target, error)
-        return False
+    with server.stub(AdminServiceStub) as stub:
+        answer = stub.SeedKnowledge(request, timeout=server.timeout)
     if as_json:
-        typer.echo(json.dumps(_told(target, wanted, answer), indent=2))
+        fields = {
+            "address": server.target,
+            "namespace": namespace or "default",
+            "dry_run": dry_run,
+            **_counts(answer),
+            "created_counts": dict(sorted(answer.created_counts.items())),
+            "groups": [
+                {"name": group.name, "description": group.description, **_counts(group)}
+                for group in answer.groups
+            ],
+        }
+        typer.echo(json.dumps(fields, indent=2))
     else:
-        for line in _lines(wanted, answer):
+        for line in _lines(request, answer):
             typer.echo(line)
-    return True
 
 
-def _told(target: str, wanted: Wanted, answer: pb.SeedKnowledgeResponse) -> dict[str, object]:
-    return {
-        "address": target,
-        "namespace": wanted.namespace or "default",
-        "dry_run": wanted.dry_run,
-        "created_count": answer.created_count,
-        "existing_count": answer.existing_count,
-        "deleted_count": answer.deleted_count,
-        "created_counts": dict(sorted(answer.created_counts.items())),
-        "groups": [
-            {
-                "name": group.name,
-                "description": group.description,
-                "created_count": group.created_count,
-                "existing_count": group.existing_count,
-                "deleted_count": group.deleted_count,
-            }
-            for group in answer.groups
-        ],
-    }
+def _counts(answer: Any) -> dict[str, int]:
+    return {name: getattr(answer, name) for name in _COUNTS}
 
 
-def _lines(wanted: Wanted, answer: pb.SeedKnowledgeResponse) -> Iterator[str]:
-    width = max(len("pack"), *(len(group.name) for group in answer.groups))
-    stored = "would be stored" if wanted.dry_run else "stored"
-    yield f"{'pack':{width}}  {stored:>{len(stored)}}  there already  stay deleted"
-    rows = [
-        (group.name, group.created_count, group.existing_count, group.deleted_count)
-        for group in answer.groups
-    ]
-    total = (answer.created_count, answer.existing_count, answer.deleted_count)
-    for name, created, existing, deleted in (*rows, ("all", *total)):
-        yield f"{name:{width}}  {created:>{len(stored)}}  {existing:>13}  {deleted:>12}"
-    if answer.deleted_count and not wanted.restore_deleted:
-        yield "what somebody deleted stays away; --restore-deleted stores it again"
+def _lines(request: pb.SeedKnowledgeRequest, answer: pb.SeedKnowledgeResponse) -> Iterator[str]:
+    rows = [(group.name, _counts(group)) for group in answer.groups] + [("all", _counts(answer))]
+    width = max(len("pack"), *(len(name) for name, _ in rows))
+    heads = ("would be stored" if request.dry_run else "stored", "already there", "deleted")
+    yield "  ".join((f"{'pack':{width}}", *heads))
+    for name, counts in rows:
+        numbers = (f"{n:>{len(head)}}" for n, head in zip(counts.values(), heads, strict=True))
+        yield "  ".join((f"{name:{width}}", *numbers))
+    if answer.deleted_count and not request.restore_deleted:
+        yield "entries that were deleted were not stored again; --restore-deleted does that"

@@ -9,61 +9,75 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
+import typer
 import uvloop
+from typer import Option
 
 from lot_grpc import __version__
+from lot_grpc.cli.options import Config
 from lot_grpc.cli.progress import ProgressDisplay
 from lot_grpc.cli.start import begin
 from lot_grpc.domain.counting import counted
 from lot_grpc.reports import Progress, Ready
-from lot_grpc.settings import Settings
+
+if TYPE_CHECKING:
+    from lot_grpc.settings import Settings
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _CLOSE_SECONDS = 1.0
-"""How long an aborted start may take to close what it has opened."""
+"""How long an aborted start may take to close what it opened."""
 
 
-def run(config: Path | None, *, accept_loss: bool = False) -> None:
-    """Serve until a signal.
+def serve(
+    *,
+    config: Config = None,
+    accept_loss: bool = Option(
+        False,
+        "--accept-loss",
+        help="Serve what is left of a data folder that has lost files or records. "
+        "Needed once: later starts expect only what is left.",
+    ),
+) -> None:
+    """Serve until SIGTERM or Ctrl-C, then finish running calls. A second one stops immediately."""
+    try:
+        _run(config, accept_loss=accept_loss)
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        raise
 
-    Raises:
-        SettingsError: The settings cannot be used.
-        StartupError: The service cannot start.
-    """
+
+def _run(config: Path | None, *, accept_loss: bool) -> None:
     settings = begin(config)
-    storage = settings.storage
-    where = settings.qdrant.url if storage.store == "qdrant" else str(storage.data_dir)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # connections must not use up files
-    with _ending_at_once():
-        log = structlog.get_logger()
-        log.info("starting", version=__version__, store=storage.store, location=where)
-        from lot_grpc import app  # takes a second or two
-
-        serving = partial(app.serve, accept_loss=accept_loss)
-        runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
-        with ProgressDisplay() as progress, runner as loop:
-            loop.run(_serve(serving, settings, progress))
+    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    with ProgressDisplay() as progress, runner as loop:
+        loop.run(_serve(settings, progress, accept_loss=accept_loss))
 
 
-async def _serve(
-    serve: Callable[..., Awaitable[None]], settings: Settings, progress: Progress
-) -> None:
+async def _serve(settings: Settings, progress: Progress, *, accept_loss: bool) -> None:
     signals = _Signals(settings.server.drain_seconds)
+    storage = settings.storage
+    where = settings.qdrant.url if storage.store == "qdrant" else str(storage.data_dir)
+    log = structlog.get_logger()
+    log.info("starting", version=__version__, store=storage.store, location=where)
 
     def ready(what: Ready) -> None:
         signals.starting = None
-        announce(what)
+        _announce(what)
 
     try:
-        await serve(settings, ready=ready, stop=signals.stop, progress=progress)
+        # It takes a second or two, in which signals are taken.
+        app = await asyncio.to_thread(import_module, "lot_grpc.app")
+        await app.serve(
+            settings, accept_loss=accept_loss, ready=ready, stop=signals.stop, progress=progress
+        )
     except asyncio.CancelledError:
         if not signals.first:
             raise
@@ -94,46 +108,11 @@ class _Signals:
             log.info("stopping", signal=number.name, drain_seconds=self._drain_seconds)
             self.stop.set()
             return
-        _say_stopped(number)
+        log.warning("stopped while starting", signal=number.name)
         self.starting.cancel()  # which ends the child that compacts
         late = threading.Timer(_CLOSE_SECONDS, _end, [number])  # as a download may be
         late.daemon = True
         late.start()
-
-
-class _Stopped(BaseException):
-    """A signal before the loop takes them."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
-
-
-@contextmanager
-def _ending_at_once() -> Iterator[None]:
-    """End the process on a signal, with one line and no traceback, until the loop takes signals.
-
-    The line is not logged by the handler itself: it may interrupt the log while that is locked.
-    """
-
-    def stop(number: int, _: object) -> None:
-        for each in STOP_SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
-        raise _Stopped(number)
-
-    former = {number: signal.signal(number, stop) for number in STOP_SIGNALS}
-    try:
-        yield
-    except _Stopped as stopped:
-        _say_stopped(stopped.number)
-        _end(stopped.number)
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
-
-
-def _say_stopped(number: int) -> None:
-    structlog.get_logger().warning("stopped while starting", signal=signal.Signals(number).name)
 
 
 def _end(number: int) -> None:
@@ -141,7 +120,7 @@ def _end(number: int) -> None:
     os._exit(128 + number)
 
 
-def announce(ready: Ready) -> None:
+def _announce(ready: Ready) -> None:
     """The start line, for whoever is looking, and a call to try."""
     print(  # noqa: T201
         f"lot-grpc {__version__} is serving on {ready.address}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lot_grpc.logs import configure_logging
-from lot_grpc.settings import Settings
-from lot_grpc.settings_file import load_settings
+if TYPE_CHECKING:
+    from lot_grpc.settings import Settings
 
 
 def begin(config: Path | None) -> Settings:
@@ -16,6 +16,9 @@ def begin(config: Path | None) -> Settings:
     Raises:
         SettingsError: They cannot be used.
     """
+    from lot_grpc.logs import configure_logging
+    from lot_grpc.settings_file import load_settings
+
     settings = load_settings(config)
     keys = [settings.qdrant.api_key, settings.openai.api_key]
     configure_logging(

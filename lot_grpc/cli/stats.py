@@ -2,85 +2,169 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-import grpc
 import typer
+from rich.text import Text
 
-from lot_grpc.cli.calls import connected, target_of, tell_failure
-from lot_grpc.cli.pattern_filters import Narrowing
-from lot_grpc.cli.screen import screen
-from lot_grpc.cli.stats_tables import Group, print_stats
+from lot_grpc.cli.calls import Server
+from lot_grpc.cli.fields import field_text
+from lot_grpc.cli.namespaces import counts_text as resource_counts
+from lot_grpc.cli.options import Json, Namespace, PatternOptions
+from lot_grpc.cli.tables import Column, print_fields, print_line, print_table, screen
+from lot_grpc.cli.texts import one_line
+from lot_grpc.cli.times import seconds_of
 from lot_grpc.cli.words import json_line
+from lot_grpc.domain.spans import span
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as admin_pb
-from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as admin_grpc
-from lot_grpc.pb.lot.v1 import pattern_pb2
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
-from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc as pb_grpc
+from lot_grpc.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
+from lot_grpc.pb.lot.v1.pattern_service_pb2_grpc import PatternServiceStub
 
 _SHOWN = 10
-"""Languages, and categories, that are told one by one: each takes a call."""
+"""Languages, and categories, that have a row of their own: each takes a call."""
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_STEP = 1024
 
 
-def run(
-    namespace: str,
-    narrowing: Narrowing,
-    address: str,
-    timeout: float,
-    config: Path | None,
-    *,
-    as_json: bool,
-) -> bool:
-    """Ask and print, and tell whether there was an answer.
+@dataclass(frozen=True)
+class _Group:
+    """Patterns of one language or category; without ``stats`` for those summed up in one row."""
 
-    Raises:
-        SettingsError: No address is given, and the settings cannot be used.
-        BadParameter: What was asked for cannot be meant.
+    name: str
+    count: int
+    stats: pb.GetPatternStatsResponse | None = None
+
+    def text(self, field: str, form: str = ",") -> str:
+        """A figure of theirs."""
+        return field_text(self.stats, field, form) if self.stats else ""
+
+
+def stats(
+    patterns: PatternOptions, *, namespace: Namespace = "", server: Server, as_json: Json = False
+) -> None:
+    """Show what the server holds and how well patterns worked: overall, by language, by category.
+
+    lot-grpc stats
+
+    lot-grpc stats --language python --min-usage 1
     """
-    request = pb.GetPatternStatsRequest(namespace=namespace, filter=narrowing.filter())
-    target = target_of(address, config)
-    try:
-        with connected(target) as channel:
-            stub = pb_grpc.PatternServiceStub(channel)
-            asked = admin_pb.GetServerInfoRequest(namespace=namespace)
-            info = admin_grpc.AdminServiceStub(channel).GetServerInfo(asked, timeout=timeout)
-            whole = stub.GetPatternStats(request, timeout=timeout)
-            if as_json:
-                typer.echo(f'{{"server": {json_line(info)}, "patterns": {json_line(whole)}}}')
-                return True
-            languages = _groups(stub, request, "languages", whole.by_language, timeout)
-            categories = _groups(stub, request, "categories", whole.by_category, timeout)
-    except grpc.RpcError as error:
-        tell_failure(target, error)
-        return False
-    print_stats(screen(), info, namespace or "default", whole, languages, categories)
-    return True
+    request = pb.GetPatternStatsRequest(namespace=namespace, filter=patterns.filter())
+    info_request = admin_pb.GetServerInfoRequest(namespace=namespace)
+    with server.stub(AdminServiceStub) as admin, server.stub(PatternServiceStub) as stub:
+        info = admin.GetServerInfo(info_request, timeout=server.timeout)
+        whole = stub.GetPatternStats(request, timeout=server.timeout)
+        if as_json:
+            typer.echo(f'{{"server": {json_line(info)}, "patterns": {json_line(whole)}}}')
+            return
+        groups = {
+            "language": _groups(stub, request, "languages", whole.by_language, server.timeout),
+            "category": _groups(stub, request, "categories", whole.by_category, server.timeout),
+        }
+    console = screen()
+    print_line(console, ("Server, all namespaces", "bold"))
+    print_fields(console, _server_fields(info))
+    console.print()
+    print_line(console, (f"Patterns in {one_line(namespace or 'default')}", "bold"))
+    print_fields(console, _pattern_fields(whole))
+    for title, found in groups.items():
+        if found:
+            columns = (*_COLUMNS, Column[_Group](title, lambda one: one.name))
+            print_table(console, columns, found, title)
 
 
 def _groups(
-    stub: pb_grpc.PatternServiceStub,
+    stub: PatternServiceStub,
     request: pb.GetPatternStatsRequest,
     field: str,
     counts: Mapping[str, int],
     timeout: float,
-) -> list[Group]:
+) -> list[_Group]:
     """The largest ones with their own figures, by the same filter, then the rest as one."""
+    groups = []
     names = sorted(counts, key=lambda name: (-counts[name], name))
-    groups = [
-        Group(name, counts[name], stub.GetPatternStats(_of(request, field, name), timeout=timeout))
-        for name in names[:_SHOWN]
-    ]
+    for name in names[:_SHOWN]:
+        narrowed = pb.GetPatternStatsRequest()
+        narrowed.CopyFrom(request)
+        getattr(narrowed.filter, field)[:] = [name]  # it is one of those values, or any would do
+        groups.append(_Group(name, counts[name], stub.GetPatternStats(narrowed, timeout=timeout)))
     rest = names[_SHOWN:]
     if rest:
-        groups.append(Group(f"{len(rest):,} more", sum(counts[name] for name in rest), None))
+        groups.append(_Group(f"{len(rest):,} more", sum(counts[name] for name in rest)))
     return groups
 
 
-def _of(request: pb.GetPatternStatsRequest, field: str, name: str) -> pb.GetPatternStatsRequest:
-    narrowed = pattern_pb2.PatternFilter()
-    narrowed.CopyFrom(request.filter)
-    values = getattr(narrowed, field)
-    del values[:]  # the name is one of those values, or any would do
-    values.append(name)
-    return pb.GetPatternStatsRequest(namespace=request.namespace, filter=narrowed)
+def _server_fields(info: admin_pb.GetServerInfoResponse) -> Iterable[tuple[str, str | Text]]:
+    yield "version", info.version
+    yield "store", _store(info)
+    yield "model", f"{info.model}, {info.dimensions:,} dimensions" if info.model else ""
+    if info.HasField("start_time") and info.HasField("server_time"):
+        yield "up for", span(max(0.0, seconds_of(info.server_time) - seconds_of(info.start_time)))
+    yield "holds", resource_counts(info.counts) or "nothing"
+
+
+def _store(info: admin_pb.GetServerInfoResponse) -> str | Text:
+    store = info.store
+    used = f"{size_text(store.disk_bytes)} used" if store.disk_bytes else ""
+    free = f"{size_text(store.free_bytes)} free" if store.free_bytes else ""
+    text = ", ".join(filter(None, (info.backend, used, free)))
+    if store.writable:
+        return text
+    return Text.assemble(
+        f"{one_line(text)}  ", (f"takes no writes: {one_line(store.detail)}", "bold red")
+    )
+
+
+def _pattern_fields(whole: pb.GetPatternStatsResponse) -> Iterable[tuple[str, str]]:
+    if not whole.total_patterns:
+        yield "count", "none"
+        return
+    unused = whole.total_patterns - whole.used_count
+    pinned = f", {whole.pinned_count:,} pinned" if whole.pinned_count else ""
+    used = f"{whole.used_count:,} used, {unused:,} not used yet"
+    yield "count", f"{whole.total_patterns:,}, {used}{pinned}"
+    yield "kinds", counts_text(whole.by_kind)
+    yield "types", counts_text(whole.by_pattern_type)
+    yield "code", counts_text(whole.by_code_kind)
+    average = (
+        f"{whole.average_used_success_rate:.3f} on average of those used; "
+        if whole.HasField("average_used_success_rate")
+        else ""
+    )
+    bounds = f"from {whole.min_success_rate:.3f} to {whole.max_success_rate:.3f}"
+    yield "success rate", f"{average}{whole.average_success_rate:.3f} of all, {bounds}"
+    if whole.total_usage_count:
+        share = f" ({whole.success_share:.1%})" if whole.HasField("success_share") else ""
+        yield (
+            "uses",
+            f"{whole.total_usage_count:,}: {whole.total_success_count:,} worked, "
+            f"{whole.total_partial_count:,} in part, {whole.total_failure_count:,} failed{share}",
+        )
+    yield "most used", whole.most_used_pattern_id
+
+
+_COLUMNS = (
+    Column[_Group]("patterns", lambda one: f"{one.count:,}", numeric=True),
+    Column[_Group]("used", lambda one: one.text("used_count"), numeric=True),
+    Column[_Group](
+        "rate of those", lambda one: one.text("average_used_success_rate", ".3f"), numeric=True
+    ),
+    Column[_Group]("uses", lambda one: one.text("total_usage_count"), 2, numeric=True),
+    Column[_Group]("worked", lambda one: one.text("success_share", ".1%"), 1, numeric=True),
+)
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """``task 3, code 1``, the largest first, without those of which there are none."""
+    names = sorted((name for name in counts if counts[name]), key=lambda one: (-counts[one], one))
+    return ", ".join(f"{name.lower().replace('_', ' ')} {counts[name]:,}" for name in names)
+
+
+def size_text(size: int) -> str:
+    """A number of bytes in the unit that fits, such as ``1.5 GiB``."""
+    amount, unit = float(size), 0
+    while amount >= _STEP and unit < len(_UNITS) - 1:
+        amount, unit = amount / _STEP, unit + 1
+    return f"{amount:.1f} {_UNITS[unit]}" if unit else f"{size} B"

@@ -1,106 +1,200 @@
-"""Tables that fit the terminal, and lists of what is told of one thing."""
+"""What people read: tables that fit the terminal, fields of one message, code and pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import io
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+import typer
+from google.protobuf.message import Message
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
+from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from lot_grpc.cli.texts import clean_lines
+from lot_grpc.cli.fields import field_label, field_text
+from lot_grpc.cli.texts import clean_lines, one_line
 
 T = TypeVar("T")
 
-_LEAST_STRETCHED = 16
-"""Cells of the stretched column that tell enough; columns that would leave it less are left out."""
+_WIDTH = 110
+"""Columns where there is no terminal to ask and no COLUMNS in the environment."""
+
+_MIN_STRETCHED = 16
+"""Cells that the stretched column needs; columns that would leave it less are left out."""
 
 _BETWEEN = 2
 """Cells around each column of a table."""
 
+_COLOURED_LETTERS = 65_536
+"""Longer code is shown without colours: the lexer would take seconds."""
+
+
+def screen() -> Console:
+    """Standard output. Colours on a terminal only, and not with NO_COLOR.
+
+    A letter that the terminal's encoding lacks is written out; it does not end the command.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    console = Console()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console = Console(width=_WIDTH)
+    return console
+
 
 @dataclass(frozen=True)
 class Column(Generic[T]):
-    """One column: what stands in it of a thing, which must be clean.
+    """One column: its title, and a field of the message or what stands for it.
+
+    A string is put on one line and cleaned; a ``Text`` must be clean.
 
     ``importance``: the least important one goes first where there is little room; 0 never goes.
-    ``folded``: what is too long goes on in the next line; else it is cut.
+    ``form``: how the number of the field is formatted. ``folded``: what is too long continues on
+    the next line; else it is cut.
     """
 
     title: str
-    cell: Callable[[T], str | Text]
+    cell: str | Callable[[T], str | Text]
     importance: int = 0
+    form: str = ""
     numeric: bool = False
     folded: bool = False
 
+    def text(self, item: T) -> Text:
+        """What stands in this column of an item."""
+        if not isinstance(self.cell, str):
+            value = self.cell(item)
+        else:
+            assert isinstance(item, Message)
+            value = field_text(item, self.cell, self.form)
+        return value if isinstance(value, Text) else Text(one_line(value))
+
 
 def print_table(
-    console: Console, columns: Sequence[Column[T]], things: Sequence[T], stretched: str
+    console: Console, columns: Sequence[Column[T]], items: Sequence[T], stretched: str
 ) -> None:
-    """A row for each thing, in the columns for which there is room.
+    """A row for each item, in the columns for which there is room.
 
     Args:
-        console: Where to.
+        console: Where to print.
         columns: All that there could be.
-        things: What the rows tell of.
+        items: The rows.
         stretched: Title of the column that takes the room which the others leave.
     """
-    rows = [[_text(column.cell(thing)) for column in columns] for thing in things]
-    kept = _fitting(console.width, columns, rows, stretched)
+    rows = [[column.text(item) for column in columns] for item in items]
+    shown = _fitting(console.width, columns, rows, stretched)
     table = Table(box=SIMPLE_HEAD, width=console.width, pad_edge=False)
-    for number in kept:
+    for number in shown:
         column = columns[number]
         table.add_column(
             column.title,
             no_wrap=not column.folded,
             overflow="fold" if column.folded else "ellipsis",
-            justify="right" if column.numeric else "left",
+            justify="right" if column.numeric or column.form else "left",
             ratio=1 if column.title == stretched else None,
         )
     for row in rows:
-        table.add_row(*(row[number] for number in kept))
+        table.add_row(*(row[number] for number in shown))
     console.print(table)
-
-
-def print_fields(console: Console, fields: Iterable[tuple[str, str | Text]]) -> None:
-    """A name and what is told of it, a line or more each; nothing of an empty text.
-
-    Strings are cleaned here; a ``Text`` must be clean.
-    """
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column(overflow="fold")
-    for name, text in fields:
-        if text:
-            table.add_row(name, text if isinstance(text, Text) else Text(clean_lines(text)))
-    console.print(table)
-
-
-def _text(cell: str | Text) -> Text:
-    return cell if isinstance(cell, Text) else Text(cell)
 
 
 def _fitting(
     width: int, columns: Sequence[Column[T]], rows: Sequence[Sequence[Text]], stretched: str
 ) -> list[int]:
     """Numbers of the columns to show."""
-    kept = list(range(len(columns)))
+    shown = list(range(len(columns)))
     widths = [
         max([len(column.title), *(cell_len(row[number].plain) for row in rows)])
         for number, column in enumerate(columns)
     ]
 
     def room() -> int:
-        taken = sum(widths[number] for number in kept if columns[number].title != stretched)
-        return width - taken - _BETWEEN * len(kept)
+        taken = sum(widths[number] for number in shown if columns[number].title != stretched)
+        return width - taken - _BETWEEN * len(shown)
 
-    while room() < _LEAST_STRETCHED:
-        spare = [number for number in kept if columns[number].importance]
+    while room() < _MIN_STRETCHED:
+        spare = [number for number in shown if columns[number].importance]
         if not spare:
             break
-        kept.remove(min(spare, key=lambda number: columns[number].importance))
-    return kept
+        shown.remove(min(spare, key=lambda number: columns[number].importance))
+    return shown
+
+
+def print_fields(
+    console: Console, fields: Iterable[tuple[str, str | Text]], indent: int = 0
+) -> None:
+    """A name and its value, a line or more each; nothing of an empty value.
+
+    Strings are cleaned here; a ``Text`` must be clean.
+    """
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for name, value in fields:
+        if value:
+            text = value if isinstance(value, Text) else Text(clean_lines(value))
+            table.add_row(" " * indent + name, text)
+    console.print(table)
+
+
+def print_message(
+    console: Console,
+    message: Message,
+    first: Collection[str],
+    hidden: Collection[str] = (),
+    **texts: str | Text,
+) -> None:
+    """Every field of a message that is set, in the order of the contract.
+
+    Args:
+        console: Where to print.
+        message: The message.
+        first: Fields that come before all others.
+        hidden: Fields that are left out.
+        texts: What to show of fields, instead of their values, and of what is no field.
+    """
+    names = dict.fromkeys((*first, *message.DESCRIPTOR.fields_by_name, *texts))
+    rows = [
+        (field_label(message, name), texts[name] if name in texts else field_text(message, name))
+        for name in names
+        if name not in hidden
+    ]
+    print_fields(console, rows)
+
+
+def print_line(console: Console, *parts: tuple[str, str], indent: int = 0) -> None:
+    """One line of texts with their styles, cut to the width. The texts must be clean."""
+    line = Text.assemble(" " * indent, *parts)
+    console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+
+
+def print_page(text: str) -> None:
+    """A page of Markdown: as it is for a program, cleaned for a terminal, which would obey it."""
+    if screen().is_terminal:
+        text = clean_lines(text)
+    # `color`: without it the echo takes escapes out where there is no terminal.
+    typer.echo(text, nl=not text.endswith("\n"), color=True)
+
+
+def print_code(console: Console, code: str, language: str) -> None:
+    """The code, cleaned, in the terminal's own colours; in pipes no line is broken.
+
+    A language that nobody knows has no colours.
+    """
+    shown = clean_lines(code).rstrip("\n")
+    if not console.is_terminal:
+        console.print(Text(shown), soft_wrap=True)
+    elif len(shown) > _COLOURED_LETTERS:
+        console.print(Text(shown), overflow="fold")
+    else:
+        code_style = Syntax(
+            shown, language or "text", theme="ansi_dark", background_color="default", word_wrap=True
+        )
+        console.print(code_style)

@@ -1,4 +1,4 @@
-"""Stored texts made fit for a terminal: what would steer it is told, not obeyed."""
+"""Stored texts made safe for a terminal: control sequences are shown, not obeyed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def one_line(text: str, most: int = 1000) -> str:
 
 
 def clean_lines(text: str) -> str:
-    """The text with its lines kept and its tabs as spaces, all else cleaned."""
+    """The text with its line breaks, tabs as spaces, and everything else cleaned."""
     return "\n".join(clean(line.expandtabs(_TAB)) for line in text.split("\n"))
 
 

@@ -25,8 +25,8 @@ def moment(text: str, now: datetime) -> datetime:
         return datetime.fromisoformat(text.strip()).astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         raise ValueError(
-            f"{text!r} is no time: give ISO 8601, as 2026-03-01 or 2026-03-01T12:00Z, or how long "
-            "ago, as 90s, 15min, 2h, 3d or 1w"
+            f"{text!r} is not a time: give ISO 8601, such as 2026-03-01 or 2026-03-01T12:00Z, or "
+            "how long ago, such as 90s, 15min, 2h, 3d or 1w"
         ) from None
 
 

@@ -1,26 +1,32 @@
-"""The file of an export: a line that says what it is, then messages, each whole or not there.
+"""The file of an export: a title line, then messages, each complete or absent.
 
-The line is ``lot-grpc export 1``. A message is its length and its CRC-32 (4 bytes each, the highest
-first), then as many bytes: an ``ExportResponse``, compressed with zlib. Each is compressed by
-itself, so that a file that was cut off ends behind its last whole message, and is gone on with
-there. The first has the header, the last the summary: a file without it is not the whole export.
+The line is ``lot-grpc export 1``. A message is its length and its CRC-32 (4 bytes each, big-endian)
+and then as many bytes: an ``ExportResponse``, compressed with zlib. Each is compressed by itself,
+so that a file that was cut off can be resumed after its last whole message. The first has the
+header, the last the summary: a file without it is not the whole export.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+import typer
 from google.protobuf.message import DecodeError
 
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 
 FORMAT = 1
+STDIO = "-"
+"""In place of a file: standard output or input."""
+
 _TITLE = b"lot-grpc export "
 _HEAD = struct.Struct(">II")
 _MOST_BYTES = 2**31
@@ -29,7 +35,7 @@ _LEVEL = 3
 
 
 class ExportFileError(Exception):
-    """A file that cannot be read, or not to its end. ``hint`` says what to do."""
+    """A file that cannot be read, or not to its end, with a hint at what to do."""
 
     def __init__(self, sentence: str, hint: str) -> None:
         super().__init__(sentence)
@@ -41,14 +47,14 @@ class CutOffError(ExportFileError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"{name} ends before the export does: it was cut off",
-            "export again (a FILE.part is gone on with), or copy the file again; importing it "
-            "again then is harmless",
+            f"{name} is incomplete: it was cut off",
+            "export again (an existing FILE.part is resumed), or copy the file again; importing "
+            "it again is harmless",
         )
 
 
 def write_title(file: BinaryIO) -> None:
-    """The line that says what the file is."""
+    """Write the title line."""
     file.write(_TITLE + f"{FORMAT}\n".encode())
 
 
@@ -62,8 +68,8 @@ def read_messages(file: BinaryIO, name: str) -> Iterator[pb.ExportResponse]:
     """The messages of a file, up to the one with the summary.
 
     Raises:
-        ExportFileError: It is no export, of a later format, damaged, goes on behind its end, or
-            was cut off (CutOffError).
+        ExportFileError: It is not an export, of a later format, damaged, has data after its end,
+            or was cut off (CutOffError).
     """
     _read_title(file, name)
     while True:
@@ -86,9 +92,9 @@ def read_messages(file: BinaryIO, name: str) -> Iterator[pb.ExportResponse]:
         if message.HasField("summary"):
             if file.read(1):
                 raise ExportFileError(
-                    f"{name} goes on behind the end of the export",
-                    "it was written to by something else, or several exports were joined: import "
-                    "each from a file of its own",
+                    f"{name} has data after the end of the export",
+                    "something else wrote to it, or several exports were joined: import each from "
+                    "its own file",
                 )
             return
 
@@ -100,79 +106,100 @@ def _read_title(file: BinaryIO, name: str) -> None:
     number = title.removeprefix(_TITLE).strip()
     if not title.startswith(_TITLE) or not number.isdigit():
         raise ExportFileError(
-            f"{name} is no export of lot-grpc", "`lot-grpc export FILE` makes one"
+            f"{name} is not an export of lot-grpc", "`lot-grpc export FILE` creates one"
         )
     if int(number) > FORMAT:
         raise ExportFileError(
-            f"{name} has format {int(number)}, this lot-grpc reads format {FORMAT}",
-            "a later version of lot-grpc wrote it: import it with that one, or a later one",
+            f"{name} has format {int(number)}; this version of lot-grpc reads format {FORMAT}",
+            "import it with the version of lot-grpc that wrote it, or a later one",
         )
 
 
 def _damaged(name: str) -> ExportFileError:
     return ExportFileError(
-        f"{name} is damaged: a message in it is not as it was written",
-        "copy the file again, or export again",
+        f"{name} is damaged: a message fails its checksum", "copy the file again, or export again"
     )
 
 
 @dataclass
 class Part:
-    """What there is of an export: up to where its messages are whole, and behind which cursor."""
+    """What there is of an export: up to where its messages are whole, and the cursor there."""
 
     header: pb.ExportHeader | None = None
     cursor: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
     size: int = 0
     complete: bool = False
 
+    @property
+    def total(self) -> int:
+        """How many records it has."""
+        return sum(self.counts.values())
 
-def read_part(path: Path, counts: dict[str, int]) -> Part:
-    """The whole messages of a file that an export may have been killed while writing.
+    def add(self, message: pb.ExportResponse) -> None:
+        """Take in one more message."""
+        if message.HasField("header"):
+            self.header = message.header
+        self.cursor = message.cursor or self.cursor
+        count_records(message, self.counts)
+        self.complete = message.HasField("summary")
 
-    ``counts`` takes in how many things there are, by kind. A file that is not there, or not even
-    begun, is an empty part.
+
+def read_part(path: Path) -> Part:
+    """The whole messages of a file whose export may have been interrupted.
+
+    A missing or empty file is an empty part; so is a complete one, which only lacks its name.
 
     Raises:
-        ExportFileError: It is no export.
+        ExportFileError: It is not an export.
     """
     part = Part()
-    try:
-        file = path.open("rb")
-    except FileNotFoundError:
-        return part
-    with file:
-        try:
-            for message in read_messages(file, str(path)):
-                part.size = file.tell()
-                if message.HasField("header"):
-                    part.header = message.header
-                part.cursor = message.cursor or part.cursor
-                count_things(message, counts)
-                part.complete = message.HasField("summary")
-        except CutOffError:
-            pass
-    return part
+    with suppress(FileNotFoundError, CutOffError), path.open("rb") as file:
+        for message in read_messages(file, str(path)):
+            part.add(message)
+            part.size = file.tell()
+    return Part() if part.complete else part
 
 
-def count_things(message: pb.ExportResponse, counts: dict[str, int]) -> None:
-    """Count the things of a message by kind, as a summary does: not what only hangs on one."""
+def count_records(message: pb.ExportResponse, counts: dict[str, int]) -> None:
+    """Count the records of a message by kind, as a summary does, without what belongs to one."""
     for record in message.records:
-        resource_kind = record.WhichOneof("thing")
-        if resource_kind is not None and record.internal.fields["of"].string_value in _THINGS:
-            counts[resource_kind.upper()] = counts.get(resource_kind.upper(), 0) + 1
+        kind = record.WhichOneof("thing")
+        if kind is not None and record.internal.fields["of"].string_value in _COUNTED:
+            counts[kind.upper()] = counts.get(kind.upper(), 0) + 1
 
 
-_THINGS = frozenset(
+_COUNTED = frozenset(
     {
         "patterns", "error_solutions", "outcomes", "memories", "episodes", "events",
         "preferences", "sessions", "learning_events", "decisions", "action_values", "policies",
     }
 )  # fmt: skip
-"""What ``internal`` says of a record that is a thing itself."""
+"""What ``internal`` says of a record that is counted."""
 
 
-def settle(part: Path, path: Path) -> None:
-    """Bring a finished part to the disk and give it its name."""
+def finish(part: Path, path: Path) -> None:
+    """Bring a complete part to the disk and give it its name."""
     with part.open("rb+") as file:
         os.fsync(file.fileno())
     part.replace(path)
+
+
+def print_summary(
+    head: dict[str, object],
+    counts: dict[str, int],
+    seconds: float,
+    last_line: str,
+    *,
+    as_json: bool,
+    to_stderr: bool = False,
+) -> None:
+    """Print what was transferred: as one object, or a line for each kind and a last one."""
+    counts = dict(sorted(counts.items()))
+    if as_json:
+        fields = {**head, "counts": counts, "elapsed_seconds": round(seconds, 3)}
+        typer.echo(json.dumps(fields, indent=2), err=to_stderr)
+        return
+    for kind, count in counts.items():
+        typer.echo(f"{kind.lower().replace('_', ' '):16}{count:>12,}", err=to_stderr)
+    typer.echo(last_line, err=to_stderr)

@@ -9,6 +9,7 @@ from importlib import metadata
 import typer
 
 from lot_grpc import __version__
+from lot_grpc.cli.options import Json
 
 PACKAGES = (
     "grpcio",
@@ -23,24 +24,24 @@ PACKAGES = (
 """What a bug report should name."""
 
 
-def run(*, as_json: bool) -> None:
-    """Print versions; of a package that is missing, an empty one."""
-    packages = {name: _version(name) for name in PACKAGES}
+def version(*, as_json: Json = False) -> None:
+    """Print the versions of lot-grpc and its dependencies."""
     found = {
         "version": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": packages,
+        "packages": (packages := {name: _version(name) for name in PACKAGES}),
     }
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
     typer.echo(f"lot-grpc {__version__} on Python {found['python']}, {found['platform']}")
-    for name, version in packages.items():
-        typer.echo(f"  {name:16}{version or 'not installed'}")
+    for name, number in packages.items():
+        typer.echo(f"  {name:16}{number or 'not installed'}")
 
 
 def _version(name: str) -> str:
+    """Empty if the package is missing."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -1,118 +1,227 @@
-"""``lot-grpc watch``: what changes in the memory of a running server, a line a change."""
+"""``lot-grpc watch``: what changes in the memory of a running server, a line per change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import grpc
 import typer
+from rich.console import Console
+from typer import Option
 
-from lot_grpc.cli.calls import going_on, target_of, tell_failure
-from lot_grpc.cli.change_lines import print_change
-from lot_grpc.cli.cursor_file import CursorFile, CursorNotKeptError
-from lot_grpc.cli.failures import note, tell
-from lot_grpc.cli.screen import screen
-from lot_grpc.cli.texts import clean
-from lot_grpc.cli.words import CHANGE_TYPES, RESOURCE_KINDS, json_line
+from lot_grpc.cli.calls import StreamingServer
+from lot_grpc.cli.failures import print_error, print_note
+from lot_grpc.cli.options import JsonLines, Namespace, new_file
+from lot_grpc.cli.tables import print_line, screen
+from lot_grpc.cli.texts import clean, data_text, one_line
+from lot_grpc.cli.times import local_time
+from lot_grpc.cli.words import CHANGE_TYPES, RESOURCE_KINDS, STATUSES, json_line
+from lot_grpc.domain.text_form import visible
 from lot_grpc.pb.lot.v1 import change_pb2 as pb
-from lot_grpc.pb.lot.v1 import memory_service_pb2_grpc as pb_grpc
+from lot_grpc.pb.lot.v1 import resource_kind_pb2
+from lot_grpc.pb.lot.v1.memory_service_pb2_grpc import MemoryServiceStub
 
 _HINTS = {
-    grpc.StatusCode.OUT_OF_RANGE: "--from-start tells all that is there and goes on; a "
-    "--cursor-file that holds the old cursor has to be removed first",
+    grpc.StatusCode.OUT_OF_RANGE: "--from-start prints everything there is and continues from "
+    "there; remove a --cursor-file that holds the old cursor first"
 }
+_MODE = 0o600
+"""Of the cursor file: a cursor reveals something about the store."""
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What was asked for; no kinds and no types are all."""
-
-    namespace: str
-    resource_kinds: Sequence[str]
-    types: Sequence[str]
-    from_start: bool
-    after: str
-    cursor_file: Path | None
+class _CursorError(Exception):
+    """The cursor file cannot be written."""
 
 
-class _Place:
-    """Where the watch is: the last cursor, kept in a file if there is one."""
-
-    def __init__(self, after: str, file: CursorFile | None) -> None:
-        self.cursor = after
-        self._file = file
-        self._kept = after
-
-    def keep(self) -> None:
-        if self._file is not None and self.cursor != self._kept:
-            self._file.write(self.cursor)
-            self._kept = self.cursor
-
-
-def run(
-    wanted: Wanted, address: str, patience: float, config: Path | None, *, as_json: bool
+def watch(
+    *,
+    resource_kind: list[resource_kind_pb2.ResourceKind.ValueType] | None = RESOURCE_KINDS.option(
+        None,
+        "--kind",
+        help="memory, pattern, episode, error_solution, preference, learning_event or "
+        "decision. Repeatable.",
+    ),
+    change_type: list[pb.ChangeType.ValueType] | None = CHANGE_TYPES.option(
+        None,
+        "--type",
+        help="stored, updated, deleted, cleared, pattern.learned, pattern.matched or "
+        "context.suggested. Repeatable.",
+    ),
+    from_start: bool = Option(False, "--from-start", help="Print all existing records first."),
+    after: str = Option(
+        "",
+        "--after",
+        metavar="CURSOR",
+        help="Resume after this cursor, as printed by --json (not a time).",
+    ),
+    cursor_file: Path | None = Option(
+        None,
+        "--cursor-file",
+        metavar="FILE",
+        callback=new_file,
+        help="Save the last cursor in FILE; the next watch resumes after it.",
+    ),
+    namespace: Namespace = "",
+    server: StreamingServer = StreamingServer(timeout=0.0),
+    as_json: JsonLines = False,
 ) -> bool:
-    """Print changes until Ctrl-C; false when it has to end before.
+    """Print a line for each change: stored, updated, deleted, learned. Ctrl-C stops.
 
-    Args:
-        wanted: What was asked for.
-        address: Of the server; empty: that of the settings.
-        patience: Seconds for which a lost server is tried again; 0: for ever.
-        config: The settings file.
-        as_json: Print each change as an object.
+    lot-grpc watch
 
-    Raises:
-        SettingsError: No address is given, and the settings cannot be used.
-        BadParameter: What was asked for cannot be meant.
+    lot-grpc watch --kind pattern --kind episode --type updated
+
+    lot-grpc watch --json --from-start --cursor-file seen.cursor
     """
-    request = _request(wanted)
-    file = CursorFile(wanted.cursor_file) if wanted.cursor_file else None
-    place = _Place(wanted.after or (file.read() if file else ""), file)
-    target = target_of(address, config)
+    if after and (from_start or cursor_file):
+        raise typer.BadParameter("--after cannot be combined with --from-start or --cursor-file")
+    request = pb.WatchChangesRequest(
+        namespace=namespace,
+        resource_kinds=resource_kind,
+        types=change_type,
+        from_start=from_start,
+        after_cursor=after or (_read_cursor(cursor_file) if cursor_file else ""),
+    )
     try:
-        _watch(target, request, place, patience, as_json=as_json)
-    except grpc.RpcError as error:
-        tell_failure(target, error, _HINTS)
-    except CursorNotKeptError as error:
-        tell(str(error), "")
+        with server.calling(_HINTS):
+            _print_changes(server, request, cursor_file, as_json=as_json)
+    except _CursorError as error:
+        print_error(str(error))
     else:
-        tell(f"{target}: the server ended the stream", "watch again to go on")
+        print_error(f"{server.target}: the server ended the stream", "watch again to continue")
     return False
 
 
-def _request(wanted: Wanted) -> pb.WatchChangesRequest:
-    request = pb.WatchChangesRequest(namespace=wanted.namespace, from_start=wanted.from_start)
-    request.resource_kinds.extend(RESOURCE_KINDS.numbers("--kind", wanted.resource_kinds))
-    request.types.extend(CHANGE_TYPES.numbers("--type", wanted.types))
-    return request
-
-
-def _watch(
-    target: str, request: pb.WatchChangesRequest, place: _Place, patience: float, *, as_json: bool
+def _print_changes(
+    server: StreamingServer,
+    request: pb.WatchChangesRequest,
+    cursor_file: Path | None,
+    *,
+    as_json: bool,
 ) -> None:
+    """Print the changes; ``after_cursor`` of the request is the last one."""
     console = screen()
     started = False
+    saved = request.after_cursor
 
     def opened(channel: grpc.Channel) -> Iterable[pb.WatchChangesResponse]:
-        if place.cursor:
-            request.after_cursor = place.cursor
+        if request.after_cursor:
             request.from_start = False
-        return pb_grpc.MemoryServiceStub(channel).WatchChanges(request)
+        return MemoryServiceStub(channel).WatchChanges(request)
+
+    def save() -> None:
+        nonlocal saved
+        if cursor_file is not None and request.after_cursor != saved:
+            _write_cursor(cursor_file, request.after_cursor)
+            saved = request.after_cursor
 
     try:
-        for message in going_on(target, opened, lambda: "from the last cursor", patience):
+        for message in server.resumed(opened, lambda: "from the last cursor"):
             if not started:
                 started = True
-                note(f"watching {clean(request.namespace) or 'default'} on {target}; Ctrl-C ends")
+                name = clean(request.namespace) or "default"
+                print_note(f"watching {name} on {server.target}; Ctrl-C stops")
             for change in message.change_events:
                 if as_json:
                     typer.echo(json_line(change))
                 else:
                     print_change(console, change)
-                place.cursor = change.cursor or place.cursor
-            place.cursor = message.cursor or place.cursor
-            place.keep()
+                request.after_cursor = change.cursor or request.after_cursor
+            request.after_cursor = message.cursor or request.after_cursor
+            save()
     finally:
-        place.keep()
+        save()
+
+
+def _read_cursor(path: Path) -> str:
+    """The saved cursor; empty if there is no file.
+
+    Raises:
+        BadParameter: The file cannot be read, or holds no cursor.
+    """
+    try:
+        cursor = path.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"--cursor-file {path}: {error}") from None
+    if not cursor or len(cursor.split()) > 1:
+        raise typer.BadParameter(f"--cursor-file {path} holds no cursor; remove it to start over")
+    return cursor
+
+
+def _write_cursor(path: Path, cursor: str) -> None:
+    """Save the cursor atomically; a lost write repeats some changes.
+
+    Raises:
+        _CursorError: It cannot be written; the file is as it was.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE), "w") as file:
+            file.write(f"{cursor}\n")
+        beside.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise _CursorError(f"--cursor-file {path}: {error}") from error
+
+
+_STYLES = {
+    pb.CHANGE_TYPE_STORED: "green",
+    pb.CHANGE_TYPE_UPDATED: "yellow",
+    pb.CHANGE_TYPE_DELETED: "red",
+    pb.CHANGE_TYPE_CLEARED: "bold red",
+    pb.CHANGE_TYPE_PATTERN_LEARNED: "magenta",
+    pb.CHANGE_TYPE_PATTERN_MATCHED: "cyan",
+    pb.CHANGE_TYPE_CONTEXT_SUGGESTED: "cyan",
+}
+
+
+def print_change(console: Console, change: pb.ChangeEvent) -> None:
+    """When, what, of which kind, its id, and what it is about, cut to the width."""
+    summary = one_line(summary_of(change), 4 * console.width)
+    if change.resource_kind:
+        kind = RESOURCE_KINDS.word(change.resource_kind)
+    else:  # a clearing is of all kinds; a context is of none
+        kind = "all" if change.type == pb.CHANGE_TYPE_CLEARED else ""
+    print_line(
+        console,
+        (local_time(change.time, "%H:%M:%S"), "dim"),
+        (f"  {CHANGE_TYPES.word(change.type)}", _STYLES.get(change.type, "")),
+        (f"  {kind}" if kind else "", ""),
+        (f"  {one_line(change.id)}" if change.id else "", "bold"),
+        (f"  {summary}" if summary else "", ""),
+    )
+
+
+def summary_of(change: pb.ChangeEvent) -> str:
+    """What the payload is about; empty without one. Not cleaned."""
+    match change.WhichOneof("payload"):
+        case "memory":
+            return visible(change.memory.title) or change.memory.content
+        case "pattern":
+            return visible(change.pattern.title) or change.pattern.task
+        case "episode":
+            return f"{STATUSES.word(change.episode.status)}: {change.episode.task}"
+        case "error_solution":
+            solution = change.error_solution
+            error = ": ".join(filter(None, (solution.error_type, solution.error_message)))
+            return f"{error} → {solution.resolution}" if solution.resolution else error
+        case "preference":
+            return data_text(change.preference.value)
+        case "session":
+            return f"up to message {change.session.last_sequence}"
+        case "learning_event":
+            event = change.learning_event
+            return ": ".join(filter(None, (event.event_type, visible(event.text) or event.task)))
+        case "decision":
+            return f"{change.decision.chosen_option}: {change.decision.context}"
+        case "pattern_match":
+            return f"{change.pattern_match.similarity:.2f} for {change.pattern_match.query}"
+        case "context_suggestion":
+            return change.context_suggestion.task
+    return ""

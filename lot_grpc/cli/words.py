@@ -1,69 +1,90 @@
-"""Values of the contract's enums as words on the command line, and messages as lines of JSON."""
+"""Values of the contract's enums as words on the command line, and messages as JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Generic, TypeVar
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import typer
+from google.protobuf.descriptor import EnumDescriptor
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from lot_grpc.domain.json_values import with_whole_numbers
 from lot_grpc.pb.lot.v1 import change_pb2, episode_pb2, outcome_pb2, pattern_pb2, resource_kind_pb2
+from lot_grpc.pb.lot.v1 import transfer_pb2 as transfer
+
+if TYPE_CHECKING:
+    from google.protobuf.internal.enum_type_wrapper import _EnumTypeWrapper
 
 V = TypeVar("V", bound=int)
 
 
+def enum_word(enum: EnumDescriptor, number: int) -> str:
+    """The name of a value without the enum's prefix, in small letters; its number if unknown."""
+    value = enum.values_by_number.get(number)
+    if value is None:  # of a newer server
+        return str(number)
+    prefix = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", enum.name).upper()
+    return str(value.name).removeprefix(f"{prefix}_").lower()
+
+
 class Words(Generic[V]):
-    """The words of one enum: the names without their prefix, in small letters.
+    """The words of one enum, shown and read.
 
     ``lead`` comes before each word where words are shown, and may be left out where they are read.
     """
 
-    def __init__(
-        self, values: Iterable[tuple[str, V]], prefix: str, *, between: str = "_", lead: str = ""
-    ) -> None:
+    def __init__(self, enum: _EnumTypeWrapper[V], *, between: str = "_", lead: str = "") -> None:
+        self._enum = enum.DESCRIPTOR
+        self._between = between
         self._lead = lead
-        self._words: dict[int, str] = {}
-        self._numbers: dict[str, V] = {}
-        for name, number in values:
-            if number:
-                word = name.removeprefix(prefix).lower().replace("_", between)
-                self._words[number] = word
-                self._numbers[word] = number
+        self._numbers = {self.word(number): number for number in enum.values() if number}
 
     def word(self, number: int) -> str:
         """The word of a value; of one that a newer server has, its number."""
-        return self._lead + self._words[number] if number in self._words else str(number)
+        if number not in self._enum.values_by_number:
+            return str(number)
+        return self._lead + enum_word(self._enum, number).replace("_", self._between)
 
-    def numbers(self, option: str, wanted: Sequence[str]) -> list[V]:
-        """The values of words that were given, each once.
+    def parse(self, text: str) -> V:
+        """The value of a word.
 
         Raises:
-            BadParameter: One is no such word.
+            BadParameter: There is no such word.
         """
-        found: dict[V, None] = {}
-        for word in wanted:
-            plain = word.strip().lower()
-            number = self._numbers.get(plain.removeprefix(self._lead))
-            if number is None:
-                known = ", ".join(map(self.word, sorted(self._words)))
-                raise typer.BadParameter(f"{option} {word!r} is none of {known}")
-            found[number] = None
-        return list(found)
+        word = self._lead + text.strip().lower().removeprefix(self._lead)
+        if word not in self._numbers:
+            raise typer.BadParameter(f"{text!r} is not one of {', '.join(self._numbers)}")
+        return self._numbers[word]
+
+    def option(self, default: Any, name: str, *, help: str, metavar: str = "") -> Any:
+        """An option that takes one of the words, or a list of them."""
+        return typer.Option(
+            default,
+            name,
+            parser=self.parse,
+            callback=_without_repeats,
+            metavar=metavar or name.strip("-").upper(),
+            help=help,
+        )
 
 
-STATUSES = Words(episode_pb2.EpisodeStatus.items(), "EPISODE_STATUS_")
-COMPLEXITIES = Words(outcome_pb2.Complexity.items(), "COMPLEXITY_")
-OUTCOMES = Words(outcome_pb2.Outcome.items(), "OUTCOME_")
-RANKINGS = Words(outcome_pb2.Ranking.items(), "RANKING_")
-PATTERN_KINDS = Words(pattern_pb2.PatternKind.items(), "PATTERN_KIND_")
-PATTERN_TYPES = Words(pattern_pb2.PatternType.items(), "PATTERN_TYPE_")
-CODE_KINDS = Words(pattern_pb2.CodeKind.items(), "CODE_KIND_")
-RESOURCE_KINDS = Words(resource_kind_pb2.ResourceKind.items(), "RESOURCE_KIND_")
-CHANGE_TYPES = Words(change_pb2.ChangeType.items(), "CHANGE_TYPE_", between=".", lead="memory.")
+def _without_repeats(value: Any) -> Any:
+    return list(dict.fromkeys(value)) if isinstance(value, Sequence) else value
+
+
+STATUSES = Words(episode_pb2.EpisodeStatus)
+OUTCOMES = Words(outcome_pb2.Outcome)
+RANKINGS = Words(outcome_pb2.Ranking)
+PATTERN_KINDS = Words(pattern_pb2.PatternKind)
+PATTERN_TYPES = Words(pattern_pb2.PatternType)
+CODE_KINDS = Words(pattern_pb2.CodeKind)
+RESOURCE_KINDS = Words(resource_kind_pb2.ResourceKind)
+CHANGE_TYPES = Words(change_pb2.ChangeType, between=".", lead="memory.")
+CONFLICTS = Words(transfer.ImportConflict)
 
 
 def json_line(message: Message) -> str:

@@ -57,6 +57,8 @@ class Episodes(pb_grpc.EpisodeServiceServicer):
         self.scripts: list[Script] = []
         self.asked: list[Any] = []
         self.fails: tuple[grpc.StatusCode, str] | None = None
+        self.details: bytes | None = None
+        """Sent with a failure, in place of a status with details."""
         self.refuses: tuple[grpc.StatusCode, str, str] | None = None
         self.page = 1000
 
@@ -65,6 +67,8 @@ class Episodes(pb_grpc.EpisodeServiceServicer):
         copy.CopyFrom(request)
         self.asked.append(copy)
         if self.fails:
+            if self.details is not None:
+                context.set_trailing_metadata((("grpc-status-details-bin", self.details),))
             context.abort(*self.fails)
         if self.refuses:
             refuse(context, *self.refuses)

@@ -16,8 +16,8 @@ import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from lot_grpc import __version__, app, checking
-from lot_grpc.cli.health import reachable
-from lot_grpc.cli.main import app as command_line
+from lot_grpc.cli.app import app as command_line
+from lot_grpc.cli.calls import reachable
 from lot_grpc.domain.errors import (
     KnowledgePackInvalidError,
     ModelUnavailableError,
@@ -205,7 +205,7 @@ def test_check_fails_when_something_reaches_for_the_network(runner, monkeypatch)
     checking_gives(monkeypatch, GOOD, then=reach)
     result = runner.invoke(command_line, ["check"])
     assert result.exit_code == 1
-    assert "something tried model-hub.invalid" in result.stdout
+    assert "something tried to reach model-hub.invalid" in result.stdout
 
 
 def test_compact_shows_what_it_did(runner, monkeypatch):

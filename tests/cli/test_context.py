@@ -60,19 +60,19 @@ CUT = {"prompt_text": "x", "truncated": True, "prompt_token_count": 1234}
 @pytest.mark.parametrize(
     ("fields", "options", "said"),
     [
-        ({}, [], "nothing is known that fits this task"),
+        ({}, [], "nothing is known about a task like this"),
         (
             {"truncated": True},
             ["--max-tokens", "1"],
-            "no part fits into so few tokens; a larger --max-tokens has room",
+            "nothing fits into that few tokens; raise --max-tokens",
         ),
         (
             CUT,
             ["--max-tokens", "1300"],
-            "parts are shortened or left out (1,234 tokens); a larger --max-tokens has room for "
-            "more, --json has all of it",
+            "parts were shortened or left out (1,234 tokens); raise --max-tokens for more; --json "
+            "shows everything",
         ),
-        (CUT, [], "parts are shortened or left out (1,234 tokens); --json has all of it"),
+        (CUT, [], "parts were shortened or left out (1,234 tokens); --json shows everything"),
     ],
 )
 def test_what_is_missing_is_said_on_stderr_only(runner, fake, fields, options, said):
@@ -96,7 +96,7 @@ def test_json_is_the_whole_answer_on_one_line(runner, fake):
 def test_wrong_usage_exits_2_and_asks_nothing(runner, fake, arguments):
     result = ran(runner, fake, "context", *arguments, COLUMNS=200)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "give just one of TASK and --task-id" in result.stderr
+    assert "give either TASK or --task-id" in result.stderr
     assert fake.changes.tasks == []
 
 

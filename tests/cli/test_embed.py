@@ -10,7 +10,7 @@ import pytest
 from rich.cells import cell_len
 from typer.testing import CliRunner, Result
 
-from lot_grpc.cli.main import app as command_line
+from lot_grpc.cli.app import app as command_line
 from tests.cli.patterns import table_of
 from tests.cli.scripted import NASTY
 from tests.cli.test_episodes import steering

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 import grpc
 import pytest
 from google.protobuf.json_format import ParseDict
+from google.rpc import status_pb2
 from rich.cells import cell_len
 
-from lot_grpc.cli import calls
-from lot_grpc.cli.main import app as command_line
+from lot_grpc.cli.app import app as command_line
 from lot_grpc.cli.times import local_time
 from lot_grpc.pb.lot.v1 import episode_pb2 as pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as service_pb
@@ -122,7 +122,7 @@ def test_filters_go_to_the_server(runner, fake):
         "--category", "a", "--category", "b", "--task-type", "c", "--task-id", "d",
         "--after", "2h", "--before", "2026-03-01T12:00:00+02:00", "--limit", "7", "-n", "team",
     )  # fmt: skip
-    assert (result.exit_code, result.stdout) == (0, "No episode is like that.\n")
+    assert (result.exit_code, result.stdout) == (0, "No episodes match.\n")
     [asked] = fake.episodes.asked
     assert (asked.namespace, asked.page_size) == ("team", 7)
     narrowed = asked.filter
@@ -181,7 +181,7 @@ def test_one_is_shown_with_its_fields_and_last_events(runner, fake):
     assert rows["task"] == "line one"
     assert rows["error"] == "TimeoutError: too slow"
     assert rows["complexity"] == "medium"
-    assert rows["metrics"] == "tokens 1234567"
+    assert rows["metrics"] == "tokens=1234567"
     assert rows["labels"] == "team=x"
     assert rows["duration"] == "1 min 15 s"
     assert "category" not in rows
@@ -253,11 +253,11 @@ def test_without_failures_it_says_so(runner, fake):
     ("arguments", "told"),
     [
         (["--status", "lost"], "running, succeeded, failed, abandoned"),
-        (["--after", "soon"], "--after: 'soon' is no time"),
-        (["--before", "99999999999d"], "--before: "),
+        (["--after", "soon"], "'--after': 'soon' is not a time"),
+        (["--before", "99999999999d"], "'--before': "),
         (["--limit", "-1"], "--limit"),
-        (["e-1", "--status", "failed"], "an ID goes with --limit only"),
-        (["e-1", "--failures"], "an ID goes with --limit only"),
+        (["e-1", "--status", "failed"], "an ID only goes with --limit"),
+        (["e-1", "--failures"], "an ID only goes with --limit"),
     ],
 )
 def test_wrong_usage_exits_2_and_asks_nothing(runner, fake, arguments, told):
@@ -300,9 +300,10 @@ def test_a_failure_that_the_server_explains_is_told_with_its_reason_and_no_guess
     )
 
 
-def test_details_that_cannot_be_read_leave_the_code_and_the_sentence(runner, fake, monkeypatch):
-    monkeypatch.setattr(calls, "_DETAILS", "x-bin")
-    fake.episodes.refuses = (grpc.StatusCode.NOT_FOUND, "EPISODE_NOT_FOUND", "none")
+@pytest.mark.parametrize("details", [b"\xff", b"", status_pb2.Status(code=3).SerializeToString()])
+def test_details_that_cannot_be_read_leave_the_code_and_the_sentence(runner, fake, details):
+    fake.episodes.details = details
+    fake.episodes.fails = (grpc.StatusCode.NOT_FOUND, "none")
     assert ran(runner, fake, "episodes").stderr == f"error: {fake.address}: NOT_FOUND: none\n"
 
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from lot_grpc.cli.error_text import MAX_BYTES, fitting, from_stream, without_escapes
-from lot_grpc.cli.main import app as command_line
+from lot_grpc.cli.app import app as command_line
+from lot_grpc.cli.errors import MAX_BYTES, fitting, from_stream, without_escapes
 from lot_grpc.pb.lot.v1 import error_solution_pb2 as pb
 from lot_grpc.pb.lot.v1 import outcome_pb2
 from tests.cli.patterns import COLOURS, WIDE, outcomes
@@ -71,7 +71,7 @@ def test_the_same_error_comes_with_what_differs_fix_and_steps(runner, fake):
     one, two, three = result.stdout.split("\n\n")
     head, differs, path = one.splitlines()[:3]
     assert head == (
-        "same error, other details  0.93  ModuleNotFoundError: No module named 'PIL' more"
+        "same error, different details  0.93  ModuleNotFoundError: No module named 'PIL' more"
     )
     assert differs.split("differs")[1].strip() == "name yaml here, PIL there"
     assert path.strip() == "path /a.py here, nothing there"
@@ -94,7 +94,7 @@ def test_what_did_not_help_is_told_apart(runner, fake):
     ]
     hold(fake, exact(solution(1)), unsolved=[exact(failed[0]), similar(failed[1])])
     shown = ran(runner, fake, "errors", "x").stdout
-    helped, apart = shown.split("\nWhat was tried and did not help\n\n")
+    helped, apart = shown.split("\nTried without success\n\n")
     assert "s-1" in helped
     assert "s-8" not in helped
     assert [rows_of(part)["tried"] for part in apart.split("\n\n")] == ["reboot", "1. pray"]
@@ -103,10 +103,10 @@ def test_what_did_not_help_is_told_apart(runner, fake):
 
 def test_nothing_known_is_said_and_no_failure_even_if_something_was_tried(runner, fake):
     result = ran(runner, fake, "errors", "x")
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "No solution is known.\n", "")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "No known solution.\n", "")
     hold(fake, unsolved=[exact(solution(1, worked=False))])
     shown = ran(runner, fake, "errors", "x").stdout
-    assert shown.startswith("No solution is known.\n\nWhat was tried and did not help\n")
+    assert shown.startswith("No known solution.\n\nTried without success\n")
 
 
 def test_what_is_asked_goes_to_the_server(runner, fake):
@@ -213,9 +213,9 @@ def test_of_a_long_error_the_end_is_looked_for_and_that_is_said(runner, fake, si
         assert MAX_BYTES - 100 < len(asked.encode()) <= MAX_BYTES
         assert set(asked.split("\n")) <= set(lines)  # whole lines
         assert log.startswith(asked) if options else log.endswith(asked)
-        which, other = ("first", "without --head: the last") if options else ("last", "--head: the")
-        sizes = f"of the {len(log.encode()):,} bytes the {which} {len(asked.encode()):,} are"
-        assert result.stderr.startswith(f"note: {sizes} looked for; {other}")
+        which, other = ("first", "leave out --head") if options else ("last", "--head uses")
+        sizes = f"the {which} {len(asked.encode()):,} of {len(log.encode()):,} bytes"
+        assert result.stderr.startswith(f"note: searching for only {sizes}; {other}")
 
 
 def test_an_error_that_fits_is_asked_as_it_stands(runner, fake):
@@ -246,10 +246,10 @@ def test_without_escapes_no_control_character_is_left(text):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([], "give the MESSAGE, or - to read it"),
-        ([" "], "give the MESSAGE, or - to read it"),
-        (["-"], "standard input had nothing"),
-        (["\x1b[0m"], "it is empty"),
+        ([], "give MESSAGE, - to read it"),
+        ([" "], "give MESSAGE, - to read it"),
+        (["-"], "standard input is empty"),
+        (["\x1b[0m"], "MESSAGE is empty"),
         (["x", "--limit", "101"], "--limit"),
     ],
 )

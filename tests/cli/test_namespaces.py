@@ -11,7 +11,7 @@ from concurrent import futures
 import grpc
 import pytest
 
-from lot_grpc.cli.main import app as command_line
+from lot_grpc.cli.app import app as command_line
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
 
@@ -80,7 +80,7 @@ def test_each_is_a_line_of_json(runner, address):
 def test_an_empty_store_is_said(runner, address, told):
     told.found = []
     ran = runner.invoke(command_line, ["namespaces", "-a", address])
-    assert (ran.exit_code, ran.stdout) == (0, "no namespace holds anything\n")
+    assert (ran.exit_code, ran.stdout) == (0, "There are no namespaces.\n")
     assert runner.invoke(command_line, ["namespaces", "-a", address, "--json"]).stdout == ""
 
 
@@ -124,7 +124,7 @@ def test_on_a_terminal_it_asks_first_and_says_how_much(
     monkeypatch.setattr("lot_grpc.cli.clear.sys", Terminal(said))
     ran = runner.invoke(command_line, ["clear", "a", "-a", address], input=f"{said}\n")
     assert ran.exit_code == exit_code, ran.output
-    assert "Delete 3 memories, 1,200 patterns of a for good?" in ran.stderr
+    assert "Permanently delete 3 memories, 1,200 patterns from a?" in ran.stderr
     assert [one.dry_run for one in told.cleared] == cleared
 
 

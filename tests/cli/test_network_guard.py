@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from lot_grpc.cli.network import NetworkBlockedError, network_blocked
+from lot_grpc.cli.check import NetworkBlockedError, network_blocked
 
 
 @pytest.fixture

@@ -48,14 +48,14 @@ def test_pages_are_read_up_to_the_limit(runner, fake, options, count):
     ids = [json.loads(line)["pattern_id"] for line in result.stdout.splitlines()]
     assert ids == [f"p-{n}" for n in range(count)]
     shown = ran(runner, fake, "patterns", *options)
-    more = f"there are more than these {count}: --limit N shows N of them, --all every one"
+    more = f"there are more than these {count}: --limit N shows N, --all shows all"
     assert (more in shown.stderr) == (count < 45)
 
 
 def test_without_patterns_it_says_so(runner, fake):
     assert ran(runner, fake, "patterns").stdout == "There are no patterns.\n"
     narrowed = ran(runner, fake, "patterns", "--kind", "code")
-    assert (narrowed.exit_code, narrowed.stdout) == (0, "No pattern is like that.\n")
+    assert (narrowed.exit_code, narrowed.stdout) == (0, "No patterns match.\n")
     assert ran(runner, fake, "patterns", "--json").stdout == ""
 
 
@@ -96,11 +96,11 @@ def test_one_is_shown_in_full_with_code_and_outcomes(runner, fake):
     rows = rows_of(result.stdout)
     assert rows["id"] == "p-1"
     assert rows["kind"] == "code: async"
-    assert rows["teaches"] == "success"
+    assert rows["pattern type"] == "success"
     assert rows["outcomes"] == (
         "9 of 12 worked, 1 in part, 2 failed; rate 0.81; reliability 0.25; 1 min 15 s on average"
     )
-    assert rows["confidence"] == "0.62 after 3 feedback: 2 helpful, 1 not"
+    assert rows["confidence"] == "0.62 after 3 ratings: 2 helpful, 1 unhelpful"
     assert rows["task"] == "line one"
     assert rows["actions"] == '1. bash {"cmd":"ls","n":2} (first)'
     assert "2. done" in result.stdout
@@ -180,7 +180,7 @@ def test_one_as_json_is_the_pattern(runner, fake):
         (["recall", "x", "--limit", "101"], "--limit"),
         (["recall", "x", "--min-success-rate", "1.1"], "--min-success-rate"),
         (["recall"], "TEXT"),
-        (["patterns", "p-1", "--language", "go"], "an ID goes with --limit or --all only"),
+        (["patterns", "p-1", "--language", "go"], "an ID only goes with --limit or --all"),
         (["patterns", "--limit", "3", "--all"], "exclude each other"),
         (["stats", "--kind", "lost"], "task, code, learned, distilled"),
     ],
@@ -234,4 +234,4 @@ def test_every_value_of_the_contract_has_a_word():
     ):
         for number in kind.values():
             if number:
-                assert words.numbers("--x", [words.word(number)]) == [number]
+                assert words.parse(words.word(number)) == number

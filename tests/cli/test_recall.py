@@ -10,7 +10,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.json_format import ParseDict
 from rich.cells import cell_len
 
-from lot_grpc.cli.hit_tables import LISTED
+from lot_grpc.cli.pattern_texts import LISTED
 from lot_grpc.pb.lot.v1 import admin_service_pb2, outcome_pb2
 from lot_grpc.pb.lot.v1 import pattern_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as service_pb
@@ -82,7 +82,7 @@ def test_without_options_nothing_narrows(runner, fake):
 
 def test_nothing_found_is_said_and_no_failure(runner, fake):
     result = ran(runner, fake, "recall", "x")
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "No pattern fits.\n", "")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "No patterns match.\n", "")
 
 
 def test_notices_are_told_on_stderr(runner, fake):
@@ -118,13 +118,13 @@ def test_an_explanation_tells_parts_what_was_learned_and_filters(runner, fake):
     )
     result = ran(runner, fake, "recall", "x", "--explain")
     assert "p-1  score 0.500 = 0.500 similarity + 0.1 · 0.250 learned" in result.stdout
-    assert "learned from 3.5 of 4 on a query 0.90 alike: query 0 " in result.stdout
+    assert "learned from 3.5 of 4 worked for a query 0.90 similar: query 0 " in result.stdout
     assert result.stdout.count("learned from") == 3
     rows = rows_of(result.stdout)
     assert rows["ranking"] == "explore"
     assert rows["ranked"] == "50 candidates"
-    assert rows["let through"] == "1,200 of 3,000 patterns"
-    assert rows["languages"] == "keeps 1,800 out"
+    assert rows["matching"] == "1,200 of 3,000 patterns"
+    assert rows["languages"] == "excludes 1,800"
     assert rows["half-life"] == "90 d"
     assert rows["seed"] == "0"
     assert rows["retrieval id"] == "r-1"

@@ -150,10 +150,10 @@ def test_a_lost_connection_goes_on_behind_the_last_event(runner, fake, end):
     notes = [line.removeprefix(f"note: {fake.address}: ") for line in result.stderr.splitlines()]
     said = "UNAVAILABLE" if end is gone else "RESOURCE_EXHAUSTED: what to do next\\x1b[2J"
     assert notes == [
-        f"connection lost ({said}); going on behind event 2",
-        "connected again",
-        f"connection lost ({said}); going on behind event 3",
-        "connected again",
+        f"connection lost ({said}); resuming after event 2",
+        "reconnected",
+        f"connection lost ({said}); resuming after event 3",
+        "reconnected",
     ]
 
 

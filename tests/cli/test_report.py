@@ -11,7 +11,7 @@ import grpc
 import pytest
 from rich.cells import cell_len
 
-from lot_grpc.cli.main import app as command_line
+from lot_grpc.cli.app import app as command_line
 from lot_grpc.domain.performance import PerformanceReport, advice_on, insights_of
 from lot_grpc.domain.trends import CategoryTrend, Change, NamedCount, TrendDirection
 from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc as pb_grpc
@@ -75,13 +75,13 @@ def test_people_see_rates_with_arrows_and_names_as_they_are(runner, told, addres
     assert (told.asked[0].namespace, told.asked[0].sample_size) == ("team", 7)
     shown = result.stdout
     assert shown.startswith("Performance of team\n")
-    assert "Ended: 6,000; went well: 5,000 (83.3%); 42 s on average." in shown
+    assert "6,000 episodes ended, 5,000 succeeded (83.3%); 42 s on average." in shown
     rows = {line.split()[0]: line for line in shown.splitlines() if line.strip()}
     for name, parts in {
         "[red]ops": ("↑ improving", "100.0% of 20", "83.9% to 100.0%", "0.001", "[b]plan (9)"),
         "(none)": ("↓ declining", "65.0% of 20", "0.58", "1 min 15 s", "1,500"),
         "ui": ("→ stable",),
-        "new": ("· few",),
+        "new": ("· too few",),
     }.items():
         for part in parts:
             assert part in rows[name]

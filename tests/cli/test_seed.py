@@ -6,7 +6,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from lot_grpc.cli.main import app as command_line
+from lot_grpc.cli.app import app as command_line
 from lot_grpc.knowledge import built_in_packs
 from tests.server.service import Lot, serving
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 from google.protobuf.json_format import ParseDict
 
-from lot_grpc.cli.stats_tables import counts_text, size_text
+from lot_grpc.cli.stats import counts_text, size_text
 from lot_grpc.pb.lot.v1 import admin_service_pb2
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as service_pb
 from tests.cli.patterns import START, pattern
@@ -48,7 +48,7 @@ def test_stats_are_told_in_one_screen(runner, fake):
     assert (result.exit_code, result.stderr) == (0, "")
     rows = rows_of(result.stdout)
     assert rows["version"] == "1.2.3"
-    assert rows["store"] == "edge, 3.0 MiB taken, 1.0 TiB free"
+    assert rows["store"] == "edge, 3.0 MiB used, 1.0 TiB free"
     assert rows["model"] == "some/model, 384 dimensions"
     assert rows["holds"] == "1,500 patterns, 2 episode events"
     assert rows["up for"] == "3 h"
@@ -97,7 +97,7 @@ def test_a_store_that_takes_no_writes_is_told(runner, fake):
     tell_stats(fake)
     fake.admin.info.store.writable = False
     fake.admin.info.store.detail = "the disk is full"
-    assert "no writes: the disk is full" in ran(runner, fake, "stats").stdout
+    assert "takes no writes: the disk is full" in ran(runner, fake, "stats").stdout
 
 
 def test_stats_as_json_are_both_answers(runner, fake):

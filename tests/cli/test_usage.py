@@ -10,7 +10,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
-from lot_grpc.cli.main import app as command_line
+from lot_grpc.cli.app import app as command_line
 from lot_grpc.domain.counting import counted
 from tests.cli.patterns import pattern
 from tests.server.service import serving
@@ -73,11 +73,23 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_done(runner
 
 
 @pytest.mark.parametrize(
-    "command", [["patterns"], ["patterns", "--json"], ["recall", "x"], ["settings"], ["version"]]
+    "command",
+    [
+        ["patterns"],
+        ["patterns", "--json"],
+        ["recall", "x"],
+        ["settings"],
+        ["version"],
+        ["--version"],
+        ["--help"],
+        ["recall", "--help"],
+        [],
+    ],
+    ids=" ".join,
 )
 def test_output_that_nobody_reads_ends_a_command_quietly(fake, command):
     fake.patterns.patterns = [pattern(n) for n in range(3)]
-    if command[0] in ("patterns", "recall"):
+    if command[:1] == ["patterns"] or command == ["recall", "x"]:
         command = [*command, "--address", fake.address]
     with subprocess.Popen(
         [sys.executable, "-m", "lot_grpc", *command],

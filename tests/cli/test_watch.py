@@ -15,9 +15,9 @@ from google.protobuf.json_format import ParseDict
 from rich.cells import cell_len
 
 from lot_grpc.cli import calls
-from lot_grpc.cli.change_lines import summary_of
-from lot_grpc.cli.main import app as command_line
+from lot_grpc.cli.app import app as command_line
 from lot_grpc.cli.times import local_time
+from lot_grpc.cli.watch import summary_of
 from lot_grpc.pb.lot.v1 import change_pb2 as pb
 from lot_grpc.pb.lot.v1 import resource_kind_pb2
 from lot_grpc.pb.lot.v1.decision_pb2 import Decision
@@ -85,7 +85,7 @@ def test_a_line_for_each_change(runner, fake):
         f"{clock[3]}  memory.cleared  all",
         f"{clock[4]}  memory.context.suggested  r-1  do it",
     ]
-    assert result.stderr.startswith(f"note: watching default on {fake.address}; Ctrl-C ends\n")
+    assert result.stderr.startswith(f"note: watching default on {fake.address}; Ctrl-C stops\n")
 
 
 @pytest.mark.parametrize(
@@ -172,8 +172,8 @@ def test_a_lost_connection_goes_on_from_the_last_cursor(runner, fake):
     assert told(result.stdout) == ["m-1", "m-2", "live", "m-6"]
     asked = [(one.after_cursor, one.from_start) for one in fake.changes.asked]
     assert asked == [("", True), ("c0", False), ("c2", False), ("c2", False), ("c5", False)]
-    assert result.stderr.count("connection lost (UNAVAILABLE); going on from the last cursor") == 3
-    assert result.stderr.count("connected again") == 3
+    assert result.stderr.count("connection lost (UNAVAILABLE); resuming from the last cursor") == 3
+    assert result.stderr.count("reconnected") == 3
     assert result.stderr.count("watching default") == 1
 
 
@@ -182,7 +182,7 @@ def test_a_cursor_that_is_too_old_says_what_to_do(runner, fake):
     result = ran(runner, fake, "watch", "--after", "c1")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "OUT_OF_RANGE CURSOR_TOO_OLD: that cursor is too old" in result.stderr
-    assert "hint: --from-start tells all" in result.stderr
+    assert "hint: --from-start prints everything" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_the_cursor_is_kept_only_when_the_change_was_printed(fake, tmp_path):
             time.sleep(0.01)
         running.send_signal(signal.SIGINT)
         rest = running.communicate(timeout=30)
-    note = f"note: watching default on {fake.address}; Ctrl-C ends\n"
+    note = f"note: watching default on {fake.address}; Ctrl-C stops\n"
     assert (running.returncode, rest) == (130, ("", note))
     assert file.read_text() == "c1\n"
 
@@ -287,8 +287,8 @@ def test_a_file_that_cannot_be_written_is_refused_before_it_watches(runner, fake
     [
         (["--kind", "thing"], "memory, pattern"),
         (["--type", "changed"], "memory.stored, memory.updated"),
-        (["--after", "c", "--from-start"], "--after goes with neither"),
-        (["--after", "c", "--cursor-file", "f"], "--after goes with neither"),
+        (["--after", "c", "--from-start"], "--after cannot be combined"),
+        (["--after", "c", "--cursor-file", "f"], "--after cannot be combined"),
     ],
 )
 def test_wrong_usage_exits_2(runner, fake, arguments, said):

@@ -20,7 +20,7 @@ from typing import IO
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
-    ["lot_grpc.cli.serve", "lot_grpc.cli.live_commands", "lot_grpc.app", "fastembed"]
+    ["lot_grpc.cli.serve", "lot_grpc.cli.watch", "lot_grpc.app", "fastembed"]
 )
 
 

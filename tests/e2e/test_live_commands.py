@@ -238,14 +238,14 @@ def test_a_replay_follows_an_episode_over_a_restart_to_its_end(serve, data, star
     calls.event("e-1", "note", n=2)
     follower.has_printed(2)
     assert server.stop() == 0
-    follower.has_said("going on behind event 2")
+    follower.has_said("resuming after event 2")
     again = serve(data, {"LOT_ADDRESS": server.address})
     calls = Calls(again.address)
     calls.event("e-1", "note", n=3)
     assert [event["sequence"] for event in follower.has_printed(3)] == ["1", "2", "3"]
     calls.end("e-1")
     assert follower.ended() == 0
-    follower.has_said("connected again")
+    follower.has_said("reconnected")
 
 
 # --- watch ------------------------------------------------------------------------------------
@@ -261,9 +261,9 @@ def test_a_watch_goes_on_over_restarts_of_both(serve, data, start, tmp_path):
     assert (told["type"], told["id"]) == ("CHANGE_TYPE_STORED", "m-1")
     assert told["memory"]["content"] == NASTY
     assert server.stop() == 0
-    first.has_said("going on from the last cursor")
+    first.has_said("resuming from the last cursor")
     again = serve(data, {"LOT_ADDRESS": server.address})
-    first.has_said("connected again")
+    first.has_said("reconnected")
     Calls(again.address).remember("m-2", "b")
     assert [one["id"] for one in first.has_printed(2)] == ["m-1", "m-2"]
     assert first.interrupted() == 130

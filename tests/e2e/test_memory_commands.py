@@ -68,11 +68,11 @@ def test_patterns_are_found_listed_shown_and_counted(running, data):
     ids = json.loads(run(data, "recall", "x y", "--kind", "code", "--json", *asked).stdout)["hits"]
     assert [one["pattern"]["pattern_id"] for one in ids] == ["code"]
     explained = run(data, "recall", "request", "--language", "py", "--explain", *asked).stdout
-    assert re.search(r"let through +2 of 3 patterns", explained)
-    assert re.search(r"languages +keeps 1 out", explained)
+    assert re.search(r"matching +2 of 3 patterns", explained)
+    assert re.search(r"languages +excludes 1", explained)
     assert re.search(r"retry +score 0\.\d+ = 0\.\d+ · 0\.\d+ similarity \+", explained)
     nothing = run(data, "recall", "request", "--language", "cobol", *asked)
-    assert (nothing.code, nothing.stdout) == (0, "No pattern fits.\n")
+    assert (nothing.code, nothing.stdout) == (0, "No patterns match.\n")
 
     def listed(*options: str) -> list[str]:
         lines = run(data, "patterns", "--json", *options, *asked).stdout.splitlines()
@@ -126,9 +126,9 @@ def test_what_fixed_an_error_is_found(running, data):
         timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
-    assert re.match(r"note: of the [\d,]+ bytes the last 65,\d+ are looked for", done.stderr)
+    assert re.match(r"note: searching for only the last 65,\d+ of [\d,]+ bytes", done.stderr)
     assert steering(done.stdout) == []
-    helped, apart = done.stdout.split("What was tried and did not help")
+    helped, apart = done.stdout.split("Tried without success")
     assert re.search(r"steps +1\. pip install Pillow +\n +2\. wipe\\x1b\[2J it", helped)
     assert helped.index("pip install Pillow") < helped.index("pip install PyYAML")
     assert re.search(r"differs +name PIL here, yaml there", helped)
@@ -139,7 +139,7 @@ def test_what_fixed_an_error_is_found(running, data):
     answer = ParseDict(json.loads(told), error_solution_pb2.FindErrorSolutionsResponse())
     assert answer.hits[0].error_solution.error_solution_id == "yaml"
     none = run(data, "errors", "boom", "--language", "cobol", *asked[2:])
-    assert (none.code, none.stdout) == (0, "No solution is known.\n")
+    assert (none.code, none.stdout) == (0, "No known solution.\n")
 
 
 def test_what_is_known_of_a_task_is_told(running, data):
@@ -160,7 +160,7 @@ def test_what_is_known_of_a_task_is_told(running, data):
     short = run(data, "context", task, "--max-tokens", "60", *asked)
     assert short.code == 0
     assert len(short.stdout) < len(told.stdout)
-    assert "a larger --max-tokens has room" in short.stderr
+    assert "raise --max-tokens" in short.stderr
     missing = run(data, "context", "--task-id", "nobody", *asked)
     assert (missing.code, missing.stdout) == (1, "")
     assert "NOT_FOUND EPISODE_NOT_FOUND: " in missing.stderr

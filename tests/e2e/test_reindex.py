@@ -92,7 +92,7 @@ def test_killed_half_way_the_former_model_serves_and_the_same_command_ends_it(se
     server.kill()
     _, told = asked.communicate(PATIENCE)
     assert asked.returncode == 1
-    assert "the former model still serves" in told
+    assert "the previous model is still in use" in told
 
     server = serve(data, there)
     assert model(server) == "BAAI/bge-small-en-v1.5"
@@ -153,4 +153,4 @@ def test_how_it_is_called_is_checked(data):
     assert run(data, "reindex", OTHER, "--offline").code == 2
     away = run(data, "reindex", OTHER, "--address", "127.0.0.1:1")
     assert away.code == 1
-    assert "call again" in away.errors
+    assert "run the command again" in away.errors

@@ -64,7 +64,7 @@ def test_dry_runs_write_and_store_nothing(filled: Served, exported: Path, tmp_pa
     told = json.loads(checked.stdout)
     assert (told["complete"], told["imported_count"]) == (True, sum(1 for _ in contents(exported)))
     shown = lot(filled, "import", str(exported), "-n", "dry", "--dry-run").stdout
-    assert f"records, internal ones included: {told['imported_count']:,} imported" in shown
+    assert f"records, including internal ones: {told['imported_count']:,} imported" in shown
     there = lot(filled, "export", "-", "-n", "dry", "--dry-run", "--json")
     assert sum(json.loads(there.stdout)["counts"].values()) == 0
 
@@ -100,7 +100,7 @@ def test_a_file_that_was_cut_off_says_so_and_what_was_imported(filled: Served, e
         done = lot(filled, "import", str(cut), "-n", name, "--json")
         assert done.code == 1
         assert "was cut off" in done.errors
-        assert "importing it again then is harmless" in done.errors
+        assert "importing it again is harmless" in done.errors
         told = json.loads(done.stdout)
         assert not told["complete"]
         assert (told["imported_count"] > 0) == (name != "empty")
@@ -120,8 +120,8 @@ def test_files_that_are_none_or_damaged_or_of_a_later_version(filled: Served, ex
         write_message(opened, pb.ExportResponse(summary=pb.ExportSummary()))
     for content, told in (
         (bytes(raw), "is damaged"),
-        (b"PK\x03\x04 something else\n", "is no export of lot-grpc"),
-        (b"lot-grpc export 2\n...", "has format 2, this lot-grpc reads format 1"),
+        (b"PK\x03\x04 something else\n", "is not an export of lot-grpc"),
+        (b"lot-grpc export 2\n...", "has format 2; this version of lot-grpc reads format 1"),
         (later.read_bytes(), "this server supports up to format 1"),
     ):
         file = exported.with_name("bad.lot")
@@ -140,7 +140,7 @@ def test_an_export_goes_on_with_its_part_only(filled: Served, exported: Path, tm
     part.write_bytes(raw[: len(raw) // 2])
     other = lot(filled, "export", str(file), "--vectors")
     assert other.code == 1
-    assert "remove it to begin anew" in other.errors
+    assert "remove it to start over" in other.errors
     done = lot(filled, "export", str(file))
     assert done.code == 0, done.stderr
     assert "resuming" in done.stderr
@@ -165,7 +165,7 @@ def test_conflicts_are_told_with_what_to_do(filled: Served, exported: Path):
     again = ("import", str(file), "-n", "conflicts")
     failed = lot(filled, *again)
     assert failed.code == 1
-    assert "--conflict skip keeps the stored ones" in failed.errors
+    assert "--conflict skip leaves the stored ones as they are" in failed.errors
     assert lot(filled, *again, "--conflict", "sometimes").code == 2
     skipped = lot(filled, *again, "--conflict", "skip", "--json")
     assert json.loads(skipped.stdout)["skipped_count"] == 1
@@ -181,7 +181,7 @@ def test_a_file_that_goes_on_behind_its_end_is_refused(filled: Served, exported:
         file.write(exported.read_bytes())
     joined = lot(filled, "import", str(exported), "-n", "joined")
     assert joined.code == 1
-    assert "goes on behind the end" in joined.errors
+    assert "has data after the end" in joined.errors
 
 
 def test_an_export_of_nothing_leaves_a_file_that_is_there(filled: Served, exported: Path):

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lot_grpc.cli.main import app as command_line
+from lot_grpc.cli.app import app as command_line
 from lot_grpc.evaluation.searcher import LEGS
 from tests.e2e.process import ROOT, command, environment
 from tests.e2e.process import run as command_run

@@ -89,12 +89,12 @@ def _restarted(folder: Path, served: Served) -> None:
 
 
 def _counts(served: Served, whole: Path) -> dict[str, int]:
-    from lot_grpc.cli.transfer_file import count_things, read_messages
+    from lot_grpc.cli.transfer_file import count_records, read_messages
 
     counts: dict[str, int] = {}
     with whole.open("rb") as file:
         for message in read_messages(file, str(whole)):
-            count_things(message, counts)
+            count_records(message, counts)
     return counts
 
 

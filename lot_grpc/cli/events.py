@@ -9,7 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
 from rich.text import Text
 
-from lot_grpc.cli.screen import print_line
+from lot_grpc.cli.tables import print_line
 from lot_grpc.cli.texts import clean, data_text, one_line
 from lot_grpc.cli.times import local_time, offset, seconds_of
 from lot_grpc.pb.lot.v1 import episode_pb2 as pb
@@ -28,17 +28,17 @@ _STYLES = tuple(
 """By how a word of the event's type begins."""
 
 _ERROR_KEYS = ("error", "error_type", "error_message")
-"""Keys of an event's data that tell of an error, as learning reads them."""
+"""Keys of an event's data that mean an error, as learning reads them."""
 
 
 def print_event(console: Console, event: pb.EpisodeEvent, start: Timestamp, *, full: bool) -> None:
-    """A block: when, which, what and by whom; then the data on one line, or all of it.
+    """A block: when, number, type and by whom; then the data on one line, or all of it.
 
     Args:
-        console: Where to.
+        console: Where to print.
         event: The event.
-        start: From when its time is told; a time of the clock where that is not known.
-        full: Show the data whole, on as many lines as it takes.
+        start: The time that its own is relative to; a local time where that is not known.
+        full: Show the data in full, on as many lines as it takes.
     """
     parts = [
         (f"{_when(event, start):>12}", "dim"),
@@ -55,9 +55,8 @@ def print_event(console: Console, event: pb.EpisodeEvent, start: Timestamp, *, f
             console.print(Text(" " * _INDENT + clean(line)))
     else:
         # More letters than columns, as some take no room.
-        print_line(
-            console, (one_line(data_text(event.data), 4 * console.width), ""), indent=_INDENT
-        )
+        data = one_line(data_text(event.data), 4 * console.width)
+        print_line(console, (data, ""), indent=_INDENT)
 
 
 def _when(event: pb.EpisodeEvent, start: Timestamp) -> str:
@@ -69,11 +68,11 @@ def _when(event: pb.EpisodeEvent, start: Timestamp) -> str:
 
 
 def _style(event: pb.EpisodeEvent) -> str:
-    if _ERROR.search(event.event_type) or _tells_of_error(event.data):
+    if _ERROR.search(event.event_type) or _has_error(event.data):
         return "bold red"
     return next((style for kind, style in _STYLES if kind.search(event.event_type)), "bold")
 
 
-def _tells_of_error(data: Struct) -> bool:
-    told = (data.fields[key] for key in _ERROR_KEYS if key in data.fields)
-    return any(one.string_value or one.HasField("struct_value") for one in told)
+def _has_error(data: Struct) -> bool:
+    values = (data.fields[key] for key in _ERROR_KEYS if key in data.fields)
+    return any(one.string_value or one.HasField("struct_value") for one in values)
