@@ -13,8 +13,11 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lot_grpc.kernel.tombstones import SORT_KEY
 from lot_grpc.ports import Condition, Equals, IdIn, Not, Record, Scalar, VectorStore
+
+SORT_KEY = "sort_key"
+"""Of a record: unique, growing with the time of creation. So another record that takes a deleted
+one's id is told from it."""
 
 _BATCH = 500
 _REMEMBERED = 10_000

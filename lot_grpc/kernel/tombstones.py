@@ -10,14 +10,11 @@ from dataclasses import dataclass, field
 
 from lot_grpc.domain.ids import point_id
 from lot_grpc.kernel.idempotency import IdempotencyRecord
+from lot_grpc.kernel.intents import SORT_KEY, recover
 from lot_grpc.ports import Clock, Condition, Equals, IdIn, Record, VectorStore
 
 TOMBSTONES = "tombstones"
 """The collection."""
-
-SORT_KEY = "sort_key"
-"""Of a record: unique, growing with the time of creation. So another record that takes a deleted
-one's id is told from it."""
 
 DELETED_SINCE = "it was deleted after this request's first attempt, or has expired"
 """Message of the error that a repeated request gets."""
@@ -153,10 +150,16 @@ class Tombstones:
         found = await self._store.get(TOMBSTONES, namespace, list(points))
         return {points[point] for point in found}
 
-    async def unfinished(self, limit: int = 1000) -> list[Tombstone]:
-        """Deletes that were begun and not finished, in any namespace."""
-        rows = await self._store.scroll(TOMBSTONES, None, [Equals("done", False)], limit=limit)
-        return [_tombstone(row) for row in rows]
+    async def recover(self, before: int, finish: Callable[[Tombstone], Awaitable[object]]) -> int:
+        """Finish the deletes that were begun before a time and left; return how many."""
+
+        async def finish_one(row: Record) -> None:
+            await finish(_tombstone(row))
+
+        left = Equals("done", False)
+        return await recover(
+            self._store, TOMBSTONES, left, finish_one, before=before, begun="delete_time"
+        )
 
 
 def _point(namespace: str, resource_kind: str, id: str) -> str:

@@ -142,13 +142,10 @@ class Housekeeping:
         return Finished(outcomes, deletes, recordings, clear_registry + sum(others))
 
     async def _finish_deletes(self, before: int) -> int:
-        deletes, time_slice = 0, TimeSlice()
-        for stone in await self._tombstones.unfinished():
-            if stone.delete_time <= before:
-                await self._finish_delete[stone.resource_kind](stone)
-                deletes += 1
-                await time_slice.give_way()
-        return deletes
+        async def finish(stone: Tombstone) -> None:
+            await self._finish_delete[stone.resource_kind](stone)
+
+        return await self._tombstones.recover(before, finish)
 
     async def _drop_recordings(self, before: int) -> int:
         recordings = 0

@@ -12,7 +12,7 @@ import numpy as np
 from lot_grpc.domain.passages import is_short, passages_of
 from lot_grpc.domain.search_text import SearchText
 from lot_grpc.lexical.bm25 import document_vector
-from lot_grpc.ports import Embedder, Embedding, MultiVector, SparseVector, Vector
+from lot_grpc.ports import Embedder, Embedding, MultiVector, Record, SparseVector, Vector
 from lot_grpc.services.records.collections import (
     CODE_VECTOR,
     PASSAGE_VECTORS,
@@ -58,6 +58,10 @@ class Indexer:
     async def vectors_of(self, text: SearchText) -> Indexed:
         """The vectors of one."""
         return (await self.vectors([text]))[0]
+
+    async def vectors_after_edit(self, record: Record, old: SearchText, new: SearchText) -> Indexed:
+        """The vectors of an edited record: those that it was read with, if its text is the same."""
+        return Indexed(dict(record.vectors)) if new == old else await self.vectors_of(new)
 
     async def _embed(self, texts: Sequence[str]) -> list[_Packed]:
         packed: list[_Packed] = []

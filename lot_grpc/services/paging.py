@@ -39,6 +39,13 @@ class Position:
         return cls(key, (*seen, record.id))
 
 
+class Page(NamedTuple, Generic[T]):
+    """Items in order; ``next`` is where the next page begins, None at the end."""
+
+    items: list[T]
+    next: Position | None
+
+
 def any_size(_: object) -> bool:
     """Accept any item."""
     return True
@@ -72,13 +79,6 @@ def each(read: Callable[[Record], T]) -> Callable[[Sequence[Record]], Awaitable[
     return read_all
 
 
-class Page(NamedTuple, Generic[T]):
-    """A part of a list, and where to continue; None at the end."""
-
-    things: list[T]
-    next: Position | None
-
-
 async def read_page(
     store: VectorStore,
     collection: str,
@@ -89,7 +89,7 @@ async def read_page(
     read: Callable[[Sequence[Record]], Awaitable[list[T]]],
     fits: Fits[T] = any_size,
 ) -> Page[T]:
-    """Up to ``size`` things behind ``after`` that fit.
+    """Up to ``size`` things behind ``after`` that fit, and where to continue; None at the end.
 
     What is created meanwhile comes before the page and is not seen.
     """

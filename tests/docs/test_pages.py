@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import typer
-from lot_grpc.cli.app import app
 
+from lot_grpc.cli.app import app
 from tests.docs.contract import names, settings
 from tests.docs.pages import (
     DOCS,

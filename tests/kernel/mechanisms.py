@@ -17,8 +17,8 @@ from lot_grpc.kernel.idempotency import (
     IdempotencyKey,
     IdempotencyStore,
 )
-from lot_grpc.kernel.intents import Journal, Mark
-from lot_grpc.kernel.tombstones import SORT_KEY, TOMBSTONES, Tombstone, Tombstones
+from lot_grpc.kernel.intents import SORT_KEY, Journal, Mark
+from lot_grpc.kernel.tombstones import TOMBSTONES, Tombstone, Tombstones
 from lot_grpc.ports import CollectionSpec, Equals, Index, Range, Record, VectorStore
 from tests.contract.clock import FixedClock
 
@@ -279,8 +279,10 @@ async def finishes_delete(process: Process, stone: Tombstone) -> None:
 
 
 async def finishes_deletes(process: Process) -> None:
-    for stone in await process.tombstones.unfinished():
+    async def finish(stone: Tombstone) -> None:
         await finishes_delete(process, stone)
+
+    await process.tombstones.recover(EVER, finish)
 
 
 async def no_delete_is_half(process: Process) -> None:

@@ -9,7 +9,7 @@ from lot_grpc.domain.ids import REQUEST_ID_LIFE, new_id, point_id
 from lot_grpc.kernel.create import Creation
 from lot_grpc.kernel.idempotency import CREATE_TIME, IdempotencyKey
 from lot_grpc.kernel.intents import recover
-from lot_grpc.kernel.tombstones import TOMBSTONES
+from lot_grpc.kernel.tombstones import TOMBSTONES, Tombstone
 from lot_grpc.ports import Equals, Record
 from tests.kernel.mechanisms import (
     CHANGES,
@@ -211,8 +211,15 @@ async def test_finishing_an_old_delete_does_not_finish_a_newer_one_of_the_same_i
     process = await opened()
     records = [Record("x", NS, {"revision": 1, "sort_key": key}) for key in (5, 9)]
     old, new = [await process.tombstones.begin("thing", "mine", record) for record in records]
+    unfinished = []
+
+    async def see(stone: Tombstone) -> None:
+        unfinished.append(stone)
+
     await process.tombstones.finish(old)
-    assert await process.tombstones.unfinished() == [new]
+    assert await process.tombstones.recover(EVER, see) == 1
+    assert unfinished == [new]
+    assert await process.tombstones.recover(new.delete_time - 1, see) == 0
     await process.tombstones.finish(new)
-    assert await process.tombstones.unfinished() == []
+    assert await process.tombstones.recover(EVER, see) == 0
     assert len(await process.rows(TOMBSTONES)) == 1

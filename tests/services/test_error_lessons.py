@@ -49,7 +49,7 @@ async def told(world) -> list[tuple[str, bool, tuple[str, ...]]]:
     """What is stored, oldest first."""
     page = await world.services.error_solutions.list_page(NS, ErrorSolutionFilter(), 100, None)
     await check_invariants(world.store, NS)
-    contents = [one.content for one in reversed(page.error_solutions)]
+    contents = [one.content for one in reversed(page.items)]
     return [(one.error_message, one.worked, one.steps) for one in contents]
 
 

@@ -159,10 +159,10 @@ async def test_lists_are_newest_first_and_in_pages(world):
     service = world.services.error_solutions
     first = await service.list_page(NS, EVERY, 3, None)
     rest = await service.list_page(NS, EVERY, 3, first.next)
-    found = [one.error_solution_id for one in (*first.error_solutions, *rest.error_solutions)]
+    found = [one.error_solution_id for one in (*first.items, *rest.items)]
     assert found == ["4", "3", "2", "1", "0"]
     assert rest.next is None
-    assert (await service.list_page("another", EVERY, 3, None)).error_solutions == []
+    assert (await service.list_page("another", EVERY, 3, None)).items == []
 
 
 async def test_a_delete_that_is_finished_late_spares_what_took_the_id_since():

@@ -164,7 +164,7 @@ async def test_what_expired_is_neither_recalled_nor_listed_nor_counted():
     world.clock.advance(1)
     assert [hit.thing.pattern_id for hit in (await recall(world, "deploy")).hits] == ["p0"]
     page = await world.services.patterns.list_page(NS, PatternFilter(), 9, None)
-    assert [one.pattern_id for one in page.patterns] == ["p0"]
+    assert [one.pattern_id for one in page.items] == ["p0"]
     assert (await world.services.patterns.stats(NS, PatternFilter())).total == 1
     usage = (await world.services.namespaces.page(9, "")).namespaces
     assert [sum(one.counts.values()) for one in usage] == [1]

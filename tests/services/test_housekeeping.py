@@ -109,7 +109,7 @@ async def test_what_expired_is_absent_everywhere_before_it_is_swept(world):
         await world.services.patterns.delete(NS, made.pattern_id, "")
     assert len((await recall(world, "log in")).hits) == 1
     page = await world.services.patterns.list_page(NS, PatternFilter(), 10, None)
-    assert len(page.patterns) == 1
+    assert len(page.items) == 1
     assert (await world.services.patterns.stats(NS, PatternFilter())).total == 1
 
 

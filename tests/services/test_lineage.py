@@ -43,7 +43,7 @@ async def supersede(world: World, pattern_id: str, superseded: str) -> None:
 
 
 async def marks(world: World) -> dict[str, str]:
-    found = (await world.services.patterns.list_page(NS, PatternFilter(), 100, None)).patterns
+    found = (await world.services.patterns.list_page(NS, PatternFilter(), 100, None)).items
     return {p.pattern_id: p.superseded_by for p in found if p.superseded_by}
 
 
@@ -69,8 +69,8 @@ async def test_recall_leaves_superseded_patterns_out_unless_asked(world):
     assert await ids(world, superseded=False) == {"c"}
     assert await ids(world, superseded=True) == {"a", "b"}
     listed = world.services.patterns.list_page
-    assert len((await listed(NS, PatternFilter(), 9, None)).patterns) == 3
-    (only,) = (await listed(NS, PatternFilter(superseded=False), 9, None)).patterns
+    assert len((await listed(NS, PatternFilter(), 9, None)).items) == 3
+    (only,) = (await listed(NS, PatternFilter(superseded=False), 9, None)).items
     assert only.pattern_id == "c"
 
 
@@ -162,7 +162,7 @@ async def test_one_that_takes_the_id_of_a_deleted_one_is_marked_again(world, aga
 
 async def test_a_seeded_one_that_takes_the_id_again_is_marked_again(world):
     await world.services.seeding.seed(NS, Seeds())
-    seeded = (await world.services.patterns.list_page(NS, PatternFilter(), 1, None)).patterns[0]
+    seeded = (await world.services.patterns.list_page(NS, PatternFilter(), 1, None)).items[0]
     await save(world, "task b", pattern_id="b", supersedes=seeded.pattern_id)
     await world.services.patterns.delete(NS, seeded.pattern_id, "")
     await world.services.seeding.seed(NS, Seeds(restore_deleted=True))

@@ -50,7 +50,7 @@ async def vectors(world: World, memory_id: str) -> Any:
 
 async def ids(world: World, **asked: Any) -> list[str]:
     page = await world.services.memories.list_page(NS, MemoryFilter(**asked), 100, None)
-    return [one.memory_id for one in page.memories]
+    return [one.memory_id for one in page.items]
 
 
 async def delete(world: World, *, dry_run: bool = False, **asked: Any) -> deleting.Deleted:
@@ -162,9 +162,9 @@ async def test_a_list_pages_newest_first_through_a_filter(world: World) -> None:
         await create(world, memory_id=f"m{n}", tags=("odd",) if n % 2 else ())
     memories = world.services.memories
     page = await memories.list_page(NS, MemoryFilter(tags_any=("odd",)), 2, None)
-    assert [one.memory_id for one in page.memories] == ["m5", "m3"]
+    assert [one.memory_id for one in page.items] == ["m5", "m3"]
     rest = await memories.list_page(NS, MemoryFilter(tags_any=("odd",)), 2, page.next)
-    assert ([one.memory_id for one in rest.memories], rest.next) == (["m1"], None)
+    assert ([one.memory_id for one in rest.items], rest.next) == (["m1"], None)
     assert await ids(world) == [f"m{n}" for n in reversed(range(7))]
 
 

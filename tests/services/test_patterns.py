@@ -13,9 +13,10 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import CodeKind, Pattern, PatternContent, PatternKind
 from lot_grpc.domain.query import PatternFilter
+from lot_grpc.services.paging import Page
 from lot_grpc.services.patterns.drafts import Dedupe
 from lot_grpc.services.patterns.pattern_stats import PatternStats
-from lot_grpc.services.patterns.patterns import PatternEdit, PatternPage
+from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import OUTCOMES, PATTERNS, REQUESTS, TOMBSTONES
 from lot_grpc.services.records.patterns import claim_point
 from tests.services.world import NS, World, outcome, payloads, recall, rows, save
@@ -35,9 +36,9 @@ async def all_pages(world: World, size: int, asked: PatternFilter | None = None)
     found: list[str] = []
     after = None
     while True:
-        one: PatternPage = await page(world, size, after, asked)
-        assert len(one.patterns) <= size
-        found += [pattern.content.task for pattern in one.patterns]
+        one: Page[Pattern] = await page(world, size, after, asked)
+        assert len(one.items) <= size
+        found += [pattern.content.task for pattern in one.items]
         if one.next is None:
             return found
         after = one.next
@@ -195,7 +196,7 @@ async def test_what_is_created_between_pages_moves_nothing(world):
     second = await page(world, 2, first.next)
     await save(world, "newest")
     third = await page(world, 2, second.next)
-    seen = [p.content.task for one in (first, second, third) for p in one.patterns]
+    seen = [p.content.task for one in (first, second, third) for p in one.items]
     assert seen == ["task 4", "task 3", "task 2", "task 1", "task 0"]
     assert third.next is None
 
@@ -206,7 +207,7 @@ async def test_what_is_deleted_between_pages_does_not_hide_others(world):
     for gone in (4, 2):
         await world.services.patterns.delete(NS, made[gone].pattern_id, "")
     rest = await page(world, 5, first.next)
-    assert [p.content.task for p in rest.patterns] == ["task 3", "task 1", "task 0"]
+    assert [p.content.task for p in rest.items] == ["task 3", "task 1", "task 0"]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])

@@ -178,15 +178,15 @@ async def test_a_list_is_newest_first_by_creation_in_pages_and_by_category():
     keys, after = [], None
     while True:
         page = await preferences.list_page(NS, (), 3, after)
-        keys += [one.key for one in page.preferences]
-        assert len(page.preferences) <= 3
+        keys += [one.key for one in page.items]
+        assert len(page.items) <= 3
         if (after := page.next) is None:
             break
     assert keys == [f"k{number}" for number in range(6, -1, -1)]
     some = await preferences.list_page(NS, ("c0", "c2"), 10, None)
-    assert [one.key for one in some.preferences] == ["k6", "k5", "k3", "k2", "k0"]
-    assert (await preferences.list_page("other", (), 10, None)).preferences == []
-    assert (await preferences.list_page(NS, ("none",), 10, None)).preferences == []
+    assert [one.key for one in some.items] == ["k6", "k5", "k3", "k2", "k0"]
+    assert (await preferences.list_page("other", (), 10, None)).items == []
+    assert (await preferences.list_page(NS, ("none",), 10, None)).items == []
 
 
 async def test_puts_at_once_from_two_processes_lose_no_value():
@@ -271,7 +271,7 @@ async def test_texts_of_any_script_are_given_back_as_they_came():
     for number, text in enumerate(texts):
         await put(world, {text: [text]}, f"k{number}", category=text)
         page = await world.services.preferences.list_page(NS, (text,), 10, None)
-        assert [(one.value, one.category) for one in page.preferences] == [({text: [text]}, text)]
+        assert [(one.value, one.category) for one in page.items] == [({text: [text]}, text)]
 
 
 async def test_a_put_that_a_delete_overtakes_leaves_no_former_value_of_what_is_gone():

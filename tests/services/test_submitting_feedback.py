@@ -129,7 +129,7 @@ async def test_all_that_was_liked_about_a_task_is_kept(world):
     texts = ("Perfect summary!", "Excellent tables!", "I love the short titles")
     for text in texts:
         assert (await submit(world, text=text, task="Write the report")).preference is not None
-    found = (await world.services.preferences.list_page(NS, ("learned",), 10, None)).preferences
+    found = (await world.services.preferences.list_page(NS, ("learned",), 10, None)).items
     assert [one.value["feedback"] for one in found] == list(reversed(texts))
     assert {one.revision for one in found} == {1}
 

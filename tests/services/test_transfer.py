@@ -382,9 +382,9 @@ async def test_etags_outlive_a_restart_and_an_import(world: World) -> None:
 
     async def etags(one: World) -> list[str]:
         services = one.services
-        patterns = (await services.patterns.list_page(NS, PatternFilter(), 100, None)).patterns
-        memories = (await services.memories.list_page(NS, MemoryFilter(), 100, None)).memories
-        preferences = (await services.preferences.list_page(NS, (), 100, None)).preferences
+        patterns = (await services.patterns.list_page(NS, PatternFilter(), 100, None)).items
+        memories = (await services.memories.list_page(NS, MemoryFilter(), 100, None)).items
+        preferences = (await services.preferences.list_page(NS, (), 100, None)).items
         policy = await services.policies.get(NS)
         things: list[Any] = [*patterns, *memories, *preferences, policy]
         assert all((patterns, memories, preferences))

@@ -99,9 +99,8 @@ class Heads:
             old, pattern = pattern_from_record(record), remade(record, made)
             if pattern == old:
                 return
-            vectors = dict(record.vectors)
-            if search_text(old.content) != search_text(pattern.content):
-                vectors = (await self._indexer.vectors_of(search_text(pattern.content))).vectors
+            texts = search_text(old.content), search_text(pattern.content)
+            indexed = await self._indexer.vectors_after_edit(record, *texts)
             pattern = replace(
                 pattern,
                 revision=old.revision + 1,
@@ -109,7 +108,7 @@ class Heads:
             )
             kept = preserved_in_edits(record.payload)
             kept[MADE] = {**kept[MADE], **_made_now(record, made)}
-            new = pattern_record(pattern, record.payload[SORT_KEY], vectors, kept)
+            new = pattern_record(pattern, record.payload[SORT_KEY], indexed.vectors, kept)
             await replace_as_read(self._store, PATTERNS, record, new, "revision", STATS_REVISION)
             group.pattern = pattern
 

@@ -18,11 +18,12 @@ from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Pattern, PatternContent, search_text
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_set
-from lot_grpc.ports import Equals, Range, Record, VectorStore
-from lot_grpc.services.indexer import Indexed, Indexer
+from lot_grpc.ports import Record, VectorStore
+from lot_grpc.services.indexer import Indexer
+from lot_grpc.services.outcomes.pending_outcomes import forget_older_logs
 from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.patterns.patterns import RESOURCE_KIND
-from lot_grpc.services.records.collections import OUTCOMES, PATTERNS, SORT_KEY
+from lot_grpc.services.records.collections import PATTERNS, SORT_KEY
 from lot_grpc.services.records.patterns import (
     LEARNED_FIELDS,
     STATS_REVISION,
@@ -126,9 +127,8 @@ class LearnedPatterns:
         if plan.before is None:
             return await self._insert(plan)
         before = plan.before
-        indexed = Indexed(dict(before.vectors))
-        if search_text(plan.pattern.content) != search_text(pattern_from_record(before).content):
-            indexed = await self._indexer.vectors_of(search_text(plan.pattern.content))
+        contents = pattern_from_record(before).content, plan.pattern.content
+        indexed = await self._indexer.vectors_after_edit(before, *map(search_text, contents))
         kept = {**preserved_in_edits(before.payload), LEARNED_FIELDS: dict(plan.hashes)}
         record = pattern_record(plan.pattern, before.payload[SORT_KEY], indexed.vectors, kept)
         return await self._store.replace(
@@ -142,12 +142,7 @@ class LearnedPatterns:
         record.payload[LEARNED_FIELDS] = dict(plan.hashes)
         if record.id not in await self._lineage.insert([record]):
             return False
-        # What was recorded of an expired pattern that had the id before is no longer its own.
-        older: list[Equals | Range] = [
-            Equals("pattern_id", pattern.pattern_id),
-            Range(SORT_KEY, lt=record.payload[SORT_KEY]),
-        ]
-        await self._store.delete(OUTCOMES, pattern.namespace, older)
+        await forget_older_logs(self._store, record)
         return True
 
     async def _record(self, namespace: str, pattern_id: str) -> Record | None:

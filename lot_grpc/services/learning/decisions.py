@@ -19,12 +19,7 @@ from lot_grpc.domain.json_values import fields_to_hash
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.sameness import same_values
 from lot_grpc.kernel.apply_once import Target, apply_once
-from lot_grpc.kernel.compare_and_set import (
-    ConflictError,
-    compare_and_set,
-    require_etag,
-    update_as_read,
-)
+from lot_grpc.kernel.compare_and_set import compare_and_set, update_as_read
 from lot_grpc.kernel.create import CreateOnce, Creation, Kind
 from lot_grpc.kernel.idempotency import (
     DONE,
@@ -32,9 +27,8 @@ from lot_grpc.kernel.idempotency import (
     IdempotencyStore,
 )
 from lot_grpc.kernel.intents import Journal, Mark
-from lot_grpc.kernel.tombstones import DELETED_SINCE, Tombstone, Tombstones
+from lot_grpc.kernel.tombstones import DELETED_SINCE, Tombstones
 from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.paging import Fits, Page, Position, any_size, each, read_page
 from lot_grpc.services.records.collections import DECISIONS, REQUESTS, SORT_KEY
 from lot_grpc.services.records.decisions import (
     REVISION,
@@ -45,6 +39,7 @@ from lot_grpc.services.records.decisions import (
     decision_record,
     result_payload,
 )
+from lot_grpc.services.resources import Resources
 from lot_grpc.services.time_source import TimeSource
 
 RESOURCE_KIND = "decision"
@@ -78,7 +73,7 @@ class DecisionOutcomeDraft:
     request_id: str = ""
 
 
-class Decisions:
+class Decisions(Resources[Decision, DecisionFilter]):
     """The decisions of all namespaces."""
 
     def __init__(
@@ -89,11 +84,17 @@ class Decisions:
         create: CreateOnce,
         tombstones: Tombstones,
     ) -> None:
-        self._store = store
+        super().__init__(
+            store,
+            tombstones,
+            _KIND,
+            decision_from_record,
+            decision_conditions,
+            unchanged=(REVISION,),
+        )
         self._time = time_source
         self._idempotency = idempotency
         self._create = create
-        self._tombstones = tombstones
         self._requests = Journal(store, REQUESTS, Mark(DONE))
 
     async def record(self, namespace: str, draft: DecisionDraft) -> tuple[Decision, bool]:
@@ -121,29 +122,13 @@ class Decisions:
         record, created = await self._create.insert(_KIND, creation, make, require_same)
         return decision_from_record(record), created
 
-    async def get(self, namespace: str, decision_id: str) -> Decision:
-        """One decision. Raises DecisionNotFoundError."""
-        return decision_from_record(await self._record(namespace, decision_id))
-
-    async def list_page(
-        self,
-        namespace: str,
-        criteria: DecisionFilter,
-        size: int,
-        after: Position | None,
-        fits: Fits[Decision] = any_size,
-    ) -> Page[Decision]:
-        """A page, newest first, and where the next one begins."""
-        where, read = decision_conditions(criteria), each(decision_from_record)
-        return await read_page(self._store, DECISIONS, namespace, where, size, after, read, fits)
-
     async def record_outcome(self, namespace: str, draft: DecisionOutcomeDraft) -> Decision:
         """Record what came of a decision, in place of an earlier outcome.
 
         A request that is sent again does not undo what was recorded after it. Raises
         DecisionNotFoundError, RequestIdReusedError.
         """
-        record = await self._record(namespace, draft.decision_id)
+        record = await self.read_record(namespace, draft.decision_id)
         given = content_hash([draft.decision_id, draft.outcome, draft.reward, draft.note])
         key = IdempotencyKey(namespace, "RecordDecisionOutcome", draft.request_id, given, {})
         entry = await self._idempotency.begin_about(key, record, None)
@@ -184,36 +169,9 @@ class Decisions:
         """
 
         async def attempt() -> None:
-            record = await self._record(namespace, decision_id)
+            record = await self.read_record(namespace, decision_id)
             if decision_from_record(record).reward is None:
                 changed = {"feedback_reward": reward}
                 await update_as_read(self._store, DECISIONS, record, changed, *_REVISIONS)
 
         await compare_and_set(RESOURCE_KIND, decision_id, attempt)
-
-    async def delete(self, namespace: str, decision_id: str, etag: str = "") -> None:
-        """Delete the one that has ``etag`` (empty: any).
-
-        Raises DecisionNotFoundError, EtagMismatchError.
-        """
-
-        async def attempt() -> None:
-            record = await self._record(namespace, decision_id)
-            require_etag(RESOURCE_KIND, decision_id, etag, decision_from_record(record).etag)
-            stone = await self._tombstones.begin(RESOURCE_KIND, decision_id, record, (REVISION,))
-            if not await self.finish_delete(stone):
-                raise ConflictError
-
-        await compare_and_set(RESOURCE_KIND, decision_id, attempt)
-
-    async def finish_delete(self, stone: Tombstone) -> bool:
-        """Carry out a recorded delete; False if the decision has changed since."""
-        point = decision_point(stone.namespace, stone.id)
-        return await self._tombstones.carry_out(stone, DECISIONS, point)
-
-    async def _record(self, namespace: str, decision_id: str) -> Record:
-        point = decision_point(namespace, decision_id)
-        found = await self._store.get(DECISIONS, namespace, [point])
-        if point not in found:
-            raise DecisionNotFoundError(namespace, decision_id)
-        return found[point]

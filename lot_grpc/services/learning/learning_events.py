@@ -14,9 +14,8 @@ from lot_grpc.domain.learning_event import (
 )
 from lot_grpc.domain.sameness import same_values
 from lot_grpc.kernel.create import CreateOnce, Creation, Kind
-from lot_grpc.kernel.tombstones import Tombstone, Tombstones
+from lot_grpc.kernel.tombstones import Tombstones
 from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.paging import Fits, Page, Position, any_size, each, read_page
 from lot_grpc.services.records.collections import LEARNING_EVENTS
 from lot_grpc.services.records.learning_events import (
     learning_event_conditions,
@@ -24,6 +23,7 @@ from lot_grpc.services.records.learning_events import (
     learning_event_point,
     learning_event_record,
 )
+from lot_grpc.services.resources import Resources
 from lot_grpc.services.time_source import TimeSource
 
 RESOURCE_KIND = "learning_event"
@@ -50,7 +50,7 @@ class LearningEventDraft:
         return content_hash([fields_to_hash(self.content), self.learning_event_id])
 
 
-class LearningEvents:
+class LearningEvents(Resources[LearningEvent, LearningEventFilter]):
     """The learning events of all namespaces."""
 
     def __init__(
@@ -60,10 +60,11 @@ class LearningEvents:
         create: CreateOnce,
         tombstones: Tombstones,
     ) -> None:
-        self._store = store
+        super().__init__(
+            store, tombstones, _KIND, learning_event_from_record, learning_event_conditions
+        )
         self._time = time_source
         self._create = create
-        self._tombstones = tombstones
 
     async def record(self, namespace: str, draft: LearningEventDraft) -> tuple[LearningEvent, bool]:
         """Record one; say whether it was created.
@@ -89,40 +90,3 @@ class LearningEvents:
         )
         record, created = await self._create.insert(_KIND, creation, make, require_same)
         return learning_event_from_record(record), created
-
-    async def get(self, namespace: str, learning_event_id: str) -> LearningEvent:
-        """One learning event. Raises LearningEventNotFoundError."""
-        return learning_event_from_record(await self._record(namespace, learning_event_id))
-
-    async def list_page(
-        self,
-        namespace: str,
-        criteria: LearningEventFilter,
-        size: int,
-        after: Position | None,
-        fits: Fits[LearningEvent] = any_size,
-    ) -> Page[LearningEvent]:
-        """A page, newest first, and where the next one begins."""
-        where, read = learning_event_conditions(criteria), each(learning_event_from_record)
-        return await read_page(
-            self._store, LEARNING_EVENTS, namespace, where, size, after, read, fits
-        )
-
-    async def delete(self, namespace: str, learning_event_id: str) -> None:
-        """Delete one; what it taught stays. Raises LearningEventNotFoundError."""
-        record = await self._record(namespace, learning_event_id)
-        await self.finish_delete(
-            await self._tombstones.begin(RESOURCE_KIND, learning_event_id, record)
-        )
-
-    async def finish_delete(self, stone: Tombstone) -> bool:
-        """Carry out a recorded delete."""
-        point = learning_event_point(stone.namespace, stone.id)
-        return await self._tombstones.carry_out(stone, LEARNING_EVENTS, point)
-
-    async def _record(self, namespace: str, learning_event_id: str) -> Record:
-        point = learning_event_point(namespace, learning_event_id)
-        found = await self._store.get(LEARNING_EVENTS, namespace, [point])
-        if point not in found:
-            raise LearningEventNotFoundError(namespace, learning_event_id)
-        return found[point]

@@ -36,9 +36,7 @@ from lot_grpc.services.records.memories import (
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
 
-_KIND = Kind(
-    "CreateMemory", MEMORIES, RESOURCE_KIND, "memory_id", memory_point, MemoryNotFoundError
-)
+KIND = Kind("CreateMemory", MEMORIES, RESOURCE_KIND, "memory_id", memory_point, MemoryNotFoundError)
 
 _INSERTED = 1024
 """Vectors that are written at once: they are some 12 KB each on their way, and hold the loop."""
@@ -101,7 +99,7 @@ class Creating:
             if isinstance(work.result, Created):
                 memory, created = work.result.memory, work.result.created
                 given = (memory.memory_id, memory.create_time)
-                await self._create.finish(_KIND, work, *given, created=created)
+                await self._create.finish(KIND, work, *given, created=created)
         return [work.result for work in works if work.result is not None]
 
     # --- steps --------------------------------------------------------------------------------
@@ -112,10 +110,10 @@ class Creating:
             if work.request_id:
                 work.content_hash = work.draft.hash()
                 await time_slice.give_way()
-        await self._create.enter(_KIND, works)
+        await self._create.enter(KIND, works)
         for work in works:
             try:
-                earlier = await self._create.earlier(_KIND, work)
+                earlier = await self._create.earlier(KIND, work)
             except MemoryNotFoundError as error:
                 work.result = error
             else:

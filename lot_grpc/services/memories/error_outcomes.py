@@ -69,7 +69,7 @@ class ErrorOutcomeRecorder:
         key = IdempotencyKey(namespace, _METHOD, draft.request_id, draft.hash(), plan)
         earlier = await self._idempotency.find(key)
         tried_on = await self._tried_on(namespace, draft, required=earlier is None)
-        record = await self._error_solutions.record(namespace, solution_id)
+        record = await self._error_solutions.read_record(namespace, solution_id)
         entry = await self._idempotency.begin_about(key, record, earlier)
         if entry is None:
             raise ErrorSolutionNotFoundError(namespace, solution_id, DELETED_SINCE)

@@ -9,7 +9,7 @@ what its id was made of takes the next id in line.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lot_grpc.domain.error_solution import (
     ErrorSolution,
@@ -25,25 +25,18 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.sameness import same_content
-from lot_grpc.kernel.compare_and_set import (
-    ConflictError,
-    compare_and_set,
-    insert_new,
-    replace_as_read,
-    require_etag,
-)
+from lot_grpc.kernel.compare_and_set import compare_and_set, insert_new, replace_as_read
 from lot_grpc.kernel.create import CreateOnce, Creation, Kind
 from lot_grpc.kernel.tombstones import Tombstone, Tombstones
 from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Range, Record, VectorStore
 from lot_grpc.services.expiry import check_expiry, with_ttl
-from lot_grpc.services.indexer import Indexed, Indexer
+from lot_grpc.services.indexer import Indexer
 from lot_grpc.services.memories.error_drafts import (
     ErrorSolutionDraft,
     ErrorSolutionEdit,
     SavedErrorSolution,
 )
 from lot_grpc.services.memories.error_reading import read_aside
-from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, OUTCOMES, SORT_KEY
 from lot_grpc.services.records.error_solutions import (
     error_solution_conditions,
@@ -52,6 +45,7 @@ from lot_grpc.services.records.error_solutions import (
     error_solution_record,
 )
 from lot_grpc.services.records.patterns import STATS_REVISION, preserved_in_edits
+from lot_grpc.services.resources import Resources
 from lot_grpc.services.scanning import scan
 from lot_grpc.services.time_source import TimeSource
 
@@ -70,15 +64,7 @@ SEEN_KEYS = ("error_solution_id", "revision", STATS_REVISION, SORT_KEY)
 """What ``delete_as_seen`` must know of one."""
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorSolutionPage:
-    """A page of error solutions, newest first; ``next`` is None at the end."""
-
-    error_solutions: list[ErrorSolution]
-    next: Position | None
-
-
-class ErrorSolutions:
+class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
     """The error solutions of all namespaces."""
 
     def __init__(
@@ -89,11 +75,11 @@ class ErrorSolutions:
         create: CreateOnce,
         tombstones: Tombstones,
     ) -> None:
-        self._store = store
+        given = (store, tombstones, _KIND, error_solution_from_record, error_solution_conditions)
+        super().__init__(*given, unchanged_as_seen=(STATS_REVISION,))
         self._indexer = indexer
         self._time = time_source
         self._create = create
-        self._tombstones = tombstones
 
     # --- saving -------------------------------------------------------------------------------
 
@@ -143,7 +129,7 @@ class ErrorSolutions:
 
     async def _standing(self, creation: Creation, draft: ErrorSolutionDraft) -> Record | None:
         """What has the id, or the first of those behind it that belongs to no other solution."""
-        stored = await self._record(creation.namespace, creation.id)
+        stored = await self.find_record(creation.namespace, creation.id)
         if stored is None or draft.error_solution_id or _same(stored, draft):
             return stored
         creation.id = id_after(creation.id)
@@ -188,42 +174,6 @@ class ErrorSolutions:
 
     # --- reading ------------------------------------------------------------------------------
 
-    async def get(self, namespace: str, error_solution_id: str) -> ErrorSolution:
-        """One error solution. Raises ErrorSolutionNotFoundError."""
-        return error_solution_from_record(await self.record(namespace, error_solution_id))
-
-    async def record(
-        self, namespace: str, error_solution_id: str, *, vectors: bool = False
-    ) -> Record:
-        """The record of one. Raises ErrorSolutionNotFoundError."""
-        record = await self._record(namespace, error_solution_id, vectors=vectors)
-        if record is None:
-            raise ErrorSolutionNotFoundError(namespace, error_solution_id)
-        return record
-
-    async def get_many(
-        self, namespace: str, error_solution_ids: Sequence[str]
-    ) -> list[ErrorSolution]:
-        """Those that are there, in the order asked."""
-        points = [error_solution_point(namespace, one) for one in error_solution_ids]
-        found = await self._store.get(ERROR_SOLUTIONS, namespace, points)
-        return [error_solution_from_record(found[point]) for point in points if point in found]
-
-    async def list_page(
-        self,
-        namespace: str,
-        criteria: ErrorSolutionFilter,
-        size: int,
-        after: Position | None,
-        fits: Fits[ErrorSolution] = any_size,
-    ) -> ErrorSolutionPage:
-        """A page, newest first."""
-        where, read = error_solution_conditions(criteria), each(error_solution_from_record)
-        found = await read_page(
-            self._store, ERROR_SOLUTIONS, namespace, where, size, after, read, fits
-        )
-        return ErrorSolutionPage(*found)
-
     # --- editing and deleting -----------------------------------------------------------------
 
     async def update(
@@ -236,7 +186,7 @@ class ErrorSolutions:
         """
 
         async def attempt() -> tuple[ErrorSolution, bool]:
-            record = await self._to_change(namespace, error_solution_id, etag, vectors=True)
+            record = await self.read_record(namespace, error_solution_id, vectors=True, etag=etag)
             solution = error_solution_from_record(record)
             old, now = solution.content, self._time.now()
             content = edit.apply(old, now)
@@ -246,9 +196,8 @@ class ErrorSolutions:
                 check_expiry(RESOURCE_KIND, content.expire_time, now)
             if content == old:
                 return solution, False
-            indexed = Indexed(dict(record.vectors))
-            if search_text(content) != search_text(old):
-                indexed = await self._indexer.vectors_of(search_text(content))
+            texts = search_text(old), search_text(content)
+            indexed = await self._indexer.vectors_after_edit(record, *texts)
             edited = replace(
                 solution,
                 content=content,
@@ -267,55 +216,9 @@ class ErrorSolutions:
 
         return await compare_and_set(RESOURCE_KIND, error_solution_id, attempt)
 
-    async def delete(self, namespace: str, error_solution_id: str, etag: str = "") -> None:
-        """Delete the one that has ``etag`` (empty: any).
-
-        Raises ErrorSolutionNotFoundError, EtagMismatchError.
-        """
-
-        async def attempt() -> None:
-            record = await self._to_change(namespace, error_solution_id, etag)
-            stone = await self._tombstones.begin(RESOURCE_KIND, error_solution_id, record)
-            if not await self.finish_delete(stone):
-                raise ConflictError
-
-        await compare_and_set(RESOURCE_KIND, error_solution_id, attempt)
-
-    async def _to_change(
-        self, namespace: str, error_solution_id: str, etag: str, *, vectors: bool = False
-    ) -> Record:
-        """The record of one that has ``etag`` (empty: any)."""
-        record = await self.record(namespace, error_solution_id, vectors=vectors)
-        require_etag(
-            RESOURCE_KIND, error_solution_id, etag, error_solution_from_record(record).etag
-        )
-        return record
-
-    async def delete_as_seen(self, record: Record) -> bool:
-        """Delete one that is still as its record says, read with ``SEEN_KEYS`` at least.
-
-        False for one that was edited or used since, or whose id another one took: it is spared.
-        """
-        error_solution_id = record.payload["error_solution_id"]
-        seen = (STATS_REVISION,)
-        stone = await self._tombstones.begin(
-            RESOURCE_KIND, error_solution_id, record, unchanged=seen
-        )
-        return await self.finish_delete(stone)
-
-    async def finish_delete(self, stone: Tombstone) -> bool:
-        """Carry out a delete that was written down, and forget the log.
-
-        False if it was edited since, or used and is to be spared then. What took the id since is
-        spared.
-        """
-
-        async def forget_log(left: Record | None) -> None:
-            older = [Range(SORT_KEY, lt=left.payload[SORT_KEY])] if left else []
-            await self._forget_log(stone.namespace, stone.id, older)
-
-        point = error_solution_point(stone.namespace, stone.id)
-        return await self._tombstones.carry_out(stone, ERROR_SOLUTIONS, point, forget_log)
+    async def _drop_dependents(self, stone: Tombstone, left: Record | None) -> None:
+        older = [Range(SORT_KEY, lt=left.payload[SORT_KEY])] if left else []
+        await self._forget_log(stone.namespace, stone.id, older)
 
     async def finish_expiry(self, record: Record) -> None:
         """Forget the log of one that expired, unless it is that of another that took its id."""
@@ -327,13 +230,6 @@ class ErrorSolutions:
     ) -> None:
         theirs = Equals("error_solution_id", error_solution_id)
         await self._store.delete(OUTCOMES, namespace, [theirs, *where])
-
-    async def _record(
-        self, namespace: str, error_solution_id: str, *, vectors: bool = False
-    ) -> Record | None:
-        point = error_solution_point(namespace, error_solution_id)
-        found = await self._store.get(ERROR_SOLUTIONS, namespace, [point], vectors=vectors)
-        return found.get(point)
 
 
 def _same(record: Record, draft: ErrorSolutionDraft) -> bool:

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lot_grpc.domain.errors import PreferenceNotFoundError
 from lot_grpc.domain.preference import HISTORY, Preference
 from lot_grpc.kernel.compare_and_set import ConflictError, insert_new, update_as_read
+from lot_grpc.kernel.create import Kind
 from lot_grpc.kernel.tombstones import Tombstone, Tombstones
 from lot_grpc.ports import Equals, Range, Record, VectorStore
 from lot_grpc.services.records.collections import PREFERENCE_REVISIONS, PREFERENCES, SORT_KEY
 from lot_grpc.services.records.preferences import (
     REVISION,
+    preference_conditions,
     preference_from_record,
     preference_point,
     preference_record,
@@ -24,18 +27,21 @@ from lot_grpc.services.records.preferences import (
     revisions_of,
     value_payload,
 )
+from lot_grpc.services.resources import Resources
 from lot_grpc.services.time_source import TimeSource
 
 RESOURCE_KIND = "preference"
+_KIND = Kind(
+    "PutPreference", PREFERENCES, RESOURCE_KIND, "key", preference_point, PreferenceNotFoundError
+)
 
 
-class PreferenceRecords:
+class PreferenceRecords(Resources[Preference, tuple[str, ...]]):
     """The records of all namespaces."""
 
     def __init__(self, store: VectorStore, time_source: TimeSource, tombstones: Tombstones) -> None:
-        self._store = store
+        super().__init__(store, tombstones, _KIND, preference_from_record, preference_conditions)
         self._time = time_source
-        self._tombstones = tombstones
 
     async def write(
         self,
@@ -86,21 +92,10 @@ class PreferenceRecords:
 
     async def _drop_former_of_none(self, record: Record) -> None:
         """Drop what was written down of a preference that was deleted just then."""
-        there = await self.find(record.namespace, record.payload["key"])
+        there = await self.find_record(record.namespace, record.payload["key"])
         if there is None or there.payload[SORT_KEY] != record.payload[SORT_KEY]:
             await self._store.delete(PREFERENCE_REVISIONS, record.namespace, revisions_of(record))
 
-    async def finish_delete(self, stone: Tombstone) -> bool:
-        """Carry out a delete that was written down; False if a new value was put since."""
-
-        async def drop_history(left: Record | None) -> None:
-            theirs = [Equals("key", stone.id), Equals(SORT_KEY, stone.sort_key)]
-            await self._store.delete(PREFERENCE_REVISIONS, stone.namespace, theirs)
-
-        point = preference_point(stone.namespace, stone.id)
-        return await self._tombstones.carry_out(stone, PREFERENCES, point, drop_history)
-
-    async def find(self, namespace: str, key: str) -> Record | None:
-        """The record of a preference."""
-        point = preference_point(namespace, key)
-        return (await self._store.get(PREFERENCES, namespace, [point])).get(point)
+    async def _drop_dependents(self, stone: Tombstone, left: Record | None) -> None:
+        theirs = [Equals("key", stone.id), Equals(SORT_KEY, stone.sort_key)]
+        await self._store.delete(PREFERENCE_REVISIONS, stone.namespace, theirs)

@@ -19,7 +19,7 @@ from lot_grpc.domain.preference import (
     task_hash,
 )
 from lot_grpc.kernel.apply_once import Target, apply_once
-from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set, require_etag
+from lot_grpc.kernel.compare_and_set import require_etag
 from lot_grpc.kernel.idempotency import DONE, IdempotencyKey, IdempotencyRecord, IdempotencyStore
 from lot_grpc.kernel.intents import Journal, Mark
 from lot_grpc.kernel.tombstones import DELETED_SINCE, Tombstone, Tombstones
@@ -27,12 +27,11 @@ from lot_grpc.ports import Order, Range, Record, VectorStore
 from lot_grpc.services.memories.preference_records import RESOURCE_KIND, PreferenceRecords
 from lot_grpc.services.paging import (
     Fits,
+    Page,
     Position,
     any_size,
-    each,
     pieces,
     read_each,
-    read_page,
 )
 from lot_grpc.services.records.collections import (
     LEARNING_EVENTS,
@@ -47,7 +46,6 @@ from lot_grpc.services.records.preferences import (
     TASK_HASH,
     UNSETTLED,
     UNSETTLED_REQUESTS,
-    preference_conditions,
     preference_from_record,
     preference_point,
     revision_from_record,
@@ -85,14 +83,6 @@ class PutPreference:
     created: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PreferencePage:
-    """A page of preferences, newest first; ``next`` is None at the end."""
-
-    preferences: list[Preference]
-    next: Position | None
-
-
 class Preferences:
     """The preferences of all namespaces."""
 
@@ -114,7 +104,7 @@ class Preferences:
 
     async def find(self, namespace: str, key: str) -> Preference | None:
         """One preference, None if there is none."""
-        record = await self._records.find(namespace, key)
+        record = await self._records.find_record(namespace, key)
         return None if record is None else preference_from_record(record)
 
     async def get(self, namespace: str, key: str) -> Preference:
@@ -133,9 +123,7 @@ class Preferences:
 
         ``before``: only those of a lower revision; 0: all. Raises PreferenceNotFoundError.
         """
-        record = await self._records.find(namespace, key)
-        if record is None:
-            raise PreferenceNotFoundError(namespace, key)
+        record = await self._records.read_record(namespace, key)
         preference = preference_from_record(record)
         if not limit or preference.revision == 1:
             return preference, []
@@ -166,11 +154,9 @@ class Preferences:
         size: int,
         after: Position | None,
         fits: Fits[Preference] = any_size,
-    ) -> PreferencePage:
+    ) -> Page[Preference]:
         """A page of those in any of the categories (empty: of all), newest first by creation."""
-        where, read = preference_conditions(categories), each(preference_from_record)
-        found = await read_page(self._store, PREFERENCES, namespace, where, size, after, read, fits)
-        return PreferencePage(*found)
+        return await self._records.list_page(namespace, categories, size, after, fits)
 
     # --- putting ------------------------------------------------------------------------------
 
@@ -259,18 +245,11 @@ class Preferences:
     # --- deleting -----------------------------------------------------------------------------
 
     async def delete(self, namespace: str, key: str, etag: str = "") -> None:
-        """Delete one with its history. Raises PreferenceNotFoundError, EtagMismatchError."""
+        """Delete one with its history.
 
-        async def attempt() -> None:
-            record = await self._records.find(namespace, key)
-            if record is None:
-                raise PreferenceNotFoundError(namespace, key)
-            require_etag(RESOURCE_KIND, key, etag, preference_from_record(record).etag)
-            stone = await self._tombstones.begin(RESOURCE_KIND, key, record)
-            if not await self.finish_delete(stone):
-                raise ConflictError
-
-        await compare_and_set(RESOURCE_KIND, key, attempt)
+        Raises PreferenceNotFoundError, EtagMismatchError.
+        """
+        await self._records.delete(namespace, key, etag)
 
     async def finish_delete(self, stone: Tombstone) -> bool:
         """Carry out a delete that was written down; False if a new value was put since."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from lot_grpc.kernel.intents import Journal, Mark
-from lot_grpc.ports import Condition, Record, VectorStore
+from lot_grpc.ports import Condition, Equals, Range, Record, VectorStore
 from lot_grpc.services.records.collections import OUTCOMES, PATTERN_LOGS, SORT_KEY
 from lot_grpc.services.records.outcomes import SETTLED, OutcomeFact, outcome_record
 from lot_grpc.services.time_source import TimeSource
@@ -19,6 +19,13 @@ async def forget_logs(store: VectorStore, namespace: str, where: Sequence[Condit
     """Delete what was recorded of a pattern and goes with it."""
     for collection in PATTERN_LOGS:
         await store.delete(collection, namespace, where)
+
+
+async def forget_older_logs(store: VectorStore, pattern: Record) -> None:
+    """Forget what was recorded of an expired pattern whose id this one has just taken again."""
+    theirs = Equals("pattern_id", pattern.payload["pattern_id"])
+    older = Range(SORT_KEY, lt=pattern.payload[SORT_KEY])
+    await forget_logs(store, pattern.namespace, [theirs, older])
 
 
 class PendingOutcomes(Journal):

@@ -24,35 +24,25 @@ from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Pattern, dedupe_hash, search_text
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
-from lot_grpc.kernel.create import CreateOnce, Kind
+from lot_grpc.kernel.create import CreateOnce
 from lot_grpc.kernel.tombstones import Tombstones
-from lot_grpc.ports import Equals, Range, Record, VectorStore
+from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.expiry import with_ttl
 from lot_grpc.services.indexer import Indexed, Indexer
-from lot_grpc.services.outcomes.pending_outcomes import forget_logs
+from lot_grpc.services.outcomes.pending_outcomes import forget_older_logs
 from lot_grpc.services.patterns.drafts import PatternDraft, Saved, SaveWork
 from lot_grpc.services.patterns.lineage import Lineage
-from lot_grpc.services.patterns.patterns import RESOURCE_KIND
+from lot_grpc.services.patterns.patterns import KIND, RESOURCE_KIND
 from lot_grpc.services.patterns.repeat_counter import RepeatCounter, stored_pattern
-from lot_grpc.services.records.collections import PATTERNS, SORT_KEY
+from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.records.patterns import (
     claim_point,
     pattern_from_record,
-    pattern_point,
     pattern_record,
 )
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
-
-_KIND = Kind(
-    "SavePattern",
-    PATTERNS,
-    RESOURCE_KIND,
-    "pattern_id",
-    pattern_point,
-    missing=PatternNotFoundError,
-)
 
 
 class PatternWriter:
@@ -125,7 +115,7 @@ class PatternWriter:
                 pattern, created = work.result.pattern, work.result.created
                 given = (pattern.pattern_id, pattern.create_time)
                 further = {"merged_at": work.result.merged_at}
-                await self._create.finish(_KIND, work, *given, created=created, further=further)
+                await self._create.finish(KIND, work, *given, created=created, further=further)
         return [work.result for work in works if work.result is not None]
 
     # --- steps --------------------------------------------------------------------------------
@@ -135,7 +125,7 @@ class PatternWriter:
             if work.request_id:
                 work.content_hash = work.draft.hash()
                 work.plan = {"outcome_id": work.outcome_id}
-        await self._create.enter(_KIND, works)
+        await self._create.enter(KIND, works)
         for work in works:
             work.outcome_id = work.plan.get("outcome_id", work.outcome_id)
             try:
@@ -145,7 +135,7 @@ class PatternWriter:
 
     async def _earlier(self, work: SaveWork) -> Saved | None:
         """The answer to a request of which an earlier try got as far as its pattern."""
-        earlier = await self._create.earlier(_KIND, work)
+        earlier = await self._create.earlier(KIND, work)
         if earlier is None:
             return None
         pattern = pattern_from_record(earlier.record)  # it may have been edited since
@@ -194,7 +184,7 @@ class PatternWriter:
         for work in ready:
             if work.record is not None and work.record.id in inserted:
                 if work.draft.pattern_id:
-                    await self._drop_older_logs(work.record)
+                    await forget_older_logs(self._store, work.record)
                 work.result = self._created(work, work.record)
 
     async def _resolve(self, work: SaveWork) -> Saved:
@@ -245,7 +235,7 @@ class PatternWriter:
         record = self._record(work, pattern_id, work.indexed)
         if not await self._insert_one(work, record):
             raise ConflictError
-        await self._drop_older_logs(record)
+        await forget_older_logs(self._store, record)
         return self._created(work, record)
 
     async def _insert_one(self, work: SaveWork, record: Record) -> bool:
@@ -258,12 +248,6 @@ class PatternWriter:
         if note is not None:
             await self._lineage.follow(note)
         return inserted
-
-    async def _drop_older_logs(self, record: Record) -> None:
-        """Forget what was recorded of an expired pattern whose id was just taken again."""
-        theirs = Equals("pattern_id", record.payload["pattern_id"])
-        older = Range(SORT_KEY, lt=record.payload[SORT_KEY])
-        await forget_logs(self._store, record.namespace, [theirs, older])
 
     # --- records ------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lot_grpc.domain.errors import (
@@ -10,7 +10,8 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.pattern import Pattern, PatternContent, dedupe_hash, search_text
 from lot_grpc.domain.query import PatternFilter
-from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_set, require_etag
+from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_set
+from lot_grpc.kernel.create import Kind
 from lot_grpc.kernel.tombstones import Tombstone, Tombstones
 from lot_grpc.ports import (
     EXPIRES_KEY,
@@ -24,9 +25,8 @@ from lot_grpc.ports import (
 from lot_grpc.regexes import check_regex
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.expiry import check_expiry, with_ttl
-from lot_grpc.services.indexer import Indexed, Indexer
+from lot_grpc.services.indexer import Indexer
 from lot_grpc.services.outcomes.pending_outcomes import forget_logs
-from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
 from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.patterns.pattern_stats import PatternStats, sum_up
 from lot_grpc.services.records.collections import (
@@ -42,9 +42,13 @@ from lot_grpc.services.records.patterns import (
     pattern_record,
     preserved_in_edits,
 )
+from lot_grpc.services.resources import Resources
 from lot_grpc.services.time_source import TimeSource
 
 RESOURCE_KIND = "pattern"
+KIND = Kind(
+    "SavePattern", PATTERNS, RESOURCE_KIND, "pattern_id", pattern_point, PatternNotFoundError
+)
 
 SEEN_KEYS = ("pattern_id", "supersedes", "revision", STATS_REVISION, SORT_KEY)
 """What ``delete_as_seen`` must know of a pattern."""
@@ -80,14 +84,6 @@ class PatternEdit:
 
 
 @dataclass(frozen=True, slots=True)
-class PatternPage:
-    """A page of patterns, newest first; ``next`` is None at the end."""
-
-    patterns: list[Pattern]
-    next: Position | None
-
-
-@dataclass(frozen=True, slots=True)
 class Updated:
     """An edited pattern. The flags: the model did not read all of its text, of its code.
 
@@ -100,7 +96,7 @@ class Updated:
     unchanged_fields: tuple[str, ...] = ()
 
 
-class Patterns:
+class Patterns(Resources[Pattern, PatternFilter]):
     """The patterns of all namespaces."""
 
     def __init__(
@@ -112,45 +108,12 @@ class Patterns:
         tombstones: Tombstones,
         lineage: Lineage,
     ) -> None:
-        self._store = store
+        given = (store, tombstones, KIND, pattern_from_record, pattern_conditions)
+        super().__init__(*given, unchanged_as_seen=(STATS_REVISION,))
         self._indexer = indexer
         self._time = time_source
         self._claims = claims
-        self._tombstones = tombstones
         self._lineage = lineage
-
-    async def get(self, namespace: str, pattern_id: str) -> Pattern:
-        """One pattern. Raises PatternNotFoundError."""
-        return pattern_from_record(await self._record(namespace, pattern_id))
-
-    async def get_many(self, namespace: str, pattern_ids: tuple[str, ...]) -> list[Pattern]:
-        """Those that are there, in the order asked."""
-        points = [pattern_point(namespace, pattern_id) for pattern_id in pattern_ids]
-        found = await self._store.get(PATTERNS, namespace, points)
-        return [pattern_from_record(found[point]) for point in points if point in found]
-
-    async def read(self, record: Record) -> Pattern:
-        """The pattern of a record that recall found."""
-        return pattern_from_record(record)
-
-    async def records(self, namespace: str, pattern_ids: tuple[str, ...]) -> dict[str, Record]:
-        """The records of those that are there, by pattern id."""
-        points = {pattern_point(namespace, pattern_id): pattern_id for pattern_id in pattern_ids}
-        found = await self._store.get(PATTERNS, namespace, list(points))
-        return {points[point]: record for point, record in found.items()}
-
-    async def list_page(
-        self,
-        namespace: str,
-        criteria: PatternFilter,
-        size: int,
-        after: Position | None,
-        fits: Fits[Pattern] = any_size,
-    ) -> PatternPage:
-        """A page, newest first."""
-        where, read = pattern_conditions(criteria), each(pattern_from_record)
-        found = await read_page(self._store, PATTERNS, namespace, where, size, after, read, fits)
-        return PatternPage(*found)
 
     # --- editing ------------------------------------------------------------------------------
 
@@ -165,9 +128,8 @@ class Patterns:
         """
 
         async def attempt() -> Updated:
-            record = await self._record(namespace, pattern_id, vectors=True)
+            record = await self.read_record(namespace, pattern_id, vectors=True, etag=etag)
             pattern = pattern_from_record(record)
-            require_etag(RESOURCE_KIND, pattern_id, etag, pattern.etag)
             unchanged_fields = edit.unchanged_fields(pattern)
             written = replace(edit, fields=edit.fields - set(unchanged_fields))
             content = written.apply(pattern.content, self._time.now())
@@ -178,7 +140,8 @@ class Patterns:
                 check_expiry(RESOURCE_KIND, content.expire_time, self._time.now())
             if content == pattern.content:
                 return Updated(pattern, unchanged_fields=unchanged_fields)
-            indexed = await self._indexed(pattern.content, content, record)
+            texts = search_text(pattern.content), search_text(content)
+            indexed = await self._indexer.vectors_after_edit(record, *texts)
             edited = replace(
                 pattern,
                 content=content,
@@ -190,11 +153,6 @@ class Patterns:
             return Updated(edited, indexed.text_truncated, indexed.code_truncated, unchanged_fields)
 
         return await compare_and_set(RESOURCE_KIND, pattern_id, attempt)
-
-    async def _indexed(self, old: PatternContent, new: PatternContent, record: Record) -> Indexed:
-        if search_text(new) == search_text(old):
-            return Indexed(dict(record.vectors))
-        return await self._indexer.vectors_of(search_text(new))
 
     async def _replace_with_lineage(
         self,
@@ -241,53 +199,25 @@ class Patterns:
 
     # --- deleting -----------------------------------------------------------------------------
 
-    async def delete(self, namespace: str, pattern_id: str, etag: str) -> None:
-        """Delete a pattern, its claim, its outcomes and its feedback.
-
-        Raises PatternNotFoundError, EtagMismatchError.
-        """
-
-        async def attempt() -> None:
-            record = await self._record(namespace, pattern_id)
-            require_etag(RESOURCE_KIND, pattern_id, etag, pattern_from_record(record).etag)
-            if not await self._delete(record):
-                raise ConflictError
-
-        await compare_and_set(RESOURCE_KIND, pattern_id, attempt)
-
-    async def delete_as_seen(self, record: Record) -> bool:
-        """Delete a pattern that is still as its record says, read with ``SEEN_KEYS`` at least.
-
-        False for one that was edited, used or given feedback since: it is spared, also where this
-        process dies and another finishes the delete.
-        """
-        return await self._delete(record, unchanged=(STATS_REVISION,))
-
-    async def _delete(self, record: Record, unchanged: tuple[str, ...] = ()) -> bool:
+    async def _delete(self, record: Record, unchanged: Sequence[str]) -> bool:
         """Delete a pattern, and let the mark of what it supersedes follow."""
-        pattern_id, superseded = record.payload["pattern_id"], record.payload.get("supersedes", "")
-        note = None
-        if superseded:
-            note = await self._lineage.begin(record.namespace, pattern_id, "", superseded)
-        stone = await self._tombstones.begin(RESOURCE_KIND, pattern_id, record, unchanged)
-        deleted = await self.finish_delete(stone)
-        if note is not None:
-            await self._lineage.follow(note)
+        superseded = record.payload.get("supersedes", "")
+        if not superseded:
+            return await super()._delete(record, unchanged)
+        pattern_id = record.payload["pattern_id"]
+        note = await self._lineage.begin(record.namespace, pattern_id, "", superseded)
+        deleted = await super()._delete(record, unchanged)
+        await self._lineage.follow(note)
         return deleted
 
-    async def finish_delete(self, stone: Tombstone) -> bool:
-        """Carry out a delete that was written down; False if the pattern was changed since."""
-
-        async def drop_dependents(left: Record | None) -> None:
-            theirs: list[Condition] = [Equals("pattern_id", stone.id)]
-            if left is None:
-                await self._claims.release_all(stone.namespace, stone.id)
-            else:  # another took the id since; a claim that is not its own it leaves to saves
-                theirs.append(Range(SORT_KEY, lt=left.payload[SORT_KEY]))
-            await forget_logs(self._store, stone.namespace, theirs)
-
-        point = pattern_point(stone.namespace, stone.id)
-        return await self._tombstones.carry_out(stone, PATTERNS, point, drop_dependents)
+    async def _drop_dependents(self, stone: Tombstone, left: Record | None) -> None:
+        """Drop its claim, its outcomes and its feedback."""
+        theirs: list[Condition] = [Equals("pattern_id", stone.id)]
+        if left is None:
+            await self._claims.release_all(stone.namespace, stone.id)
+        else:  # another took the id since; a claim that is not its own it leaves to saves
+            theirs.append(Range(SORT_KEY, lt=left.payload[SORT_KEY]))
+        await forget_logs(self._store, stone.namespace, theirs)
 
     async def finish_expiry(self, record: Record) -> None:
         """Delete what hangs on a pattern that expired, unless its id is in use again."""
@@ -305,10 +235,3 @@ class Patterns:
     async def stats(self, namespace: str, criteria: PatternFilter) -> PatternStats:
         """Sums over the patterns that a filter lets through."""
         return await sum_up(self._store, namespace, criteria)
-
-    async def _record(self, namespace: str, pattern_id: str, *, vectors: bool = False) -> Record:
-        point = pattern_point(namespace, pattern_id)
-        found = await self._store.get(PATTERNS, namespace, [point], vectors=vectors)
-        if point not in found:
-            raise PatternNotFoundError(namespace, pattern_id)
-        return found[point]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lot_grpc.kernel.idempotency import REQUESTS as REQUESTS
-from lot_grpc.kernel.tombstones import SORT_KEY as SORT_KEY
+from lot_grpc.kernel.intents import SORT_KEY as SORT_KEY
 from lot_grpc.kernel.tombstones import TOMBSTONES as TOMBSTONES
 from lot_grpc.ports import CollectionSpec, Index
 

@@ -109,7 +109,9 @@ class SessionMessages:
 
     async def _begin(self, namespace: str, draft: MessageDraft) -> IdempotencyRecord:
         """Enter the request with the generation that it appends to. Raises SessionNotFoundError."""
-        row = await self._rows.find(namespace, draft.session_id)
+        row = None
+        if draft.request_id:
+            row = await self._rows.find(namespace, draft.session_id)
         entry = await self._idempotency.begin(self._ask(namespace, draft, row))
         if entry.first or entry.result is not None:
             return entry
