@@ -1,32 +1,35 @@
-"""Cursors of the feed of changes, as callers keep them.
+"""Cursors of the feed of changes and of exports, as callers keep them.
 
-A cursor is base64url of JSON [version, time, positions, since, scan]. It says where, never who may.
+A cursor of the feed is base64url of JSON [version, time, positions, since, scan]; one of an export
+of [version, hash of the request, namespace, kind, sort key, id, inner].
 """
 
 from __future__ import annotations
 
-import binascii
 import json
 import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any
 
 from lot_grpc.domain.change import Cursor, ResourceKind, ScanPosition
 from lot_grpc.domain.errors import RequestInvalidError, invalid
+from lot_grpc.domain.transfer import ExportPosition
+from lot_grpc.pb.lot.v1 import transfer_pb2
+from lot_grpc.server.tokens import decode, encode, is_number, is_point, short_hash
 from lot_grpc.services.records.changes import WATCHED
+from lot_grpc.services.transfer.kinds import BY_COLLECTION
 
 _VERSION = 1
 _WRITER = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_POINT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MOST_WRITERS = 10_000
+
+# --- the feed of changes --------------------------------------------------------------------------
 
 
 def cursor_to_token(cursor: Cursor) -> str:
     """The cursor as a text."""
     scan = cursor.scan
     where = None if scan is None else [scan.resource_kind.value, scan.sort_key, *scan.seen]
-    parts = [_VERSION, cursor.time, cursor.positions, cursor.since, where]
-    return urlsafe_b64encode(json.dumps(parts, separators=(",", ":")).encode()).decode().rstrip("=")
+    return encode([_VERSION, cursor.time, cursor.positions, cursor.since, where])
 
 
 def cursor_from_token(token: str) -> Cursor | None:
@@ -34,12 +37,11 @@ def cursor_from_token(token: str) -> Cursor | None:
     if not token:
         return None
     try:
-        padded = token + "=" * (-len(token) % 4)
-        parts = json.loads(urlsafe_b64decode(padded.encode("ascii")))
-    except (binascii.Error, ValueError, RecursionError) as error:
+        parts = decode(token)
+    except ValueError as error:
         raise _damaged() from error
     match parts:
-        case [version, time, positions, since, scan] if version == _VERSION and _is_number(time):
+        case [version, time, positions, since, scan] if version == _VERSION and is_number(time):
             stood = None if since is None else _positions(since)
             return Cursor(time, _positions(positions), stood, _scan(scan))
     raise _damaged()
@@ -48,7 +50,7 @@ def cursor_from_token(token: str) -> Cursor | None:
 def _positions(value: Any) -> dict[str, int]:
     if not isinstance(value, dict) or not 0 < len(value) <= _MOST_WRITERS:
         raise _damaged()
-    if not all(_WRITER.fullmatch(one) for one in value) or not all(map(_is_number, value.values())):
+    if not all(_WRITER.fullmatch(one) for one in value) or not all(map(is_number, value.values())):
         raise _damaged()
     return value
 
@@ -59,18 +61,10 @@ def _scan(value: Any) -> ScanPosition | None:
             return None
         case [str(resource_kind), None] if resource_kind in WATCHED:
             return ScanPosition(ResourceKind(resource_kind))
-        case [str(resource_kind), key, *seen] if resource_kind in WATCHED and _is_number(key):
-            if len(seen) <= _MOST_WRITERS and all(map(_is_point, seen)):
+        case [str(resource_kind), key, *seen] if resource_kind in WATCHED and is_number(key):
+            if len(seen) <= _MOST_WRITERS and all(map(is_point, seen)):
                 return ScanPosition(ResourceKind(resource_kind), key, tuple(seen))
     raise _damaged()
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**53
-
-
-def _is_point(value: Any) -> bool:
-    return isinstance(value, str) and _POINT.fullmatch(value) is not None
 
 
 def _damaged() -> RequestInvalidError:
@@ -78,4 +72,63 @@ def _damaged() -> RequestInvalidError:
         "after_cursor",
         "cursor.damaged",
         "after_cursor was not issued by this server; omit it, or watch with from_start",
+    )
+
+
+# --- exports --------------------------------------------------------------------------------------
+
+
+def request_of(request: transfer_pb2.ExportRequest) -> str:
+    """The same for requests that export the same."""
+    requested = [
+        "" if request.all_namespaces else request.namespace or "default",
+        sorted(set(request.resource_kinds)),
+        request.include_vectors,
+    ]
+    return short_hash(json.dumps(requested).encode())
+
+
+def export_cursor(request_key: str, place: ExportPosition) -> str:
+    """The cursor behind a record."""
+    where = (place.namespace, place.kind, place.sort_key, place.id, place.inner)
+    return encode([_VERSION, request_key, *where])
+
+
+def position_of(request_key: str, cursor: str) -> ExportPosition | None:
+    """Where to go on; None for an empty cursor. Raises RequestInvalidError."""
+    if not cursor:
+        return None
+    try:
+        parts = decode(cursor)
+    except ValueError as error:
+        raise _damaged_export() from error
+    match parts:
+        case [version, str(requested), str(namespace), str(kind), key, str(id), str(inner)]:
+            if version != _VERSION or kind not in BY_COLLECTION or not is_point(id):
+                raise _damaged_export()
+            if not is_number(key) or not _is_inner(inner):
+                raise _damaged_export()
+            if requested != request_key:
+                raise invalid(
+                    "after_cursor",
+                    "cursor.other_export",
+                    "after_cursor belongs to an export with other arguments; repeat those "
+                    "(namespace, all_namespaces, resource_kinds, include_vectors), or omit it",
+                )
+            return ExportPosition(namespace, kind, key, id, inner)
+    raise _damaged_export()
+
+
+def _is_inner(inner: str) -> bool:
+    """Whether a name within a thing can be one: events and messages are numbered."""
+    if inner == "" or inner.startswith("v"):
+        return True
+    return inner.removeprefix("w").isdecimal() and len(inner) < 17
+
+
+def _damaged_export() -> RequestInvalidError:
+    return invalid(
+        "after_cursor",
+        "cursor.damaged",
+        "after_cursor was not issued by an export; omit it to start from the beginning",
     )

@@ -1,26 +1,19 @@
 """Page tokens: where a list goes on, bound to the question that it answers.
 
-A token is base64url of JSON {version, hash of the request without its page, position}. It says
-where, never who may.
+A token is base64url of JSON [version, hash of the request without its page, position].
 """
 
 from __future__ import annotations
 
-import binascii
-import hashlib
-import json
-import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any
 
 from google.protobuf.message import Message
 
 from lot_grpc.domain.errors import PageTokenMismatchError
+from lot_grpc.server.tokens import decode, encode, is_number, is_point, short_hash
 from lot_grpc.services.paging import Position
 
 _VERSION = 1
-_POINT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Ids of records: whoever makes up a token must not reach the store with anything else."""
 
 
 def _request_key(request: Message) -> str:
@@ -29,19 +22,17 @@ def _request_key(request: Message) -> str:
     bare.ClearField("page_token")
     bare.ClearField("page_size")
     name = request.DESCRIPTOR.full_name.encode()
-    return hashlib.sha256(name + bare.SerializeToString(deterministic=True)).hexdigest()[:16]
+    return short_hash(name + bare.SerializeToString(deterministic=True))
 
 
 def _encode(request: Message, position: Any) -> str:
-    text = json.dumps([_VERSION, _request_key(request), position], separators=(",", ":"))
-    return urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    return encode([_VERSION, _request_key(request), position])
 
 
 def _decode(request: Message, token: str) -> Any:
     try:
-        padded = token + "=" * (-len(token) % 4)
-        version, request_key, position = json.loads(urlsafe_b64decode(padded.encode("ascii")))
-    except (binascii.Error, ValueError, TypeError, RecursionError) as error:
+        version, request_key, position = decode(token)
+    except (ValueError, TypeError) as error:
         raise _damaged() from error
     if version != _VERSION or request_key != _request_key(request):
         raise PageTokenMismatchError(
@@ -63,7 +54,7 @@ def position_from_token(request: Message, token: str) -> Position | None:
         return None
     position = _decode(request, token)
     match position:
-        case [key, *seen] if _is_number(key) and all(map(_is_point, seen)):
+        case [key, *seen] if is_number(key, 2**63) and all(map(is_point, seen)):
             return Position(key, tuple(seen))
     raise _damaged()
 
@@ -78,7 +69,7 @@ def number_from_token(request: Message, token: str) -> int | None:
     if not token:
         return None
     number: int = _decode(request, token)
-    if not _is_number(number):
+    if not is_number(number, 2**63):
         raise _damaged()
     return number
 
@@ -96,14 +87,6 @@ def name_from_token(request: Message, token: str) -> str:
     if not isinstance(name, str):
         raise _damaged()
     return name
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**63
-
-
-def _is_point(value: Any) -> bool:
-    return isinstance(value, str) and _POINT.fullmatch(value) is not None
 
 
 def _damaged() -> PageTokenMismatchError:

@@ -30,7 +30,7 @@ from lot_grpc.server.codec.transfer import (
     specs_of,
 )
 from lot_grpc.server.codec.values import duration_to_pb, time_to_pb
-from lot_grpc.server.export_cursor import export_cursor, position_of, request_of
+from lot_grpc.server.cursors import export_cursor, position_of, request_of
 from lot_grpc.server.servicers.base import ServerDescription, namespace_of
 from lot_grpc.server.streams import Requests
 from lot_grpc.services.build import Services

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from lot_grpc.domain.action_values import ActionValue, LearningState, Step
-from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.ids import SELECTION_LIFE, point_id
 from lot_grpc.domain.selection import SelectionPolicy
 from lot_grpc.ports import EXPIRES_KEY, Payload, Record
 from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.records.fields import FieldCodec
 
 SETTLED = "settled"
 """Whether all steps of a trajectory are taken in."""
@@ -56,21 +54,13 @@ class Trajectory:
         return trajectory_point(self.namespace, self.trajectory_id)
 
 
-def _state_payload(state: LearningState) -> Payload:
-    payload: Payload = {"task_type": state.task_type}
-    if state.complexity is not None:
-        payload["complexity"] = state.complexity.value
-    if state.features:
-        payload["features"] = dict(state.features)
-    return payload
-
-
-def _state(stored: Mapping[str, Any]) -> LearningState:
-    return LearningState(stored["task_type"], _complexity(stored), stored.get("features", {}))
-
-
-def _complexity(stored: Mapping[str, Any]) -> Complexity | None:
-    return Complexity(stored["complexity"]) if "complexity" in stored else None
+_KNOWN = FieldCodec(ActionValue, sparse=False, skip={"task_type", "complexity"})
+"""What was known of an action when another was chosen; the state has the rest."""
+_SELECTION = FieldCodec(Selection, sparse=False, skip={"namespace", "values"})
+_TRAJECTORY = FieldCodec(
+    Trajectory, skip={"namespace"}, inner={"steps": FieldCodec(Step, readers={"reward": float})}
+)
+_VALUE = FieldCodec(ActionValue, defaults={"complexity": None}, readers={"value": float})
 
 
 # --- selections -------------------------------------------------------------------------------
@@ -83,45 +73,22 @@ def selection_point(namespace: str, selection_id: str) -> str:
 
 def selection_record(selection: Selection) -> Record:
     """A selection, kept for its life."""
-    known = [
-        {
-            "action": one.action,
-            "value": one.value,
-            "visit_count": one.visit_count,
-            "update_time": one.update_time,
-        }
-        for one in selection.values
-    ]
-    return Record(
-        selection_point(selection.namespace, selection.selection_id),
-        selection.namespace,
-        {
-            "selection_id": selection.selection_id,
-            "state": _state_payload(selection.state),
-            "action": selection.action,
-            "policy": selection.policy.value,
-            "explored": selection.explored,
-            "values": known,
-            "create_time": selection.create_time,
-            EXPIRES_KEY: selection.create_time + SELECTION_LIFE,
-        },
-    )
+    payload = {
+        **_SELECTION.write(selection),
+        "values": [_KNOWN.write(one) for one in selection.values],
+        EXPIRES_KEY: selection.create_time + SELECTION_LIFE,
+    }
+    point = selection_point(selection.namespace, selection.selection_id)
+    return Record(point, selection.namespace, payload)
 
 
 def selection_from_record(record: Record) -> Selection:
     """The selection of a record."""
     payload = record.payload
-    state = _state(payload["state"])
-    return Selection(
-        record.namespace,
-        payload["selection_id"],
-        state,
-        payload["action"],
-        SelectionPolicy(payload["policy"]),
-        payload["explored"],
-        tuple(ActionValue(state.task_type, state.complexity, **one) for one in payload["values"]),
-        payload["create_time"],
-    )
+    state = payload["state"]
+    of_state = {"task_type": state["task_type"], "complexity": state.get("complexity")}
+    values = tuple(_VALUE.read({**of_state, **one}) for one in payload["values"])
+    return _SELECTION.read(payload, namespace=record.namespace, values=values)
 
 
 # --- trajectories -----------------------------------------------------------------------------
@@ -134,43 +101,13 @@ def trajectory_point(namespace: str, trajectory_id: str) -> str:
 
 def trajectory_record(trajectory: Trajectory) -> Record:
     """A trajectory of which no step is taken in yet."""
-    payload: Payload = {
-        "trajectory_id": trajectory.trajectory_id,
-        "steps": [_step_payload(step) for step in trajectory.steps],
-        "create_time": trajectory.create_time,
-        SETTLED: False,
-    }
-    if trajectory.episode_id:
-        payload["episode_id"] = trajectory.episode_id
+    payload = {**_TRAJECTORY.write(trajectory), SETTLED: False}
     return Record(trajectory.point, trajectory.namespace, payload)
-
-
-def _step_payload(step: Step) -> Payload:
-    payload: Payload = {
-        "state": _state_payload(step.state),
-        "action": step.action,
-        "reward": step.reward,
-    }
-    if step.next_state is not None:
-        payload["next_state"] = _state_payload(step.next_state)
-    return payload
-
-
-def _step(stored: Mapping[str, Any]) -> Step:
-    following = _state(stored["next_state"]) if "next_state" in stored else None
-    return Step(_state(stored["state"]), stored["action"], float(stored["reward"]), following)
 
 
 def trajectory_from_record(record: Record) -> Trajectory:
     """The trajectory of a record."""
-    payload = record.payload
-    return Trajectory(
-        record.namespace,
-        payload["trajectory_id"],
-        tuple(_step(step) for step in payload["steps"]),
-        payload["create_time"],
-        payload.get("episode_id", ""),
-    )
+    return _TRAJECTORY.read(record.payload, namespace=record.namespace)
 
 
 # --- action values ----------------------------------------------------------------------------
@@ -181,11 +118,15 @@ def action_value_point(namespace: str, state: LearningState, action: str) -> str
     return point_id(namespace, "action_value", state.key, action)
 
 
+def _order(value: float) -> int:
+    return round(value * 1e12)
+
+
 def value_payload(value: float, visit_count: int, update_time: int) -> Payload:
     """The keys that each step writes."""
     return {
         "value": value,
-        VALUE_ORDER: round(value * 1e12),
+        VALUE_ORDER: _order(value),
         "visit_count": visit_count,
         "update_time": update_time,
     }
@@ -195,29 +136,18 @@ def first_value_record(
     namespace: str, step: Step, value: float, update_time: int, sort_key: int
 ) -> Record:
     """The record of an action's value after its first step; who took it in stands beside it."""
-    return Record(
-        action_value_point(namespace, step.state, step.action),
-        namespace,
-        {
-            "state": step.state.key,
-            "task_type": step.state.task_type,
-            **({"complexity": step.state.complexity.value} if step.state.complexity else {}),
-            "action": step.action,
-            **value_payload(value, 1, update_time),
-            REVISION: 1,
-            SORT_KEY: sort_key,
-        },
-    )
+    state, action = step.state, step.action
+    first = ActionValue(state.task_type, state.complexity, action, value, 1, update_time)
+    payload = {
+        **_VALUE.write(first),
+        "state": state.key,
+        VALUE_ORDER: _order(value),
+        REVISION: 1,
+        SORT_KEY: sort_key,
+    }
+    return Record(action_value_point(namespace, state, action), namespace, payload)
 
 
 def action_value_from_record(record: Record) -> ActionValue:
     """The action value of a record."""
-    payload = record.payload
-    return ActionValue(
-        payload["task_type"],
-        _complexity(payload),
-        payload["action"],
-        float(payload["value"]),
-        payload["visit_count"],
-        payload["update_time"],
-    )
+    return _VALUE.read(record.payload)

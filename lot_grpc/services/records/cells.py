@@ -10,6 +10,7 @@ from lot_grpc.domain.ids import content_hash, point_id
 from lot_grpc.domain.text_form import folded
 from lot_grpc.ports import Payload, Record
 from lot_grpc.services.records.collections import QUERY_VECTOR, SORT_KEY
+from lot_grpc.services.records.fields import FieldCodec
 
 REVISION = "revision"
 UNSETTLED = "unsettled_ids"
@@ -29,19 +30,17 @@ def same_query(one: str, other: str) -> bool:
     return folded(one) == folded(other)
 
 
+_CELL = FieldCodec(Cell, sparse=False)
+
+
 def cell_payload(cell: Cell) -> Payload:
     """The sums."""
-    return {
-        "successes": cell.successes,
-        "trials": cell.trials,
-        "count": cell.count,
-        "last_time": cell.last_time,
-    }
+    return _CELL.write(cell)
 
 
 def cell_from_payload(payload: Mapping[str, Any]) -> Cell:
     """The sums of a record."""
-    return Cell(payload["successes"], payload["trials"], payload["count"], payload["last_time"])
+    return _CELL.read(payload)
 
 
 def cell_record(

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lot_grpc.domain.decision import (
     Decision,
     DecisionContent,
     DecisionFilter,
-    DecisionOption,
     DecisionOutcome,
 )
 from lot_grpc.domain.ids import point_id
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.ports import Condition, Equals, Missing, Not, Payload, Record
 from lot_grpc.services.records.collections import SORT_KEY
-from lot_grpc.services.records.fields import FieldCodec, after, any_of, before, label_pairs
+from lot_grpc.services.records.fields import (
+    FieldCodec,
+    after,
+    any_of,
+    before,
+    label_keys,
+    label_pairs,
+)
 
 REVISION = "result_revision"
 """Grows with everything that comes of a decision."""
@@ -23,14 +27,7 @@ REVISION = "result_revision"
 UNSETTLED = "unsettled_requests"
 """Requests whose outcome it took and that may be sent again."""
 
-_OPTION = FieldCodec(DecisionOption, {}, skip=frozenset())
-
-
-def _options(stored: list[dict[str, Any]]) -> tuple[DecisionOption, ...]:
-    return tuple(DecisionOption(**_OPTION.read(option)) for option in stored)
-
-
-_CONTENT = FieldCodec(DecisionContent, {}, skip=frozenset({"options"}))
+_CONTENT = FieldCodec(DecisionContent)
 
 
 def decision_point(namespace: str, decision_id: str) -> str:
@@ -40,20 +37,17 @@ def decision_point(namespace: str, decision_id: str) -> str:
 
 def decision_record(decision: Decision, sort_key: int) -> Record:
     """The record of a decision of which nothing came yet."""
-    content = decision.content
-    payload = _CONTENT.write(content)
-    if content.options:
-        payload["options"] = [_OPTION.write(option) for option in content.options]
-    if content.labels:
-        payload["label_pairs"] = label_pairs(content.labels)
-    payload["decision_id"] = decision.decision_id
-    payload["create_time"] = decision.create_time
-    payload[REVISION] = 1
-    payload[UNSETTLED] = []
-    payload[SORT_KEY] = sort_key
-    return Record(
-        decision_point(decision.namespace, decision.decision_id), decision.namespace, payload
-    )
+    payload = {
+        **_CONTENT.write(decision.content),
+        **label_keys(decision.content.labels),
+        "decision_id": decision.decision_id,
+        "create_time": decision.create_time,
+        REVISION: 1,
+        UNSETTLED: [],
+        SORT_KEY: sort_key,
+    }
+    point = decision_point(decision.namespace, decision.decision_id)
+    return Record(point, decision.namespace, payload)
 
 
 def result_payload(result: DecisionOutcome) -> Payload:
@@ -80,7 +74,7 @@ def decision_from_record(record: Record) -> Decision:
     return Decision(
         record.namespace,
         payload["decision_id"],
-        DecisionContent(**_CONTENT.read(payload), options=_options(payload.get("options", []))),
+        _CONTENT.read(payload),
         payload["create_time"],
         result,
         payload.get("feedback_reward"),

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.episode import (
     Episode,
     EpisodeEnd,
@@ -32,6 +31,7 @@ from lot_grpc.services.records.fields import (
     all_of,
     any_of,
     before,
+    label_keys,
     label_pairs,
 )
 
@@ -63,8 +63,13 @@ UNSETTLED_REUSES = "unsettled_reuses"
 EXTRACTED_PATTERNS, EXTRACTED_SOLUTIONS = "taught_pattern_ids", "taught_error_solution_ids"
 """The patterns and the error solutions that came of it."""
 
-_START = FieldCodec(EpisodeStart, {"complexity": Complexity}, skip=frozenset({"start_time"}))
-_END = FieldCodec(EpisodeEnd, {}, skip=frozenset({"status", "error", "approach", "end_time"}))
+_START = FieldCodec(EpisodeStart, skip={"start_time"})
+_END = FieldCodec(EpisodeEnd, skip={"status", "error", "approach", "end_time"})
+_EPISODE = FieldCodec(
+    Episode,
+    sparse=False,
+    skip={"namespace", "start", "status", "end", "end_time", "event_count", REUSED_COUNT},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,19 +208,15 @@ def _next_revision(episode: Episode, now: int) -> Payload:
 def episode_record(episode: Episode, sort_key: int, vectors: Mapping[str, Vector]) -> Record:
     """The whole record."""
     start = episode.start
-    payload = _START.write(start)
-    if start.labels:
-        payload["label_pairs"] = label_pairs(start.labels)
-    payload["start_approach"] = start.approach
-    payload["start_hash"] = start_hash(start)
-    payload["episode_id"] = episode.episode_id
-    payload["status"] = episode.status.value
-    payload["start_time"] = episode.start_time
-    payload[WRITER_EPOCH] = episode.writer_epoch
-    payload["revision"] = episode.revision
-    payload["create_time"] = episode.create_time
-    payload["update_time"] = episode.update_time
-    payload[SORT_KEY] = sort_key
+    payload = {
+        **_START.write(start),
+        **label_keys(start.labels),
+        **_EPISODE.write(episode),
+        "start_approach": start.approach,
+        "start_hash": start_hash(start),
+        "status": episode.status.value,
+        SORT_KEY: sort_key,
+    }
     if episode.status is EpisodeStatus.RUNNING:
         payload[ACTIVE_TIME] = episode.create_time
     if episode.end is not None and episode.end_time is not None:
@@ -228,23 +229,17 @@ def episode_from_record(record: Record) -> Episode:
     """The episode of a record. While RUNNING it has no count of events: the caller counts."""
     payload = record.payload
     status = EpisodeStatus(payload["status"])
-    start = EpisodeStart(**_START.read(payload))
-    start = replace(start, approach=payload.get("start_approach", ""))
-    return Episode(
+    start = _START.read(payload)
+    return _EPISODE.read(
+        payload,
         namespace=record.namespace,
-        episode_id=payload["episode_id"],
-        start=start,
+        start=replace(start, approach=payload.get("start_approach", "")),
         status=status,
         end=_end_from_payload(payload, status) if status.ended else None,
-        start_time=payload["start_time"],
         # What is left of an abandoned one that runs again is not its own.
         end_time=None if status is EpisodeStatus.RUNNING else payload.get("end_time"),
         event_count=0 if status is EpisodeStatus.RUNNING else payload.get("event_count", 0),
         reused_count=payload.get(REUSED_COUNT, 0),
-        writer_epoch=payload[WRITER_EPOCH],
-        revision=payload["revision"],
-        create_time=payload["create_time"],
-        update_time=payload["update_time"],
     )
 
 
@@ -252,8 +247,8 @@ def _end_from_payload(payload: Mapping[str, Any], status: EpisodeStatus) -> Epis
     error = None
     if "error_type" in payload:
         error = EpisodeError(payload["error_type"], payload["error_message"])
-    return EpisodeEnd(
-        **_END.read(payload),
+    return _END.read(
+        payload,
         status=status,
         error=error,
         approach=payload.get("end_approach", ""),

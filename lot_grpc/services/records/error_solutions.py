@@ -13,14 +13,17 @@ from lot_grpc.domain.error_solution import (
 from lot_grpc.domain.error_text.signature import VERSION
 from lot_grpc.domain.ids import point_id
 from lot_grpc.domain.languages import language_name
-from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Payload, Range, Record, Vector
+from lot_grpc.ports import EXPIRES_KEY, Condition, Payload, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import (
     FieldCodec,
     after,
     all_of,
     any_of,
+    at_least,
     before,
+    equals,
+    label_keys,
     label_pairs,
 )
 from lot_grpc.services.records.patterns import (
@@ -30,7 +33,16 @@ from lot_grpc.services.records.patterns import (
     outcomes_payload,
 )
 
-_CONTENT = FieldCodec(ErrorSolutionContent, {}, skip=frozenset({"expire_time"}))
+_CONTENT = FieldCodec(
+    ErrorSolutionContent,
+    always={"worked", "pinned"},  # since filters name them
+    rename={"expire_time": EXPIRES_KEY},
+)
+_SOLUTION = FieldCodec(
+    ErrorSolution,
+    sparse=False,
+    skip={"namespace", "content", "signature", "outcomes", "signed_by"},
+)
 
 
 def error_solution_point(namespace: str, error_solution_id: str) -> str:
@@ -39,15 +51,8 @@ def error_solution_point(namespace: str, error_solution_id: str) -> str:
 
 
 def content_payload(content: ErrorSolutionContent) -> Payload:
-    """The keys of a content. ``worked`` is always there, since filters name it."""
-    payload = _CONTENT.write(content)
-    payload["worked"] = content.worked
-    payload["pinned"] = content.pinned
-    if content.labels:
-        payload["label_pairs"] = label_pairs(content.labels)
-    if content.expire_time is not None:
-        payload[EXPIRES_KEY] = content.expire_time
-    return payload
+    """The keys of a content."""
+    return {**_CONTENT.write(content), **label_keys(content.labels)}
 
 
 def signature_payload(content: ErrorSolutionContent) -> Payload:
@@ -67,15 +72,14 @@ def error_solution_record(
     kept: Mapping[str, Any] | None = None,
 ) -> Record:
     """The whole record. ``kept`` are keys of a record that is replaced (``preserved_in_edits``)."""
-    payload = content_payload(solution.content)
-    payload.update(outcomes_payload(solution.outcomes))
-    payload.update(kept or {STATS_REVISION: 0, UNSETTLED: []})
-    payload.update(signature_payload(solution.content))
-    payload["error_solution_id"] = solution.error_solution_id
-    payload["revision"] = solution.revision
-    payload["create_time"] = solution.create_time
-    payload["update_time"] = solution.update_time
-    payload[SORT_KEY] = sort_key
+    payload = {
+        **content_payload(solution.content),
+        **outcomes_payload(solution.outcomes),
+        **(kept or {STATS_REVISION: 0, UNSETTLED: []}),
+        **signature_payload(solution.content),
+        **_SOLUTION.write(solution),
+        SORT_KEY: sort_key,
+    }
     point = error_solution_point(solution.namespace, solution.error_solution_id)
     return Record(point, solution.namespace, payload, vectors)
 
@@ -83,23 +87,19 @@ def error_solution_record(
 def error_solution_from_record(record: Record) -> ErrorSolution:
     """The error solution of a record."""
     payload = record.payload
-    content = ErrorSolutionContent(**_CONTENT.read(payload), expire_time=payload.get(EXPIRES_KEY))
-    return ErrorSolution(
+    return _SOLUTION.read(
+        payload,
         namespace=record.namespace,
-        error_solution_id=payload["error_solution_id"],
-        content=content,
+        content=_CONTENT.read(payload),
         signature=payload["signature"],
-        signed_by=payload.get("signed_by", 0),
         outcomes=outcomes_from_payload(payload),
-        revision=payload["revision"],
-        create_time=payload["create_time"],
-        update_time=payload["update_time"],
+        signed_by=payload.get("signed_by", 0),
     )
 
 
 def error_solution_conditions(criteria: ErrorSolutionFilter) -> list[Condition]:
     """A filter as conditions."""
-    where: list[Condition] = [
+    return [
         *any_of("error_type", criteria.error_types),
         *any_of("language", tuple(language_name(given) for given in criteria.languages)),
         *any_of("categories", criteria.categories),
@@ -108,13 +108,8 @@ def error_solution_conditions(criteria: ErrorSolutionFilter) -> list[Condition]:
         *all_of("label_pairs", label_pairs(criteria.labels)),
         *after("create_time", criteria.created_after),
         *before("create_time", criteria.created_before),
+        *equals("worked", criteria.worked),
+        *at_least("success_rate", criteria.min_success_rate),
+        *at_least("usage_count", criteria.min_usage_count),
+        *equals("pinned", criteria.pinned),
     ]
-    if criteria.worked is not None:
-        where.append(Equals("worked", criteria.worked))
-    if criteria.min_success_rate > 0:
-        where.append(Range("success_rate", gte=criteria.min_success_rate))
-    if criteria.min_usage_count > 0:
-        where.append(Range("usage_count", gte=criteria.min_usage_count))
-    if criteria.pinned is not None:
-        where.append(Equals("pinned", criteria.pinned))
-    return where

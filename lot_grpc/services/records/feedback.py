@@ -9,6 +9,7 @@ from typing import Any
 from lot_grpc.domain.ids import point_id
 from lot_grpc.ports import Payload, Record
 from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.records.fields import FieldCodec
 from lot_grpc.services.records.outcomes import SETTLED
 
 
@@ -40,11 +41,7 @@ class FeedbackStep:
 
     def payload(self) -> Payload:
         """The keys that settle a fact."""
-        return {
-            "number": self.number,
-            "confidence_before": self.confidence_before,
-            "confidence_after": self.confidence_after,
-        }
+        return _STEP.write(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,41 +52,23 @@ class FeedbackEntry:
     step: FeedbackStep | None
 
 
+_FACT = FieldCodec(FeedbackFact, skip={"namespace"})
+_STEP = FieldCodec(FeedbackStep, sparse=False)
+
+
 def feedback_record(fact: FeedbackFact, sort_key: int) -> Record:
     """A fact that no pattern has taken in yet."""
-    payload: Payload = {
-        "feedback_id": fact.feedback_id,
-        "pattern_id": fact.pattern_id,
-        "create_time": fact.create_time,
-        SETTLED: False,
-        SORT_KEY: sort_key,
-    }
-    if fact.helpful is not None:
-        payload["helpful"] = fact.helpful
-    if fact.confidence_adjustment is not None:
-        payload["confidence_adjustment"] = fact.confidence_adjustment
-    if fact.text:
-        payload["text"] = fact.text
+    payload = {**_FACT.write(fact), SETTLED: False, SORT_KEY: sort_key}
     return Record(fact.point, fact.namespace, payload)
 
 
 def feedback_from_record(record: Record) -> FeedbackEntry:
     """The feedback of a record."""
     payload = record.payload
-    fact = FeedbackFact(
-        namespace=record.namespace,
-        feedback_id=payload["feedback_id"],
-        pattern_id=payload["pattern_id"],
-        create_time=payload["create_time"],
-        helpful=payload.get("helpful"),
-        confidence_adjustment=payload.get("confidence_adjustment"),
-        text=payload.get("text", ""),
-    )
+    fact = _FACT.read(payload, namespace=record.namespace)
     return FeedbackEntry(fact, step_from_payload(payload) if payload[SETTLED] else None)
 
 
 def step_from_payload(payload: Mapping[str, Any]) -> FeedbackStep:
     """How a feedback counted, as its row or the pattern's says."""
-    return FeedbackStep(
-        payload["number"], payload["confidence_before"], payload["confidence_after"]
-    )
+    return _STEP.read(payload)

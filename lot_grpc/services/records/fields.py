@@ -1,16 +1,25 @@
-"""Dataclass ⇄ payload for the plain fields of a kind: defaults are left out."""
+"""Dataclass ⇄ payload, and filters as conditions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
+from base64 import b64encode
+from binascii import a2b_base64
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
-from typing import Any, TypeAlias
+from operator import attrgetter
+from types import MappingProxyType, NoneType
+from typing import Any, Final, Generic, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from lot_grpc.ports import AnyOf, Condition, Equals, Payload, Range, Scalar
 
 Filters: TypeAlias = dict[str, list[Condition]]
 """Conditions by the name of the field in the contract that asks for them."""
+
+
+T = TypeVar("T")
+_Convert: TypeAlias = Callable[[Any], Any]
+_EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 def plain(value: Any) -> Any:
@@ -24,46 +33,123 @@ def plain(value: Any) -> Any:
     return value
 
 
-class FieldCodec:
-    """Writes and reads the fields of one frozen dataclass, those in ``skip`` excepted.
+class FieldCodec(Generic[T]):
+    """A dataclass ⇄ the keys of a payload, by the types of its fields.
 
-    ``readers`` turn a stored value back where JSON is not the field's own type; sequences come
-    back as tuples by themselves.
+    Enums are kept as their values, tuples as lists, bytes as base64, dataclasses as objects by the
+    same rules. What has its default is left out.
     """
 
     def __init__(
-        self, cls: type[Any], readers: Mapping[str, Callable[[Any], Any]], skip: frozenset[str]
+        self,
+        cls: type[T],
+        *,
+        skip: Collection[str] = (),
+        always: Collection[str] = (),
+        sparse: bool = True,
+        rename: Mapping[str, str] = _EMPTY,
+        defaults: Mapping[str, Any] = _EMPTY,
+        inner: Mapping[str, FieldCodec[Any]] = _EMPTY,
+        readers: Mapping[str, _Convert] = _EMPTY,
     ) -> None:
-        self._fields: list[tuple[str, Any, Callable[[Any], Any]]] = []
-        for field in fields(cls):
+        """Takes a frozen dataclass.
+
+        Args:
+            cls: the dataclass.
+            skip: fields that are not written, and that are given when it is read.
+            always: fields that are written even where they have their default.
+            sparse: False: all are written always, and must be there to be read.
+            rename: the keys of fields that are not called like them.
+            defaults: of fields that have none in the dataclass.
+            inner: for fields that are dataclasses or tuples of such, where other rules hold.
+            readers: for fields that are not read as they are written.
+        """
+        self._cls = cls
+        self._sparse = sparse
+        self._writes: list[tuple[str, str, Any, _Convert | None]] = []
+        self._reads: list[tuple[str, str, _Convert | None]] = []
+        self._defaults = dict(defaults)
+        hints = get_type_hints(cls)
+        if unknown := {*skip, *always, *rename, *defaults, *inner, *readers} - set(hints):
+            raise TypeError(f"{cls.__name__} has no {', '.join(sorted(unknown))}")
+        for field in fields(cls):  # type: ignore[arg-type]
             if field.name in skip:
                 continue
-            default = field.default
-            if default is MISSING and field.default_factory is not MISSING:
-                default = field.default_factory()
-            self._fields.append((field.name, default, readers.get(field.name, _as_stored)))
+            key = rename.get(field.name, field.name)
+            default: Any = MISSING
+            if sparse and field.name not in always:
+                default = defaults.get(field.name, field.default)
+                if field.default_factory is not MISSING:
+                    default = field.default_factory()
+            write, read = _converters(hints[field.name], inner.get(field.name))
+            self._writes.append((field.name, key, default, write))
+            self._reads.append((field.name, key, readers.get(field.name, read)))
 
-    def write(self, value: Any) -> Payload:
-        """The payload keys of ``value``."""
+    def write(self, value: T) -> Payload:
+        """The keys of a value."""
         payload: Payload = {}
-        for name, default, _ in self._fields:
+        for name, key, default, write in self._writes:
             given = getattr(value, name)
             if given != default:
-                payload[name] = plain(given)
+                payload[key] = given if write is None or given is None else write(given)
         return payload
 
-    def read(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """Keyword arguments for the dataclass; what is missing takes its default."""
-        return {name: read(payload[name]) for name, _, read in self._fields if name in payload}
+    def read(self, payload: Mapping[str, Any], **given: Any) -> T:
+        """The value of a payload, with fields as ``given``.
+
+        Raises KeyError, TypeError or ValueError for what is none.
+        """
+        if self._defaults:
+            given = self._defaults | given
+        for name, key, read in self._reads:
+            if key in payload:
+                stored = payload[key]
+                given[name] = stored if read is None or stored is None else read(stored)
+            elif not self._sparse:
+                raise KeyError(key)
+        return self._cls(**given)
 
 
-def _as_stored(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _converters(
+    hint: Any, inner: FieldCodec[Any] | None
+) -> tuple[_Convert | None, _Convert | None]:
+    """What writes and what reads values of a type; None: they are kept as they are."""
+    if NoneType in get_args(hint):
+        [hint] = set(get_args(hint)) - {NoneType}
+    if get_origin(hint) is tuple:
+        write, read = _converters(get_args(hint)[0], inner)
+        if read is None:
+            return list, lambda values: tuple(values) if isinstance(values, list) else values
+        return _each(write, list), _each(read, tuple)
+    if get_origin(hint) is Mapping:
+        write, read = _converters(get_args(hint)[1], inner)
+        return (_each_value(write) if write else dict), (_each_value(read) if read else None)
+    if is_dataclass(hint) and isinstance(hint, type):
+        codec = inner or FieldCodec(hint)
+        return codec.write, codec.read
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return attrgetter("value"), hint
+    if hint is bytes:
+        return lambda data: b64encode(data).decode(), a2b_base64
+    return None, None
+
+
+def _each(convert: Any, make: type) -> _Convert:
+    return lambda values: make(convert(value) for value in values)
+
+
+def _each_value(convert: _Convert) -> _Convert:
+    return lambda values: {key: convert(value) for key, value in values.items()}
 
 
 def label_pairs(labels: Mapping[str, str]) -> list[str]:
     """Labels as ``key=value``, since a dot in a key is a path to Qdrant. Keys hold no ``=``."""
     return sorted(f"{key}={value}" for key, value in labels.items())
+
+
+def label_keys(labels: Mapping[str, str]) -> Payload:
+    """What filters read of labels; nothing without any."""
+    return {"label_pairs": label_pairs(labels)} if labels else {}
 
 
 def any_of(key: str, values: tuple[Any, ...]) -> list[Condition]:

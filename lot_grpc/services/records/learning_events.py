@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lot_grpc.domain.ids import point_id
 from lot_grpc.domain.learning_event import (
-    FeedbackTarget,
     LearningEvent,
     LearningEventContent,
     LearningEventFilter,
-    TargetKind,
 )
-from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.ports import Condition, Equals, Range, Record
 from lot_grpc.services.records.collections import SORT_KEY
-from lot_grpc.services.records.fields import FieldCodec, after, any_of, before, label_pairs
+from lot_grpc.services.records.fields import (
+    FieldCodec,
+    after,
+    any_of,
+    before,
+    label_keys,
+    label_pairs,
+)
 
 SETTLED = "settled"
 """False while what a judgement moves has not been moved."""
 
 
-def _target(stored: dict[str, Any]) -> FeedbackTarget:
-    return FeedbackTarget(TargetKind(stored["kind"]), stored["id"])
-
-
-_CONTENT = FieldCodec(LearningEventContent, {"outcome": Outcome}, skip=frozenset({"target"}))
+_CONTENT = FieldCodec(LearningEventContent)
 
 
 def learning_event_point(namespace: str, learning_event_id: str) -> str:
@@ -35,17 +33,16 @@ def learning_event_point(namespace: str, learning_event_id: str) -> str:
 
 def learning_event_record(event: LearningEvent, sort_key: int, *, settled: bool = True) -> Record:
     """The whole record."""
-    content = event.content
-    payload = _CONTENT.write(content)
-    if content.labels:
-        payload["label_pairs"] = label_pairs(content.labels)
-    if content.target is not None:
-        payload["target"] = {"kind": content.target.kind.value, "id": content.target.id}
-        payload["target_key"] = content.target.key
-    payload["learning_event_id"] = event.learning_event_id
-    payload["create_time"] = event.create_time
-    payload[SETTLED] = settled
-    payload[SORT_KEY] = sort_key
+    payload = {
+        **_CONTENT.write(event.content),
+        **label_keys(event.content.labels),
+        "learning_event_id": event.learning_event_id,
+        "create_time": event.create_time,
+        SETTLED: settled,
+        SORT_KEY: sort_key,
+    }
+    if event.content.target is not None:
+        payload["target_key"] = event.content.target.key
     point = learning_event_point(event.namespace, event.learning_event_id)
     return Record(point, event.namespace, payload)
 
@@ -53,11 +50,10 @@ def learning_event_record(event: LearningEvent, sort_key: int, *, settled: bool 
 def learning_event_from_record(record: Record) -> LearningEvent:
     """The learning event of a record."""
     payload = record.payload
-    target = _target(payload["target"]) if "target" in payload else None
     return LearningEvent(
         record.namespace,
         payload["learning_event_id"],
-        LearningEventContent(**_CONTENT.read(payload), target=target),
+        _CONTENT.read(payload),
         payload["create_time"],
     )
 

@@ -12,7 +12,6 @@ from lot_grpc.domain.memory import (
     ConversationSummary,
     Memory,
     MemoryContent,
-    MemoryKind,
     Project,
 )
 from lot_grpc.domain.query import MemoryFilter
@@ -30,6 +29,7 @@ from lot_grpc.services.records.fields import (
     at_most,
     before,
     equals,
+    label_keys,
     label_pairs,
     plain,
 )
@@ -37,8 +37,12 @@ from lot_grpc.services.records.fields import (
 _KEPT = (SIGNATURE,)
 
 _CONTENT = FieldCodec(
-    MemoryContent, {"kind": MemoryKind}, skip=frozenset({"expire_time", "details"})
+    MemoryContent,
+    skip={"details"},
+    always={"kind", "pinned", "importance"},  # since filters name them
+    rename={"expire_time": EXPIRES_KEY},
 )
+_MEMORY = FieldCodec(Memory, sparse=False, skip={"namespace", "content"})
 _DETAILS: dict[str, type[ConversationSummary | Project]] = {
     "conversation_summary": ConversationSummary,
     "project": Project,
@@ -52,14 +56,7 @@ def memory_point(namespace: str, memory_id: str) -> str:
 
 def content_payload(content: MemoryContent) -> Payload:
     """The keys that an edit writes. Filterable details stand at the top as well."""
-    payload = _CONTENT.write(content)
-    payload["kind"] = content.kind.value
-    payload["pinned"] = content.pinned
-    payload["importance"] = content.importance
-    if content.labels:
-        payload["label_pairs"] = label_pairs(content.labels)
-    if content.expire_time is not None:
-        payload[EXPIRES_KEY] = content.expire_time
+    payload = {**_CONTENT.write(content), **label_keys(content.labels)}
     for name, cls in _DETAILS.items():
         if isinstance(content.details, cls):
             details = {key: plain(value) for key, value in asdict(content.details).items()}
@@ -74,13 +71,12 @@ def memory_record(
     memory: Memory, sort_key: int, vectors: Mapping[str, Vector], kept: Payload | None = None
 ) -> Record:
     """The whole record. ``kept`` are keys of a record that is replaced (``preserved_in_edits``)."""
-    payload = content_payload(memory.content)
-    payload.update(kept or {})
-    payload["memory_id"] = memory.memory_id
-    payload["revision"] = memory.revision
-    payload["create_time"] = memory.create_time
-    payload["update_time"] = memory.update_time
-    payload[SORT_KEY] = sort_key
+    payload = {
+        **content_payload(memory.content),
+        **(kept or {}),
+        **_MEMORY.write(memory),
+        SORT_KEY: sort_key,
+    }
     point = memory_point(memory.namespace, memory.memory_id)
     return Record(point, memory.namespace, payload, vectors)
 
@@ -100,19 +96,8 @@ def _details(stored: Mapping[str, Any] | None) -> ConversationSummary | Project 
 def memory_from_record(record: Record) -> Memory:
     """The memory of a record."""
     payload = record.payload
-    content = MemoryContent(
-        **_CONTENT.read(payload),
-        details=_details(payload.get("details")),
-        expire_time=payload.get(EXPIRES_KEY),
-    )
-    return Memory(
-        namespace=record.namespace,
-        memory_id=payload["memory_id"],
-        content=content,
-        revision=payload["revision"],
-        create_time=payload["create_time"],
-        update_time=payload["update_time"],
-    )
+    content = _CONTENT.read(payload, details=_details(payload.get("details")))
+    return _MEMORY.read(payload, namespace=record.namespace, content=content)
 
 
 def memory_filters(criteria: MemoryFilter) -> Filters:

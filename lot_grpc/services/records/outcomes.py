@@ -10,9 +10,10 @@ import numpy as np
 
 from lot_grpc.domain.ids import RETRIEVAL_LIFE, point_id
 from lot_grpc.domain.outcomes import Correction, Outcome
-from lot_grpc.ports import EXPIRES_KEY, Payload, Record
+from lot_grpc.ports import EXPIRES_KEY, Record
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, PATTERNS, SORT_KEY
 from lot_grpc.services.records.error_solutions import error_solution_point
+from lot_grpc.services.records.fields import FieldCodec
 from lot_grpc.services.records.patterns import pattern_point
 
 SETTLED = "settled"
@@ -92,66 +93,31 @@ def outcome_point(namespace: str, outcome_id: str, pattern_id: str) -> str:
     return point_id(namespace, "outcome", outcome_id, pattern_id)
 
 
+_FACT = FieldCodec(
+    OutcomeFact,
+    skip={"namespace", "correction"},
+    defaults={"pattern_id": "", "outcome": None},
+)
+_CORRECTION = FieldCodec(
+    Correction,
+    rename={"time": "undone_time", "duration": "undone_duration"},
+    defaults={"undone": None},
+)
+
+
 def outcome_record(fact: OutcomeFact, sort_key: int) -> Record:
     """A fact that no aggregate has taken in yet."""
-    payload: Payload = {
-        "outcome_id": fact.outcome_id,
-        "create_time": fact.create_time,
-        SETTLED: False,
-        SORT_KEY: sort_key,
-    }
-    optional: Payload = {
-        "pattern_id": fact.pattern_id or None,
-        "error_solution_id": fact.error_solution_id or None,
-        "outcome": fact.outcome and fact.outcome.value,
-        "reward": fact.reward,
-        "duration": fact.duration,
-        "query": fact.query or None,
-        "retrieval_id": fact.retrieval_id or None,
-        "note": fact.note or None,
-        "repeat": fact.repeat or None,
-        "corrects": fact.corrects or None,
-        "root": fact.root or None,
-    }
+    payload = {**_FACT.write(fact), SETTLED: False, SORT_KEY: sort_key}
     if fact.correction is not None:
-        undone = fact.correction.undone
-        optional["undone"] = undone and undone.value
-        optional["undone_time"] = fact.correction.time
-        optional["undone_duration"] = fact.correction.duration
-    payload.update({key: value for key, value in optional.items() if value is not None})
+        payload |= _CORRECTION.write(fact.correction)
     return Record(fact.point, fact.namespace, payload)
 
 
 def outcome_from_record(record: Record) -> OutcomeFact:
     """The fact of a record."""
     payload = record.payload
-    return OutcomeFact(
-        namespace=record.namespace,
-        outcome_id=payload["outcome_id"],
-        pattern_id=payload.get("pattern_id", ""),
-        outcome=_outcome(payload.get("outcome")),
-        create_time=payload["create_time"],
-        reward=payload.get("reward"),
-        duration=payload.get("duration"),
-        query=payload.get("query", ""),
-        retrieval_id=payload.get("retrieval_id", ""),
-        note=payload.get("note", ""),
-        repeat=payload.get("repeat", False),
-        corrects=payload.get("corrects", ""),
-        root=payload.get("root", ""),
-        correction=_correction(payload) if "corrects" in payload else None,
-        error_solution_id=payload.get("error_solution_id", ""),
-    )
-
-
-def _correction(payload: Payload) -> Correction:
-    return Correction(
-        _outcome(payload.get("undone")), payload["undone_time"], payload.get("undone_duration")
-    )
-
-
-def _outcome(stored: str | None) -> Outcome | None:
-    return Outcome(stored) if stored else None
+    correction = _CORRECTION.read(payload) if "corrects" in payload else None
+    return _FACT.read(payload, namespace=record.namespace, correction=correction)
 
 
 @dataclass(frozen=True, slots=True)

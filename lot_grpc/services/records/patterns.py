@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.feedback import FeedbackCounts
 from lot_grpc.domain.ids import point_id
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import (
     Action,
-    CodeKind,
     Pattern,
     PatternContent,
-    PatternKind,
-    PatternType,
     dedupe_hash,
 )
 from lot_grpc.domain.query import PatternFilter
@@ -33,6 +29,7 @@ from lot_grpc.services.records.fields import (
     at_least,
     before,
     equals,
+    label_keys,
     label_pairs,
 )
 
@@ -47,10 +44,6 @@ LEARNED_FIELDS = "learned_fields"
 """Of a LEARNED pattern: a hash of each field as extraction wrote it last, to tell edits apart."""
 
 
-def _actions(stored: list[Mapping[str, Any]]) -> tuple[Action, ...]:
-    return tuple(Action(a["tool"], a.get("args", {}), a.get("note", "")) for a in stored)
-
-
 _KEPT = (
     STATS_REVISION, UNSETTLED, UNSETTLED_FEEDBACK, SIGNATURE, LEARNED_FIELDS,
     SUPERSEDED, SUPERSEDED_BY, "group_level", "group_key", "group_made", "inherited",
@@ -59,14 +52,14 @@ _KEPT = (
 
 _CONTENT = FieldCodec(
     PatternContent,
-    {
-        "kind": PatternKind,
-        "code_kind": CodeKind,
-        "pattern_type": PatternType,
-        "complexity": Complexity,
-        "actions": _actions,
-    },
-    skip=frozenset({"expire_time"}),
+    always={"kind", "pattern_type", "pinned"},  # since filters name them
+    rename={"expire_time": EXPIRES_KEY},
+    inner={"actions": FieldCodec(Action, always={"args", "note"})},
+)
+_OUTCOMES = FieldCodec(Outcomes, sparse=False)
+_FEEDBACK = FieldCodec(FeedbackCounts)
+_PATTERN = FieldCodec(
+    Pattern, sparse=False, skip={"namespace", "content", "outcomes", "feedback", SUPERSEDED_BY}
 )
 
 
@@ -81,39 +74,18 @@ def claim_point(namespace: str, content: PatternContent) -> str:
 
 
 def content_payload(content: PatternContent) -> Payload:
-    """The keys that an edit writes. Kind and type are always there, since filters name them."""
-    payload = _CONTENT.write(content)
-    payload["kind"] = content.kind.value
-    payload["pattern_type"] = content.pattern_type.value
-    payload["pinned"] = content.pinned
-    if content.actions:
-        payload["actions"] = [
-            {"tool": a.tool, "args": dict(a.args), "note": a.note} for a in content.actions
-        ]
-    if content.labels:
-        payload["label_pairs"] = label_pairs(content.labels)
-    if content.expire_time is not None:
-        payload[EXPIRES_KEY] = content.expire_time
-    return payload
+    """The keys that an edit writes."""
+    return {**_CONTENT.write(content), **label_keys(content.labels)}
 
 
 def outcomes_payload(outcomes: Outcomes) -> Payload:
     """The keys that an outcome writes."""
     return {
-        "success_rate": outcomes.success_rate,
+        **_OUTCOMES.write(outcomes),
         "success_permille": round(outcomes.success_rate * 1000),
         "reliability": outcomes.reliability,
         "usage_count": outcomes.usage_count,
-        "success_count": outcomes.success_count,
-        "failure_count": outcomes.failure_count,
-        "partial_count": outcomes.partial_count,
-        "duration_count": outcomes.duration_count,
-        "duration_total": outcomes.duration_total,
-        "last_used_time": outcomes.last_used_time,
     }
-
-
-_FEEDBACK = FieldCodec(FeedbackCounts, {}, skip=frozenset())
 
 
 def feedback_payload(feedback: FeedbackCounts) -> Payload:
@@ -123,20 +95,12 @@ def feedback_payload(feedback: FeedbackCounts) -> Payload:
 
 def feedback_from_payload(payload: Mapping[str, Any]) -> FeedbackCounts:
     """The counts of feedback of a record."""
-    return FeedbackCounts(**_FEEDBACK.read(payload))
+    return _FEEDBACK.read(payload)
 
 
 def outcomes_from_payload(payload: Mapping[str, Any]) -> Outcomes:
     """The counters of a record."""
-    return Outcomes(
-        success_rate=payload["success_rate"],
-        success_count=payload["success_count"],
-        failure_count=payload["failure_count"],
-        partial_count=payload["partial_count"],
-        duration_count=payload["duration_count"],
-        duration_total=payload["duration_total"],
-        last_used_time=payload["last_used_time"],
-    )
+    return _OUTCOMES.read(payload)
 
 
 def pattern_record(
@@ -146,21 +110,16 @@ def pattern_record(
     kept: Mapping[str, Any] | None = None,
 ) -> Record:
     """The whole record. ``kept`` are keys of a record that is replaced (``preserved_in_edits``)."""
-    payload = content_payload(pattern.content)
-    payload.update(outcomes_payload(pattern.outcomes))
-    payload.update(feedback_payload(pattern.feedback))
-    payload.update(kept or {STATS_REVISION: 0, UNSETTLED: []})
-    payload["pattern_id"] = pattern.pattern_id
-    payload["revision"] = pattern.revision
-    payload["create_time"] = pattern.create_time
-    payload["update_time"] = pattern.update_time
-    payload[SORT_KEY] = sort_key
-    return Record(
-        pattern_point(pattern.namespace, pattern.pattern_id),
-        pattern.namespace,
-        payload,
-        vectors,
-    )
+    payload = {
+        **content_payload(pattern.content),
+        **outcomes_payload(pattern.outcomes),
+        **feedback_payload(pattern.feedback),
+        **(kept or {STATS_REVISION: 0, UNSETTLED: []}),
+        **_PATTERN.write(pattern),
+        SORT_KEY: sort_key,
+    }
+    point = pattern_point(pattern.namespace, pattern.pattern_id)
+    return Record(point, pattern.namespace, payload, vectors)
 
 
 def preserved_in_edits(payload: Mapping[str, Any]) -> Payload:
@@ -171,16 +130,12 @@ def preserved_in_edits(payload: Mapping[str, Any]) -> Payload:
 def pattern_from_record(record: Record) -> Pattern:
     """The pattern of a record."""
     payload = record.payload
-    content = PatternContent(**_CONTENT.read(payload), expire_time=payload.get(EXPIRES_KEY))
-    return Pattern(
+    return _PATTERN.read(
+        payload,
         namespace=record.namespace,
-        pattern_id=payload["pattern_id"],
-        content=content,
-        outcomes=outcomes_from_payload(payload),
-        revision=payload["revision"],
-        create_time=payload["create_time"],
-        update_time=payload["update_time"],
-        feedback=feedback_from_payload(payload),
+        content=_CONTENT.read(payload),
+        outcomes=_OUTCOMES.read(payload),
+        feedback=_FEEDBACK.read(payload),
         superseded_by=payload.get(SUPERSEDED_BY, ""),
     )
 

@@ -8,7 +8,8 @@ from lot_grpc.ports import Record
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import FieldCodec
 
-_POLICY = FieldCodec(NamespacePolicy, {}, skip=frozenset())
+_POLICY = FieldCodec(NamespacePolicy)
+_STORED = FieldCodec(StoredPolicy, sparse=False, skip={"namespace", "policy"})
 
 
 def policy_point(namespace: str) -> str:
@@ -18,19 +19,11 @@ def policy_point(namespace: str) -> str:
 
 def policy_record(stored: StoredPolicy, sort_key: int) -> Record:
     """The whole record."""
-    payload = _POLICY.write(stored.policy)
-    payload["revision"] = stored.revision
-    payload["update_time"] = stored.update_time
-    payload[SORT_KEY] = sort_key
+    payload = {**_POLICY.write(stored.policy), **_STORED.write(stored), SORT_KEY: sort_key}
     return Record(policy_point(stored.namespace), stored.namespace, payload)
 
 
 def policy_from_record(record: Record) -> StoredPolicy:
     """The policy of a record."""
     payload = record.payload
-    return StoredPolicy(
-        record.namespace,
-        NamespacePolicy(**_POLICY.read(payload)),
-        payload["revision"],
-        payload["update_time"],
-    )
+    return _STORED.read(payload, namespace=record.namespace, policy=_POLICY.read(payload))

@@ -7,13 +7,10 @@ one is never met by a reader.
 
 from __future__ import annotations
 
-from base64 import b64encode
-from binascii import a2b_base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lot_grpc.domain.ids import point_id
-from lot_grpc.domain.preference import GENERAL
 from lot_grpc.domain.session import DEFAULT_IMPORTANCE, Session, SessionMessage, SessionValue
 from lot_grpc.ports import (
     EXPIRES_KEY,
@@ -27,6 +24,7 @@ from lot_grpc.ports import (
     Record,
 )
 from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.records.fields import FieldCodec
 
 REVISION = "revision"
 """Grows with every write of a session."""
@@ -114,6 +112,24 @@ class SessionRow:
         )
 
 
+_ROW = FieldCodec(
+    SessionRow,
+    sparse=False,
+    skip={"namespace"},
+    rename={
+        "generation": SORT_KEY,
+        "expire_time": EXPIRES_KEY,
+        "unsettled": UNSETTLED,
+        "former": FORMER,
+    },
+)
+_NEVER_REWRITTEN = frozenset({"session_id", "create_time", SORT_KEY, LATEST})
+_VALUE = FieldCodec(
+    SessionValue, always={"category", IMPORTANCE, "update_time"}, rename={"data": "value"}
+)
+_MESSAGE = FieldCodec(SessionMessage, always={"message_time", SEQUENCE})
+
+
 def session_point(namespace: str, session_id: str) -> str:
     """Where the row of a session lies."""
     return point_id(namespace, "session", session_id)
@@ -121,54 +137,17 @@ def session_point(namespace: str, session_id: str) -> str:
 
 def session_record(row: SessionRow) -> Record:
     """The whole row."""
-    payload: Payload = {
-        "session_id": row.session_id,
-        "create_time": row.create_time,
-        SORT_KEY: row.generation,
-        LATEST: row.latest,
-        **written_payload(row),
-    }
-    return Record(row.point, row.namespace, payload)
+    return Record(row.point, row.namespace, _ROW.write(row))
 
 
 def written_payload(row: SessionRow) -> Payload:
     """The keys that each write of a session writes; a message is one more."""
-    return {
-        REVISION: row.revision,
-        "max_messages": row.max_messages,
-        "ttl": row.ttl,
-        "update_time": row.update_time,
-        EXPIRES_KEY: row.expire_time,
-        "last_sequence": row.last_sequence,
-        "gone_sequence": row.gone_sequence,
-        "values_put": row.values_put,
-        "bytes_put": row.bytes_put,
-        UNSETTLED: {point: list(place) for point, place in row.unsettled.items()},
-        FORMER: list(row.former),
-    }
+    return {key: value for key, value in _ROW.write(row).items() if key not in _NEVER_REWRITTEN}
 
 
 def session_row(record: Record) -> SessionRow:
     """The row of a record."""
-    payload = record.payload
-    return SessionRow(
-        record.namespace,
-        payload["session_id"],
-        payload[SORT_KEY],
-        payload["max_messages"],
-        payload["ttl"],
-        payload["create_time"],
-        payload["update_time"],
-        payload[EXPIRES_KEY],
-        payload[REVISION],
-        payload["last_sequence"],
-        payload["gone_sequence"],
-        payload["values_put"],
-        payload["bytes_put"],
-        payload[LATEST],
-        {point: (place[0], place[1]) for point, place in payload[UNSETTLED].items()},
-        tuple(payload[FORMER]),
-    )
+    return _ROW.read(record.payload, namespace=record.namespace)
 
 
 def session_from_record(record: Record) -> Session:
@@ -200,23 +179,14 @@ def value_record(row: SessionRow, key: str, value: SessionValue) -> Record:
     payload: Payload = {
         **_part(row, VALUE, size),
         "key": key,
-        "value": b64encode(value.data).decode(),
-        "category": value.category,
-        IMPORTANCE: value.importance,
-        "update_time": value.update_time,
+        **_VALUE.write(value),
     }
     return Record(value_point(row, key), row.namespace, payload)
 
 
 def value_from_record(record: Record) -> SessionValue:
     """A value."""
-    payload = record.payload
-    return SessionValue(
-        a2b_base64(payload["value"]),
-        payload.get("category", GENERAL),
-        importance_of(payload),
-        payload.get("update_time"),
-    )
+    return _VALUE.read(record.payload)
 
 
 def importance_of(payload: Payload) -> float:
@@ -240,19 +210,7 @@ def message_point(row: SessionRow, sequence: int) -> str:
 def message_payload(message: SessionMessage) -> Payload:
     """A message that has its time and sequence, as the row or a part keeps it."""
     texts = sum(len(text.encode()) for text in (message.role, message.content, message.name))
-    payload: Payload = {
-        SIZE: texts + len(message.metadata),
-        SEQUENCE: message.sequence,
-        "role": message.role,
-        "message_time": message.message_time,
-    }
-    if message.content:
-        payload["content"] = message.content
-    if message.name:
-        payload["name"] = message.name
-    if message.metadata:
-        payload["metadata"] = b64encode(message.metadata).decode()
-    return payload
+    return {**_MESSAGE.write(message), SIZE: texts + len(message.metadata)}
 
 
 def message_record(row: SessionRow, message: Payload) -> Record:
@@ -263,14 +221,8 @@ def message_record(row: SessionRow, message: Payload) -> Record:
 
 def message_from_payload(payload: Payload) -> SessionMessage:
     """A message as the row or a part keeps it."""
-    return SessionMessage(
-        payload["role"],
-        payload.get("content", ""),
-        payload.get("name", ""),
-        a2b_base64(payload.get("metadata", "")),
-        payload["message_time"],
-        payload[SEQUENCE],
-    )
+    given = {name: payload[name] for name in ("message_time", SEQUENCE)}
+    return _MESSAGE.read(payload, **given)
 
 
 def _part(row: SessionRow, kind: str, size: int) -> Payload:

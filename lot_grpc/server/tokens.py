@@ -1,0 +1,41 @@
+"""What tokens and cursors have in common: base64url of JSON. They say where, never who may."""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import json
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Any
+
+_POINT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def encode(parts: Any) -> str:
+    """JSON as a token."""
+    text = json.dumps(parts, separators=(",", ":"))
+    return urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def decode(token: str) -> Any:
+    """The JSON of a token. Raises ValueError."""
+    try:
+        return json.loads(urlsafe_b64decode((token + "=" * (-len(token) % 4)).encode("ascii")))
+    except (binascii.Error, RecursionError) as error:
+        raise ValueError(str(error)) from error
+
+
+def short_hash(data: bytes) -> str:
+    """Tells the question of one list from another's."""
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def is_number(value: Any, below: int = 2**53) -> bool:
+    """Whether it is a whole number that counts something."""
+    return type(value) is int and 0 <= value < below
+
+
+def is_point(value: Any) -> bool:
+    """Whether it is the id of a record: a made up token must not reach the store with another."""
+    return isinstance(value, str) and _POINT.fullmatch(value) is not None
