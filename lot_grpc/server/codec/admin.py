@@ -12,6 +12,7 @@ from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as policy_pb
 from lot_grpc.pb.lot.v1 import resource_kind_pb2
 from lot_grpc.ports import StoreInfo
 from lot_grpc.server.codec.generic import Decoder, Encoder
+from lot_grpc.server.codec.pairs import fields_beside
 from lot_grpc.server.codec.values import EnumCodec, time_to_pb
 from lot_grpc.server.masks import updated_paths
 from lot_grpc.services.clearing.namespaces import NamespaceUsage
@@ -26,7 +27,7 @@ from lot_grpc.services.records.collections import (
 from lot_grpc.services.reindex.reindexer import ReindexStep
 
 _PRESET = EnumCodec(policy_pb.PolicyPreset.DESCRIPTOR, PolicyPreset)
-_OUTPUT_ONLY = frozenset({"namespace", "etag", "update_time"})
+_OUTPUT_ONLY = fields_beside(policy_pb.NamespacePolicy, NamespacePolicy)
 
 _store = Encoder(StoreInfo, pb.StoreStatus, omit={"needed_bytes", "backend", "location", "points"})
 

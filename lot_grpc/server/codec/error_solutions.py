@@ -14,6 +14,7 @@ from lot_grpc.pb.lot.v1 import error_solution_pb2 as pb
 from lot_grpc.server.codec.generic import Decoder, Encoder
 from lot_grpc.server.codec.notices import text_notices, unchanged_notices, unread_notices
 from lot_grpc.server.codec.outcomes import outcomes_to_pb
+from lot_grpc.server.codec.pairs import fields_beside
 from lot_grpc.server.codec.patterns import same_id
 from lot_grpc.server.codec.values import check_list_size, edited_fields, ttl_of
 from lot_grpc.services.memories.error_drafts import (
@@ -24,17 +25,7 @@ from lot_grpc.services.memories.error_drafts import (
 from lot_grpc.services.memories.error_finder import ErrorAnswer, ErrorFound, ErrorQuery
 from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
 
-_OUTPUT_ONLY = frozenset(
-    {
-        "error_solution_id",
-        "signature",
-        "outcomes",
-        "namespace",
-        "create_time",
-        "update_time",
-        "etag",
-    }
-)
+_OUTPUT_ONLY = fields_beside(pb.ErrorSolution, ErrorSolutionContent) - {"ttl"}
 
 error_solution_to_pb = Encoder(
     ErrorSolution,
@@ -49,7 +40,7 @@ _content = Decoder(
     ErrorSolutionContent,
     path="error_solution",
     values={"language": language_name},
-    omit=_OUTPUT_ONLY | {"ttl"},
+    omit={*_OUTPUT_ONLY, "ttl"},
 )
 _draft = Decoder(
     pb.SaveErrorSolutionRequest,

@@ -30,6 +30,7 @@ from lot_grpc.pb.lot.v1 import (
 from lot_grpc.server.codec.episodes import episode_to_pb
 from lot_grpc.server.codec.generic import Decoder, Encoder
 from lot_grpc.server.codec.notices import unread_notices
+from lot_grpc.server.codec.pairs import fields_beside
 from lot_grpc.server.codec.patterns import same_id
 from lot_grpc.server.codec.sessions import preference_to_pb
 from lot_grpc.server.codec.values import struct_from_pb, time_to_pb
@@ -101,16 +102,7 @@ _decision = Decoder(
     decision_pb2.Decision,
     DecisionContent,
     path="decision",
-    omit={
-        "decision_id",
-        "outcome",
-        "reward",
-        "outcome_note",
-        "outcome_time",
-        "create_time",
-        "namespace",
-        "etag",
-    },
+    omit=fields_beside(decision_pb2.Decision, DecisionContent),
 )
 
 
@@ -158,7 +150,7 @@ _event = Decoder(
     LearningEventContent,
     path="learning_event",
     values={"target": target_from_pb},
-    omit={"learning_event_id", "create_time", "namespace"},
+    omit=fields_beside(learning_event_pb2.LearningEvent, LearningEventContent),
 )
 
 

@@ -9,34 +9,26 @@ from lot_grpc.domain.passages import MOST_PASSAGES
 from lot_grpc.pb.lot.v1 import outcome_pb2 as pb
 from lot_grpc.services.recall.recall import Answer
 
+_WINDOWS = (
+    "longer than the 8 windows read of a text: it is stored whole, but the rest does not affect "
+    "similarity; put what matters first, or split it"
+)
+_PASSAGES = (
+    f"longer than the {MOST_PASSAGES} passages read of a content: it is stored whole and found by "
+    "all of its words, but the rest does not affect similarity; split it into several memories"
+)
 
-def text_notices(field: str, *, truncated: bool) -> list[pb.Notice]:
+
+def text_notices(field: str, *, truncated: bool, message: str = _WINDOWS) -> list[pb.Notice]:
     """Tells that the model did not read all of a stored text."""
     if not truncated:
         return []
-    return [
-        pb.Notice(
-            code=pb.NOTICE_CODE_TEXT_TRUNCATED,
-            field=field,
-            message="longer than the 8 windows read of a text: it is stored whole, but the rest "
-            "does not affect similarity; put what matters first, or split it",
-        )
-    ]
+    return [pb.Notice(code=pb.NOTICE_CODE_TEXT_TRUNCATED, field=field, message=message)]
 
 
 def passage_notices(*, truncated: bool) -> list[pb.Notice]:
     """Tells that not all of a memory's content was read."""
-    if not truncated:
-        return []
-    return [
-        pb.Notice(
-            code=pb.NOTICE_CODE_TEXT_TRUNCATED,
-            field="memory.content",
-            message=f"longer than the {MOST_PASSAGES} passages read of a content: it is stored "
-            "whole and found by all of its words, but the rest does not affect similarity; "
-            "split it into several memories",
-        )
-    ]
+    return text_notices("memory.content", truncated=truncated, message=_PASSAGES)
 
 
 def unchanged_notices(resource_kind: str, kept: Iterable[str], message: str) -> list[pb.Notice]:

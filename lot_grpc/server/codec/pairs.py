@@ -169,5 +169,5 @@ def class_in(hint: Any) -> type:
 
 
 def fields_beside(message: type[Message], kind: Any) -> set[str]:
-    """The fields of a message that no attribute is named like, to be left out."""
+    """The fields of a message that no attribute is named like: of a content, those output only."""
     return set(message.DESCRIPTOR.fields_by_name) - {one.name for one in fields(kind)}

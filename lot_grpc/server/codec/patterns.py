@@ -21,6 +21,7 @@ from lot_grpc.server.codec.outcomes import (
     outcomes_to_pb,
     score_part_to_pb,
 )
+from lot_grpc.server.codec.pairs import fields_beside
 from lot_grpc.server.codec.values import check_list_size, edited_fields, struct_from_pb, ttl_of
 from lot_grpc.services.distillation.distiller import Distilled, DistilledGroup, DistillRequest
 from lot_grpc.services.extraction.code_extraction import CodeDraft, Extracted
@@ -35,18 +36,7 @@ from lot_grpc.services.recall.recall import Hit
 from lot_grpc.services.recall.targets import RecallOptions
 from lot_grpc.services.records.feedback import FeedbackEntry
 
-_OUTPUT_ONLY = frozenset(
-    {
-        "pattern_id",
-        "outcomes",
-        "namespace",
-        "etag",
-        "create_time",
-        "update_time",
-        "feedback",
-        "superseded_by",
-    }
-)
+_OUTPUT_ONLY = fields_beside(pb.Pattern, PatternContent) - {"ttl"}
 
 # --- stored, given, edited ------------------------------------------------------------------------
 
@@ -68,7 +58,7 @@ _content = Decoder(
     PatternContent,
     path="pattern",
     values={"language": language_name},
-    omit=_OUTPUT_ONLY | {"ttl"},
+    omit={*_OUTPUT_ONLY, "ttl"},
 )
 _draft = Decoder(
     service_pb.SavePatternRequest, PatternDraft, omit={"namespace", "pattern", "content", "ttl"}

@@ -6,79 +6,21 @@ import json
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from google.protobuf.message import DecodeError, Message
 
 from lot_grpc.domain.errors import RequestInvalidError, invalid
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.domain.transfer import Conflict
-from lot_grpc.pb.lot.v1 import preference_pb2, session_pb2
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 from lot_grpc.ports import CollectionSpec, MultiVector, Payload, Record, SparseVector, Vector
 from lot_grpc.server.answers import ANSWER_BYTES, clear_long
-from lot_grpc.server.codec.admin import policy_to_pb
-from lot_grpc.server.codec.episodes import episode_to_pb, event_to_pb
-from lot_grpc.server.codec.error_solutions import error_solution_to_pb
-from lot_grpc.server.codec.learning import (
-    action_value_to_pb,
-    decision_to_pb,
-    learning_event_to_pb,
-)
-from lot_grpc.server.codec.memories import memory_to_pb
-from lot_grpc.server.codec.outcomes import outcome_entry_to_pb
-from lot_grpc.server.codec.patterns import pattern_to_pb
-from lot_grpc.server.codec.sessions import (
-    add_value,
-    message_to_pb,
-    preference_to_pb,
-    revision_to_pb,
-    session_to_pb,
-)
+from lot_grpc.server.codec.exported import THINGS
 from lot_grpc.server.codec.values import EnumCodec
-from lot_grpc.services.outcomes.outcome_log import LoggedOutcome
-from lot_grpc.services.records.actions import action_value_from_record
-from lot_grpc.services.records.cells import cell_from_payload
-from lot_grpc.services.records.collections import (
-    ACTION_VALUES,
-    CELLS,
-    DECISIONS,
-    EPISODES,
-    ERROR_SOLUTIONS,
-    EVENTS,
-    FEEDBACK,
-    LEARNING_EVENTS,
-    MEMORIES,
-    OUTCOMES,
-    PATTERNS,
-    POLICIES,
-    PREFERENCE_REVISIONS,
-    PREFERENCES,
-    SESSION_PARTS,
-    SESSIONS,
-    SORT_KEY,
-    collection_specs,
-)
-from lot_grpc.services.records.decisions import decision_from_record
-from lot_grpc.services.records.episodes import episode_from_record, event_from_record
-from lot_grpc.services.records.error_solutions import error_solution_from_record
-from lot_grpc.services.records.feedback import feedback_from_record
-from lot_grpc.services.records.learning_events import learning_event_from_record
-from lot_grpc.services.records.memories import memory_from_record
-from lot_grpc.services.records.outcomes import outcome_from_record
-from lot_grpc.services.records.patterns import pattern_from_record
-from lot_grpc.services.records.policies import policy_from_record
-from lot_grpc.services.records.preferences import preference_from_record, revision_from_record
-from lot_grpc.services.records.sessions import (
-    LATEST,
-    PART,
-    VALUE,
-    message_from_payload,
-    session_from_record,
-    value_from_record,
-)
+from lot_grpc.services.records.collections import SORT_KEY, collection_specs
 from lot_grpc.services.transfer.kinds import BY_COLLECTION, Kind, Row
 
 CONFLICT = EnumCodec(pb.ImportConflict.DESCRIPTOR, Conflict)
@@ -93,89 +35,12 @@ _LONG = 256
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
-_Thing: TypeAlias = Callable[[Record], Message | None]
-
-
-def _event(record: Record) -> Message:
-    event = event_to_pb(event_from_record(record))
-    return pb.ExportedEpisodeEvent(episode_id=record.payload["episode_id"], event=event)
-
-
-def _revision(record: Record) -> Message:
-    key = preference_pb2.Preference(key=record.payload["key"])
-    return pb.ExportedPreference(
-        preference=key, history=[revision_to_pb(revision_from_record(record))]
-    )
-
-
-def _session(record: Record) -> Message:
-    """With the message that its row holds, the latest one."""
-    message = session_to_pb(session_from_record(record))
-    if latest := record.payload[LATEST]:
-        message.messages.append(message_to_pb(message_from_payload(latest)))
-    return message
-
-
-def _part(record: Record) -> Message:
-    payload = record.payload
-    message = session_pb2.Session(session_id=payload["session_id"], namespace=record.namespace)
-    if payload[PART] == VALUE:
-        add_value(message, payload["key"], value_from_record(record))
-    else:
-        message.messages.append(message_to_pb(message_from_payload(payload)))
-    return message
-
-
-def _without_thing(read: Callable[[Record], Any]) -> _Thing:
-    """What no message stands for: it is read all the same, which tells whether it is whole."""
-
-    def nothing(record: Record) -> None:
-        read(record)
-
-    return nothing
-
-
-_THINGS: Mapping[str, tuple[str, _Thing]] = {
-    PATTERNS: ("pattern", lambda one: pattern_to_pb(pattern_from_record(one))),
-    FEEDBACK: ("", _without_thing(feedback_from_record)),
-    CELLS: ("", _without_thing(lambda one: cell_from_payload(one.payload))),
-    ERROR_SOLUTIONS: (
-        "error_solution",
-        lambda one: error_solution_to_pb(error_solution_from_record(one)),
-    ),
-    OUTCOMES: (
-        "outcome",
-        lambda one: outcome_entry_to_pb(LoggedOutcome(outcome_from_record(one), "")),
-    ),
-    MEMORIES: ("memory", lambda one: memory_to_pb(memory_from_record(one))),
-    EPISODES: ("episode", lambda one: episode_to_pb(episode_from_record(one))),
-    EVENTS: ("episode_event", _event),
-    PREFERENCES: (
-        "preference",
-        lambda one: pb.ExportedPreference(preference=preference_to_pb(preference_from_record(one))),
-    ),
-    PREFERENCE_REVISIONS: ("preference", _revision),
-    SESSIONS: ("session", _session),
-    SESSION_PARTS: ("session", _part),
-    LEARNING_EVENTS: (
-        "learning_event",
-        lambda one: learning_event_to_pb(learning_event_from_record(one)),
-    ),
-    DECISIONS: ("decision", lambda one: decision_to_pb(decision_from_record(one))),
-    ACTION_VALUES: (
-        "action_value",
-        lambda one: action_value_to_pb(action_value_from_record(one)),
-    ),
-    POLICIES: ("policy", lambda one: policy_to_pb(policy_from_record(one))),
-}
-"""By collection: the field of a record that its things are told in, and how. One for each kind."""
-
 
 def row_to_pb(row: Row, *, vectors: bool) -> pb.ExportRecord:
     """A record."""
     stored = row.record
     message = pb.ExportRecord(namespace=stored.namespace)
-    field, make = _THINGS[row.kind.collection]
+    field, make = THINGS[row.kind.collection]
     if field:
         getattr(message, field).CopyFrom(make(stored))
     internal = message.internal.fields
@@ -289,7 +154,7 @@ def _is_number(value: Any) -> bool:
 
 def _check(kind: Kind, message: pb.ExportRecord, record: Record, *, exact: bool) -> None:
     """That the thing and what it is imported from say the same."""
-    field, make = _THINGS[kind.collection]
+    field, make = THINGS[kind.collection]
     made = make(record)
     given = message.WhichOneof("thing") or ""
     if given != field:
