@@ -1,1 +1,4 @@
-"""Proto ⇄ domain, one module a topic: ``<kind>_to_pb`` and ``<kind>_from_pb``; pure functions."""
+"""Messages ⇄ domain. ``generic`` copies what has the same name; the rest is special to a kind.
+
+Named ``…_to_pb`` and ``…_from_pb``.
+"""

@@ -10,7 +10,7 @@ from lot_grpc.domain.json_values import json_text
 from lot_grpc.domain.preference import Preference, PreferenceRevision
 from lot_grpc.ports import Condition, Equals, Payload, Record
 from lot_grpc.services.records.collections import SORT_KEY
-from lot_grpc.services.records.fields import any_of
+from lot_grpc.services.records.fields import FieldCodec, any_of
 
 REVISION = "revision"
 
@@ -25,6 +25,12 @@ TASK_HASH = "task_hash"
 
 CREATED_BY = "created_by"
 """The request that made it, if that had an id."""
+
+
+_PREFERENCE = FieldCodec(
+    Preference, sparse=False, skip={"namespace"}, readers={"value": json.loads}
+)
+_FORMER = FieldCodec(PreferenceRevision, sparse=False, readers={"value": json.loads})
 
 
 def preference_point(namespace: str, key: str) -> str:
@@ -63,16 +69,7 @@ def preference_record(preference: Preference, sort_key: int) -> Record:
 
 def preference_from_record(record: Record) -> Preference:
     """The preference of a record."""
-    payload = record.payload
-    return Preference(
-        record.namespace,
-        payload["key"],
-        json.loads(payload["value"]),
-        payload["category"],
-        payload[REVISION],
-        payload["create_time"],
-        payload["update_time"],
-    )
+    return _PREFERENCE.read(record.payload, namespace=record.namespace)
 
 
 def revision_record(record: Record) -> Record:
@@ -92,13 +89,7 @@ def revision_record(record: Record) -> Record:
 
 def revision_from_record(record: Record) -> PreferenceRevision:
     """The former value of a record."""
-    payload = record.payload
-    return PreferenceRevision(
-        payload[REVISION],
-        json.loads(payload["value"]),
-        payload["category"],
-        payload["update_time"],
-    )
+    return _FORMER.read(record.payload)
 
 
 def revisions_of(record: Record) -> list[Condition]:
