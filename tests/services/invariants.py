@@ -73,13 +73,9 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
 
 
 async def _check_stamps(store: VectorStore, ns: str) -> None:
-    """Each watched record names a change of its own, unless an older version wrote it."""
+    """Each watched record names a change of its own."""
     records = [record for collection in TRACKED for record in await rows(store, collection, ns)]
-    sequencer = Counter(
-        (one.payload["writer_id"], one.payload["change_seq"])
-        for one in records
-        if "writer_id" in one.payload
-    )
+    sequencer = Counter((one.payload["writer_id"], one.payload["change_seq"]) for one in records)
     assert all(count == 1 for count in sequencer.values()), (
         f"two changes have one number: {sequencer}"
     )

@@ -30,7 +30,7 @@ class EpisodeDraft:
                 self.episode_id,
                 end_hash(self.end) if self.end else None,
                 [event_hash(event) for event in self.events],
-                *hashed_extract(extract=self.extract),
+                self.extract,
             ]
         )
 
@@ -67,8 +67,3 @@ class EventPage:
 
     events: list[EpisodeEvent]
     next: int | None
-
-
-def hashed_extract(*, extract: bool) -> tuple[str, ...]:
-    """What a request's hash has of it: nothing where no extraction is requested."""
-    return ("extract",) if extract else ()

@@ -41,7 +41,6 @@ from lot_grpc.services.episodes.drafts import (
     EpisodePage,
     EventPage,
     Started,
-    hashed_extract,
 )
 from lot_grpc.services.episodes.episode_deleter import EpisodeDeleter
 from lot_grpc.services.episodes.event_log import EventLog
@@ -248,7 +247,7 @@ class Episodes:
         """
         end.check()
         plan = {"episode_id": episode_id}
-        content = content_hash([episode_id, end_hash(end), *hashed_extract(extract=extract)])
+        content = content_hash([episode_id, end_hash(end), extract])
         ask = IdempotencyKey(namespace, "EndEpisode", request_id, content, plan)
         if end.used_episode_ids and not await self._idempotency.find(ask):
             episode = episode_from_record(await self._record(namespace, episode_id))

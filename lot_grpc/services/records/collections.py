@@ -8,7 +8,7 @@ from lot_grpc.kernel.tombstones import TOMBSTONES as TOMBSTONES
 from lot_grpc.ports import CollectionSpec, Index
 
 SCHEMA_VERSION = 6
-"""Raised whenever a payload written by an older version needs a default or a migration."""
+"""Raised whenever what is stored changes its form: a store of another version is refused."""
 
 META = "meta"
 PATTERNS = "patterns"
