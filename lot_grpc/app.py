@@ -79,7 +79,7 @@ async def serve(
         finished = await opened.services.housekeeping.roll_forward(starting=True)
         if finished.anything:
             _log.info(
-                "finished what an earlier run had begun",
+                "completed operations left unfinished by an earlier run",
                 outcomes=finished.outcomes,
                 deletes=finished.deletes,
                 recordings=finished.recordings,

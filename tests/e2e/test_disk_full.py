@@ -126,7 +126,7 @@ async def _reads_go_on(lot: Lot) -> None:
     told = await lot.admin.CheckReady()
     assert not told.ready
     assert [check.name for check in told.checks if not check.ok] == ["store"]
-    assert "refused" in (await lot.admin.GetServerInfo()).store.detail
+    assert "rejected" in (await lot.admin.GetServerInfo()).store.detail
 
 
 async def _until_taken(lot: Lot) -> None:

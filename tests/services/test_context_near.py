@@ -58,7 +58,7 @@ async def test_all_of_the_nearest_comes_where_it_is_asked_for(world):
 
 async def test_where_nothing_helps_the_text_says_so(world):
     context = await ask(world, "Tune a piano")
-    assert context.prompt.text.endswith("next one knows.\n")
+    assert context.prompt.text.endswith("next run can learn from it.\n")
     assert context.left_out["patterns"] == 2
 
 

@@ -107,7 +107,7 @@ def test_noise_is_shortened_and_says_by_how_much(noise):
     assert line.endswith("after"), "what follows the noise is not pushed out by it"
     assert len(line) < 500
     left_out = sum(
-        int(one.replace(",", "")) for one in re.findall(r"\[… ([\d,]+) characters left out\]", line)
+        int(one.replace(",", "")) for one in re.findall(r"\[… ([\d,]+) characters omitted\]", line)
     )
     assert left_out > 0.9 * len(noise)
     lines, cut = fenced(f"x = 1\nkey = '{noise}'\ny = 2", "", 4_000, "")

@@ -105,7 +105,7 @@ def _without_noise(text: str, most: int) -> tuple[str, bool, bool]:
             read += text[start:end]
         else:
             cut, left_out = True, end - start - _NOISE_KEPT
-            read += f"{text[start : start + _NOISE_KEPT]}[… {left_out:,} characters left out]"
+            read += f"{text[start : start + _NOISE_KEPT]}[… {left_out:,} characters omitted]"
             read += " " * text[end - 1].isspace()
     return read, cut, at < len(text)
 

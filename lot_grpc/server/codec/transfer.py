@@ -158,7 +158,7 @@ def _check(kind: Kind, message: pb.ExportRecord, record: Record, *, exact: bool)
     made = make(record)
     given = message.WhichOneof("thing") or ""
     if given != field:
-        raise invalid(given or field, "", f"must be {field or 'no thing'} as in internal")
+        raise invalid(given or field, "", f"must be {field or 'unset'}, as in internal")
     if made is None:
         return
     if _SHORT in message.internal.fields:

@@ -41,11 +41,13 @@ class EventReader:
         """
         record = (await self._store.get(EPISODES, self.namespace, [self._point])).get(self._point)
         if record is None:
-            cause = "it was deleted meanwhile" if self._stage is not None else ""
+            cause = "it was deleted in the meantime" if self._stage is not None else ""
             raise EpisodeNotFoundError(self.namespace, self.episode_id, cause)
         stage = stage_of(record.payload)
         if self._stage is not None and self._stage.birth != stage.birth:
-            raise EpisodeNotFoundError(self.namespace, self.episode_id, "it was deleted meanwhile")
+            raise EpisodeNotFoundError(
+                self.namespace, self.episode_id, "it was deleted in the meantime"
+            )
         return stage
 
     async def next(self, limit: int) -> list[EpisodeEvent]:

@@ -92,7 +92,9 @@ class ErrorOutcomeRecorder:
         counted = await self._counting.count([fact], known)
         await self._idempotency.finish(entry, {"error_solution_id": solution_id})
         if solution_id not in counted:
-            raise ErrorSolutionNotFoundError(namespace, solution_id, "it was deleted meanwhile")
+            raise ErrorSolutionNotFoundError(
+                namespace, solution_id, "it was deleted in the meantime"
+            )
         return error_solution_from_record(counted[solution_id])
 
     async def _tried_on(self, namespace: str, draft: ErrorOutcomeDraft, *, required: bool) -> str:

@@ -52,8 +52,9 @@ const (
 	//
 	//	{ "reason": "PAGE_TOKEN_MISMATCH", "domain": "lot.v1", "metadata": {} }
 	ErrorReason_ERROR_REASON_PAGE_TOKEN_MISMATCH ErrorReason = 4
-	// The request exceeds a limit set by the operator, not by the contract. Code INVALID_ARGUMENT.
-	// Split the request.
+	// The request exceeds a limit set by the operator, or one of the server that is not a rule of the
+	// contract. Code INVALID_ARGUMENT. Split the request. `given` is absent if not counted to the
+	// end.
 	//
 	//	{ "reason": "LIMIT_EXCEEDED", "domain": "lot.v1",
 	//	  "metadata": { "limit": "500", "given": "501" } }
@@ -132,8 +133,8 @@ const (
 	//
 	//	{ "reason": "WRITER_REPLACED", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
 	ErrorReason_ERROR_REASON_WRITER_REPLACED ErrorReason = 19
-	// The first message of a RecordEvents stream named no episode or came too late, or a later
-	// message named one. Code FAILED_PRECONDITION.
+	// The first message of a RecordEvents stream named no episode, that of RecordEvents or Import
+	// came too late, or a later message repeated fields of the first. Code FAILED_PRECONDITION.
 	//
 	//	{ "reason": "STREAM_NOT_OPENED", "domain": "lot.v1", "metadata": {} }
 	ErrorReason_ERROR_REASON_STREAM_NOT_OPENED ErrorReason = 20
@@ -147,9 +148,11 @@ const (
 	//	{ "reason": "EVENT_CONFLICT", "domain": "lot.v1",
 	//	  "metadata": { "episode_id": "e-1", "sequence": "7" } }
 	ErrorReason_ERROR_REASON_EVENT_CONFLICT ErrorReason = 22
-	// The server is at its limit of calls or streams. Code RESOURCE_EXHAUSTED, with
-	// `google.rpc.RetryInfo`. Nothing was done; back off and retry. Also ends a response stream whose
-	// client did not read for a minute: reopen it after the last message received.
+	// The server is at its limit of calls, streams or memory for requests. Code RESOURCE_EXHAUSTED,
+	// with `google.rpc.RetryInfo`. Nothing was done; back off and retry. Also ends a response stream
+	// whose client did not read for a minute: reopen it after the last message received. A limit of
+	// time is given as `limit_seconds`; `limit` is then absent, as it is if the code parser cannot
+	// run.
 	//
 	//	{ "reason": "OVERLOADED", "domain": "lot.v1", "metadata": { "limit": "256" } }
 	ErrorReason_ERROR_REASON_OVERLOADED ErrorReason = 23
@@ -270,8 +273,9 @@ const (
 	//	  "metadata": { "namespace": "default", "id": "s-1" } }
 	ErrorReason_ERROR_REASON_ERROR_SOLUTION_ID_IN_USE ErrorReason = 43
 	// The stream was idle for longer than the server allows (`[streams] idle_seconds`, 15 minutes by
-	// default). Code ABORTED. Acknowledged events are retained. Reopen it and resume after
-	// `last_sequence`; send messages without events as heartbeats.
+	// default). Code ABORTED. What was acknowledged is retained. Reopen RecordEvents and resume after
+	// `last_sequence`, sending messages without events as heartbeats; reopen Import after the last
+	// cursor. `episode_id` is absent for Import.
 	//
 	//	{ "reason": "STREAM_IDLE", "domain": "lot.v1",
 	//	  "metadata": { "episode_id": "e-1", "idle_seconds": "900" } }

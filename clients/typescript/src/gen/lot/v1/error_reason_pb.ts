@@ -70,8 +70,9 @@ export enum ErrorReason {
   PAGE_TOKEN_MISMATCH = 4,
 
   /**
-   * The request exceeds a limit set by the operator, not by the contract. Code INVALID_ARGUMENT.
-   * Split the request.
+   * The request exceeds a limit set by the operator, or one of the server that is not a rule of the
+   * contract. Code INVALID_ARGUMENT. Split the request. `given` is absent if not counted to the
+   * end.
    *
    *     { "reason": "LIMIT_EXCEEDED", "domain": "lot.v1",
    *       "metadata": { "limit": "500", "given": "501" } }
@@ -225,8 +226,8 @@ export enum ErrorReason {
   WRITER_REPLACED = 19,
 
   /**
-   * The first message of a RecordEvents stream named no episode or came too late, or a later
-   * message named one. Code FAILED_PRECONDITION.
+   * The first message of a RecordEvents stream named no episode, that of RecordEvents or Import
+   * came too late, or a later message repeated fields of the first. Code FAILED_PRECONDITION.
    *
    *     { "reason": "STREAM_NOT_OPENED", "domain": "lot.v1", "metadata": {} }
    *
@@ -255,9 +256,11 @@ export enum ErrorReason {
   EVENT_CONFLICT = 22,
 
   /**
-   * The server is at its limit of calls or streams. Code RESOURCE_EXHAUSTED, with
-   * `google.rpc.RetryInfo`. Nothing was done; back off and retry. Also ends a response stream whose
-   * client did not read for a minute: reopen it after the last message received.
+   * The server is at its limit of calls, streams or memory for requests. Code RESOURCE_EXHAUSTED,
+   * with `google.rpc.RetryInfo`. Nothing was done; back off and retry. Also ends a response stream
+   * whose client did not read for a minute: reopen it after the last message received. A limit of
+   * time is given as `limit_seconds`; `limit` is then absent, as it is if the code parser cannot
+   * run.
    *
    *     { "reason": "OVERLOADED", "domain": "lot.v1", "metadata": { "limit": "256" } }
    *
@@ -493,8 +496,9 @@ export enum ErrorReason {
 
   /**
    * The stream was idle for longer than the server allows (`[streams] idle_seconds`, 15 minutes by
-   * default). Code ABORTED. Acknowledged events are retained. Reopen it and resume after
-   * `last_sequence`; send messages without events as heartbeats.
+   * default). Code ABORTED. What was acknowledged is retained. Reopen RecordEvents and resume after
+   * `last_sequence`, sending messages without events as heartbeats; reopen Import after the last
+   * cursor. `episode_id` is absent for Import.
    *
    *     { "reason": "STREAM_IDLE", "domain": "lot.v1",
    *       "metadata": { "episode_id": "e-1", "idle_seconds": "900" } }

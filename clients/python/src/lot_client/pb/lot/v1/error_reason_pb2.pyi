@@ -51,8 +51,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "PAGE_TOKEN_MISMATCH", "domain": "lot.v1", "metadata": {} }
     """
     ERROR_REASON_LIMIT_EXCEEDED: _ErrorReason.ValueType  # 5
-    """The request exceeds a limit set by the operator, not by the contract. Code INVALID_ARGUMENT.
-    Split the request.
+    """The request exceeds a limit set by the operator, or one of the server that is not a rule of the
+    contract. Code INVALID_ARGUMENT. Split the request. `given` is absent if not counted to the
+    end.
 
         { "reason": "LIMIT_EXCEEDED", "domain": "lot.v1",
           "metadata": { "limit": "500", "given": "501" } }
@@ -146,8 +147,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "WRITER_REPLACED", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
     """
     ERROR_REASON_STREAM_NOT_OPENED: _ErrorReason.ValueType  # 20
-    """The first message of a RecordEvents stream named no episode or came too late, or a later
-    message named one. Code FAILED_PRECONDITION.
+    """The first message of a RecordEvents stream named no episode, that of RecordEvents or Import
+    came too late, or a later message repeated fields of the first. Code FAILED_PRECONDITION.
 
         { "reason": "STREAM_NOT_OPENED", "domain": "lot.v1", "metadata": {} }
     """
@@ -164,9 +165,11 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
           "metadata": { "episode_id": "e-1", "sequence": "7" } }
     """
     ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 23
-    """The server is at its limit of calls or streams. Code RESOURCE_EXHAUSTED, with
-    `google.rpc.RetryInfo`. Nothing was done; back off and retry. Also ends a response stream whose
-    client did not read for a minute: reopen it after the last message received.
+    """The server is at its limit of calls, streams or memory for requests. Code RESOURCE_EXHAUSTED,
+    with `google.rpc.RetryInfo`. Nothing was done; back off and retry. Also ends a response stream
+    whose client did not read for a minute: reopen it after the last message received. A limit of
+    time is given as `limit_seconds`; `limit` is then absent, as it is if the code parser cannot
+    run.
 
         { "reason": "OVERLOADED", "domain": "lot.v1", "metadata": { "limit": "256" } }
     """
@@ -310,8 +313,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_STREAM_IDLE: _ErrorReason.ValueType  # 41
     """The stream was idle for longer than the server allows (`[streams] idle_seconds`, 15 minutes by
-    default). Code ABORTED. Acknowledged events are retained. Reopen it and resume after
-    `last_sequence`; send messages without events as heartbeats.
+    default). Code ABORTED. What was acknowledged is retained. Reopen RecordEvents and resume after
+    `last_sequence`, sending messages without events as heartbeats; reopen Import after the last
+    cursor. `episode_id` is absent for Import.
 
         { "reason": "STREAM_IDLE", "domain": "lot.v1",
           "metadata": { "episode_id": "e-1", "idle_seconds": "900" } }
@@ -403,8 +407,9 @@ Restart the list without a token.
     { "reason": "PAGE_TOKEN_MISMATCH", "domain": "lot.v1", "metadata": {} }
 """
 ERROR_REASON_LIMIT_EXCEEDED: ErrorReason.ValueType  # 5
-"""The request exceeds a limit set by the operator, not by the contract. Code INVALID_ARGUMENT.
-Split the request.
+"""The request exceeds a limit set by the operator, or one of the server that is not a rule of the
+contract. Code INVALID_ARGUMENT. Split the request. `given` is absent if not counted to the
+end.
 
     { "reason": "LIMIT_EXCEEDED", "domain": "lot.v1",
       "metadata": { "limit": "500", "given": "501" } }
@@ -498,8 +503,8 @@ ERROR_REASON_WRITER_REPLACED: ErrorReason.ValueType  # 19
     { "reason": "WRITER_REPLACED", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
 """
 ERROR_REASON_STREAM_NOT_OPENED: ErrorReason.ValueType  # 20
-"""The first message of a RecordEvents stream named no episode or came too late, or a later
-message named one. Code FAILED_PRECONDITION.
+"""The first message of a RecordEvents stream named no episode, that of RecordEvents or Import
+came too late, or a later message repeated fields of the first. Code FAILED_PRECONDITION.
 
     { "reason": "STREAM_NOT_OPENED", "domain": "lot.v1", "metadata": {} }
 """
@@ -516,9 +521,11 @@ ERROR_REASON_EVENT_CONFLICT: ErrorReason.ValueType  # 22
       "metadata": { "episode_id": "e-1", "sequence": "7" } }
 """
 ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 23
-"""The server is at its limit of calls or streams. Code RESOURCE_EXHAUSTED, with
-`google.rpc.RetryInfo`. Nothing was done; back off and retry. Also ends a response stream whose
-client did not read for a minute: reopen it after the last message received.
+"""The server is at its limit of calls, streams or memory for requests. Code RESOURCE_EXHAUSTED,
+with `google.rpc.RetryInfo`. Nothing was done; back off and retry. Also ends a response stream
+whose client did not read for a minute: reopen it after the last message received. A limit of
+time is given as `limit_seconds`; `limit` is then absent, as it is if the code parser cannot
+run.
 
     { "reason": "OVERLOADED", "domain": "lot.v1", "metadata": { "limit": "256" } }
 """
@@ -662,8 +669,9 @@ ERROR_REASON_ERROR_SOLUTION_ID_IN_USE: ErrorReason.ValueType  # 43
 """
 ERROR_REASON_STREAM_IDLE: ErrorReason.ValueType  # 41
 """The stream was idle for longer than the server allows (`[streams] idle_seconds`, 15 minutes by
-default). Code ABORTED. Acknowledged events are retained. Reopen it and resume after
-`last_sequence`; send messages without events as heartbeats.
+default). Code ABORTED. What was acknowledged is retained. Reopen RecordEvents and resume after
+`last_sequence`, sending messages without events as heartbeats; reopen Import after the last
+cursor. `episode_id` is absent for Import.
 
     { "reason": "STREAM_IDLE", "domain": "lot.v1",
       "metadata": { "episode_id": "e-1", "idle_seconds": "900" } }
