@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lot_grpc.bootstrap import make_store, open_embedder, require_store
 from lot_grpc.clock import SystemClock
+from lot_grpc.domain.counting import counted
 from lot_grpc.domain.errors import StartupError
 from lot_grpc.ports import VectorStore
 from lot_grpc.reports import Progress
@@ -86,7 +87,7 @@ async def _require_nobody(store: VectorStore) -> None:
     alive = [one for one in await ReplicaRegistry(store).all() if one.seen_time > now - SILENT]
     if alive:
         raise StartupError(
-            f"{len(alive)} server(s) used this store within the last {SILENT // 1_000_000} s; stop "
-            "them all, wait that long, and run this again",
+            f"{counted(len(alive), 'server')} used this store within the last "
+            f"{SILENT // 1_000_000} s; stop all servers, wait that long, and run this again",
             servers=len(alive),
         )

@@ -115,7 +115,7 @@ def _known(found: Mapping[str, Any], path: Path, problems: list[str]) -> Table:
         if name not in groups():
             problems.append(f"{path}: {_no_such(name, [*groups(), *names])}")
         elif not isinstance(value, dict):
-            problems.append(f"{path}: {name} is a group of settings, write it as [{name}]")
+            problems.append(f"{path}: {name} is a group of settings; write it as [{name}]")
         else:
             table[name] = {}
             for key, item in value.items():
@@ -123,7 +123,7 @@ def _known(found: Mapping[str, Any], path: Path, problems: list[str]) -> Table:
                     table[name][key] = item
                     if item != "" and _is_environment_only(name, key):
                         variable = env_name(name, key)
-                        problems.append(f"{path}: {name}.{key} is a secret, set {variable} instead")
+                        problems.append(f"{path}: {name}.{key} is a secret; set {variable} instead")
                 else:
                     problems.append(f"{path}: {_no_such(f'{name}.{key}', names)}")
     return table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 import grpc
 import typer
 from google.protobuf.message import DecodeError
-from google.rpc import error_details_pb2
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
 from grpc_status import rpc_status
 from typer import Option
 
@@ -23,6 +23,7 @@ from lot_grpc.pb.lot.v1 import outcome_pb2
 
 M = TypeVar("M")
 S = TypeVar("S")
+D = TypeVar("D", BadRequest, ErrorInfo)
 Hints = Mapping[grpc.StatusCode, str]
 
 CALL_SECONDS = 60.0
@@ -188,16 +189,17 @@ def print_notices(notices: Iterable[outcome_pb2.Notice]) -> None:
 def _print_failure(target: str, error: grpc.RpcError, hints: Hints) -> None:
     code = _code(error)
     hint = {**_USUAL_HINTS, **hints}.get(code, "")
-    if code in _USUAL_HINTS and _reason(error):
+    if code in _USUAL_HINTS and _detail(error, ErrorInfo).reason:
         hint = ""  # the server answered, and its message says what to do
     # The message has the first violation.
-    others = [f"  {one.field}: {one.description}" for one in _violations(error)[1:]]
-    print_error("\n".join([f"{target}: {_sentence(error)}", *map(clean, others)]), hint)
+    violations = list(_detail(error, BadRequest).field_violations)[1:]
+    others = [clean(f"  {one.field}: {one.description}") for one in violations]
+    print_error("\n".join([f"{target}: {_sentence(error)}", *others]), hint)
 
 
 def _sentence(error: grpc.RpcError) -> str:
-    """The code, the reason if the server gave one, and its message."""
-    code, reason = _code(error), _reason(error)
+    """The code, the reason if the server gave one, such as CURSOR_TOO_OLD, and its message."""
+    code, reason = _code(error), _detail(error, ErrorInfo).reason
     head = " ".join(filter(None, (code.name, clean(reason))))
     details = error.details() if isinstance(error, grpc.Call) else ""
     if details and (reason or code is not grpc.StatusCode.UNAVAILABLE):
@@ -205,16 +207,7 @@ def _sentence(error: grpc.RpcError) -> str:
     return head  # gRPC's own words about a server that is not there help nobody
 
 
-def _reason(error: grpc.RpcError) -> str:
-    """The reason in the details of a status, such as CURSOR_TOO_OLD; empty without one."""
-    return str(_detail(error, error_details_pb2.ErrorInfo).reason)
-
-
-def _violations(error: grpc.RpcError) -> Sequence[Any]:
-    return list(_detail(error, error_details_pb2.BadRequest).field_violations)
-
-
-def _detail(error: grpc.RpcError, kind: Any) -> Any:
+def _detail(error: grpc.RpcError, kind: type[D]) -> D:
     """The detail of this kind in a status; an empty one without it."""
     detail = kind()
     with suppress(DecodeError, ValueError):  # not from a server of ours

@@ -112,7 +112,7 @@ def network_blocked(allowed_hosts: Collection[str] = ()) -> Iterator[list[str]]:
     tried: list[str] = []
     allowed = set(allowed_hosts)
     look_up = socket.getaddrinfo
-    kept = {name: getattr(socket.socket, name) for name in _CONNECTING}
+    originals = {name: getattr(socket.socket, name) for name in _CONNECTING}
 
     def refuse(host: object) -> None:
         tried.append(str(host))
@@ -137,12 +137,12 @@ def network_blocked(allowed_hosts: Collection[str] = ()) -> Iterator[list[str]]:
 
     try:
         socket.getaddrinfo = guarded_look_up
-        for name, original in kept.items():
+        for name, original in originals.items():
             setattr(socket.socket, name, _reporting_errors(original))
         yield tried
     finally:
         socket.getaddrinfo = look_up
-        for name, original in kept.items():
+        for name, original in originals.items():
             setattr(socket.socket, name, original)
 
 

@@ -43,7 +43,7 @@ def context(
         min=0,
         max=1,
         metavar="X",
-        help="Minimum similarity; 0: leave nothing out. Default: what is likely to help.",
+        help="Minimum similarity; 0: no minimum. Default: leave out what is unlikely to help.",
     ),
     namespace: Namespace = "",
     server: Server,

@@ -44,7 +44,7 @@ def embed(
     similarities = answer.embeddings[0].similarities[1:]
     rows = list(zip(texts, similarities, answer.embeddings[1:], strict=True))
     if rows:
-        print_table(console, _COLUMNS, rows, "text")
+        print_table(console, _COLUMNS, rows)
     prefix = f", query prefix {answer.query_prefix!r}" if answer.query_prefix else ""
     model = f"{answer.model}, {answer.dimensions:,} dimensions{prefix}"
     print_fields(console, [("model", model)])
@@ -57,5 +57,5 @@ _COLUMNS = (
     Column[_Row]("similarity", lambda row: f"{row[1]:.3f}", numeric=True),
     Column[_Row]("read", lambda row: "in part" if row[2].truncated else "whole", 1),
     Column[_Row]("tokens", lambda row: field_text(row[2], "token_count"), numeric=True),
-    Column[_Row]("text", lambda row: row[0]),
+    Column[_Row]("text", lambda row: row[0], stretched=True),
 )

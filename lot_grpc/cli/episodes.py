@@ -13,11 +13,11 @@ from rich.text import Text
 from typer import Argument, Option
 
 from lot_grpc.cli.calls import Server
-from lot_grpc.cli.events import print_event
 from lot_grpc.cli.failures import print_note
 from lot_grpc.cli.fields import field_text
 from lot_grpc.cli.lists import listed, print_list
 from lot_grpc.cli.options import JsonLines, Namespace, Repeatable, limit_option
+from lot_grpc.cli.replay import print_event, status_text
 from lot_grpc.cli.tables import Column, print_fields, print_message, screen
 from lot_grpc.cli.texts import clean, one_line
 from lot_grpc.cli.times import moment, seconds_of
@@ -33,15 +33,11 @@ _EVENTS = 10
 _STEADY = 0.0005
 """Of the share a day: a change below it would be shown as 0.0 points."""
 
-_STYLES: dict[int, str] = {
-    EpisodeStatus.EPISODE_STATUS_RUNNING: "cyan",
-    EpisodeStatus.EPISODE_STATUS_SUCCEEDED: "green",
-    EpisodeStatus.EPISODE_STATUS_FAILED: "red",
-    EpisodeStatus.EPISODE_STATUS_ABANDONED: "yellow",
-}
 
-
-def _time(text: str) -> Timestamp:
+def _time(text: str) -> Timestamp | None:
+    """The time of an option; of an empty one, as a script may give it, none."""
+    if not text:
+        return None
     time = Timestamp()
     try:
         time.FromDatetime(moment(text, datetime.now(UTC)))
@@ -118,17 +114,11 @@ def episodes(
                 pb.ListEpisodesRequest(namespace=namespace, filter=narrowed),
                 "episodes",
                 _COLUMNS,
-                "task",
                 timeout=server.timeout,
                 limit=limit or _LISTED,
                 read=_READ,
                 as_json=as_json,
             )
-
-
-def status_text(status: int) -> Text:
-    """The status as a word in its colour."""
-    return Text(STATUSES.word(status), style=_STYLES.get(status, ""))
 
 
 def _duration(episode: Episode) -> str:
@@ -141,7 +131,7 @@ def _duration(episode: Episode) -> str:
 _COLUMNS = (
     Column[Episode]("id", "episode_id", folded=True),
     Column[Episode]("status", lambda one: status_text(one.status)),
-    Column[Episode]("task", "task"),
+    Column[Episode]("task", "task", stretched=True),
     Column[Episode]("events", "event_count", 3, numeric=True),
     Column[Episode]("started", "start_time", 4),
     Column[Episode]("duration", _duration, 2, numeric=True),

@@ -39,7 +39,7 @@ def errors(
     message: str = Argument(
         "",
         metavar="MESSAGE",
-        help="The error as it was raised, or a whole trace; - reads standard input.",
+        help="The error message, or a whole stack trace; - reads standard input.",
     ),
     error_type: str = Option(
         "",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def eval_(
     *,
     data: list[Path] = Option(
-        ..., "--data", "-d", metavar="DIR", help="Folder of a set. Repeatable."
+        ..., "--data", "-d", metavar="DIR", help="Folder of an evaluation set. Repeatable."
     ),
     filters: list[str] | None = Option(
         None,

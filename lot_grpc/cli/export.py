@@ -79,6 +79,8 @@ def export(
     except ExportFileError as error:
         print_error(str(error), error.hint)
         raise typer.Exit(FAILED) from None
+    except BrokenPipeError:  # nobody reads standard output any more
+        raise
     except OSError as error:
         hint = "what was written is still there; run the export again to resume"
         print_error(f"{file}: {error.strerror or error}", hint)

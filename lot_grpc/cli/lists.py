@@ -36,7 +36,6 @@ def print_list(
     request: Any,
     field: str,
     columns: Sequence[Column[Any]],
-    stretched: str,
     *,
     timeout: float,
     limit: int = sys.maxsize,
@@ -51,7 +50,6 @@ def print_list(
         request: What to list.
         field: Their field in the answer, which is what they are called.
         columns: Of the table.
-        stretched: Title of the column that takes the room which the others leave.
         timeout: Of each call, in seconds.
         limit: How many to show at most.
         read: The fields that the columns show; empty: all.
@@ -66,7 +64,7 @@ def print_list(
         request.read_mask.CopyFrom(FieldMask(paths=read))
     found = list(listed(method, request, field, timeout, limit))
     if found:
-        print_table(screen(), columns, found, stretched)
+        print_table(screen(), columns, found)
     else:
         narrowed = read and request.filter.ByteSize()
         typer.echo(f"No {field} match." if narrowed else f"There are no {field}.")

@@ -26,7 +26,6 @@ def namespaces(server: Server, *, as_json: JsonLines = False) -> None:
             pb.ListNamespacesRequest(),
             "namespaces",
             _COLUMNS,
-            "contents",
             timeout=server.timeout,
             as_json=as_json,
         )
@@ -50,5 +49,7 @@ def counts_text(counts: Mapping[str, int]) -> str:
 _COLUMNS = (
     Column[pb.NamespaceUsage]("namespace", _name, folded=True),
     Column[pb.NamespaceUsage]("records", lambda one: f"{sum(one.counts.values()):,}", numeric=True),
-    Column[pb.NamespaceUsage]("contents", lambda one: counts_text(one.counts), folded=True),
+    Column[pb.NamespaceUsage](
+        "contents", lambda one: counts_text(one.counts), folded=True, stretched=True
+    ),
 )

@@ -1,4 +1,4 @@
-"""What a pattern is called, and how well a thing worked, as tables and lists show it."""
+"""What a pattern is called, and how well it worked, as tables and lists show it."""
 
 from __future__ import annotations
 

@@ -73,7 +73,6 @@ def patterns(
                 pb.ListPatternsRequest(namespace=namespace, filter=narrowed),
                 "patterns",
                 _COLUMNS,
-                "task",
                 timeout=server.timeout,
                 limit=limit or _LISTED,
                 read=LISTED,
@@ -90,7 +89,7 @@ _COLUMNS = (
     Column[pattern_pb2.Pattern]("used", lambda one: usage_text(one.outcomes), numeric=True),
     Column[pattern_pb2.Pattern]("created", "create_time", 1),
     Column[pattern_pb2.Pattern]("language", "language", 3),
-    Column[pattern_pb2.Pattern]("task", name_of),
+    Column[pattern_pb2.Pattern]("task", name_of, stretched=True),
 )
 
 
@@ -152,7 +151,7 @@ def _actions(actions: Iterable[pattern_pb2.Action]) -> Iterable[str]:
 
 def _print_outcomes(console: Console, outcomes: Sequence[pb.OutcomeEntry]) -> None:
     if outcomes:
-        print_table(console, _OUTCOME_COLUMNS, outcomes, "about")
+        print_table(console, _OUTCOME_COLUMNS, outcomes)
 
 
 def _outcome(entry: pb.OutcomeEntry) -> Text:
@@ -173,5 +172,5 @@ _OUTCOME_COLUMNS = (
     Column[pb.OutcomeEntry]("outcome", _outcome),
     Column[pb.OutcomeEntry]("took", "duration", 3, numeric=True),
     Column[pb.OutcomeEntry]("id", "outcome_id", 1, folded=True),
-    Column[pb.OutcomeEntry]("about", _about),
+    Column[pb.OutcomeEntry]("about", _about, stretched=True),
 )

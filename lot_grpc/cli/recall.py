@@ -67,7 +67,7 @@ def recall(
     if answer.hits:
         known = any(hit.HasField("match_probability") for hit in answer.hits)
         near = (_SIMILARITY, _MATCH) if known else (_SIMILARITY,)
-        print_table(console, (*near, *_COLUMNS), answer.hits, "task")
+        print_table(console, (*near, *_COLUMNS), answer.hits)
     else:
         typer.echo("No patterns match.")
     if explain:
@@ -84,7 +84,7 @@ _COLUMNS = (
     Column[pb.PatternHit]("kind", "pattern.kind", 1),
     Column[pb.PatternHit]("language", "pattern.language", 2),
     Column[pb.PatternHit]("id", "pattern.pattern_id", folded=True),
-    Column[pb.PatternHit]("task", lambda hit: name_of(hit.pattern)),
+    Column[pb.PatternHit]("task", lambda hit: name_of(hit.pattern), stretched=True),
 )
 
 
@@ -110,7 +110,7 @@ def _explanation(answer: pb.RecallPatternsResponse) -> Iterable[tuple[str, str]]
     for one in found.filters:
         yield one_line(one.field), f"excludes {one.removed_count:,}"
     if found.gate:
-        yield "gate", f"within {found.gate:.3f} of the best, what was learned may reorder"
+        yield "gate", f"{found.gate:.3f}: learning reorders only results this close to the best"
     yield "half-life", field_text(found, "half_life")
     yield "seed", field_text(found, "seed").replace(",", "")
     yield "retrieval id", answer.retrieval_id

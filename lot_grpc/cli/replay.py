@@ -1,24 +1,51 @@
-"""``lot-grpc replay``: the events of an episode in order."""
+"""``lot-grpc replay``: the events of an episode in order, and how one is shown."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import grpc
 import typer
+from google.protobuf.struct_pb2 import Struct
+from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
+from rich.text import Text
 from typer import Argument, Option
 
 from lot_grpc.cli.calls import CALL_SECONDS, StreamingServer
-from lot_grpc.cli.episodes import status_text
-from lot_grpc.cli.events import print_event
 from lot_grpc.cli.options import JsonLines, Namespace
 from lot_grpc.cli.tables import print_line, screen
-from lot_grpc.cli.texts import one_line
-from lot_grpc.cli.words import json_line
+from lot_grpc.cli.texts import clean, data_text, one_line
+from lot_grpc.cli.times import local_time, offset, seconds_of
+from lot_grpc.cli.words import STATUSES, json_line
 from lot_grpc.pb.lot.v1 import episode_pb2
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
+from lot_grpc.pb.lot.v1.episode_pb2 import Episode, EpisodeEvent
 from lot_grpc.pb.lot.v1.episode_service_pb2_grpc import EpisodeServiceStub
+
+_INDENT = 4
+_ERROR = re.compile(r"error|fail|exception|crash|timeout", re.IGNORECASE)
+_STYLES = tuple(
+    (re.compile(rf"(?:^|[^a-z])(?:{words})", re.IGNORECASE), style)
+    for words, style in (
+        ("success|succeed|complete|finish|done|pass|solve", "bold green"),
+        ("tool|action|command|call|exec", "bold cyan"),
+        ("plan|thought|think|reason|decision|decide", "bold magenta"),
+        ("message|note|log|observ|result", "bold blue"),
+    )
+)
+"""By how a word of the event's type begins."""
+
+_ERROR_KEYS = ("error", "error_type", "error_message")
+"""Keys of an event's data that mean an error, as learning reads them."""
+
+_STATUS_STYLES: dict[int, str] = {
+    episode_pb2.EPISODE_STATUS_RUNNING: "cyan",
+    episode_pb2.EPISODE_STATUS_SUCCEEDED: "green",
+    episode_pb2.EPISODE_STATUS_FAILED: "red",
+    episode_pb2.EPISODE_STATUS_ABANDONED: "yellow",
+}
 
 
 def replay(
@@ -68,13 +95,13 @@ def replay(
             _print_title(console, _episode(server, request))
 
 
-def _episode(server: StreamingServer, replayed: pb.ReplayEpisodeRequest) -> episode_pb2.Episode:
+def _episode(server: StreamingServer, replayed: pb.ReplayEpisodeRequest) -> Episode:
     request = pb.GetEpisodeRequest(namespace=replayed.namespace, episode_id=replayed.episode_id)
     with server.stub(EpisodeServiceStub) as stub:
         return stub.GetEpisode(request, timeout=CALL_SECONDS).episode
 
 
-def _print_title(console: Console, episode: episode_pb2.Episode) -> None:
+def _print_title(console: Console, episode: Episode) -> None:
     status = status_text(episode.status)
     print_line(
         console,
@@ -85,9 +112,7 @@ def _print_title(console: Console, episode: episode_pb2.Episode) -> None:
     )
 
 
-def _events(
-    server: StreamingServer, request: pb.ReplayEpisodeRequest
-) -> Iterable[episode_pb2.EpisodeEvent]:
+def _events(server: StreamingServer, request: pb.ReplayEpisodeRequest) -> Iterable[EpisodeEvent]:
     """Each event once, also when the connection is lost in between."""
 
     def opened(channel: grpc.Channel) -> Iterable[pb.ReplayEpisodeResponse]:
@@ -97,3 +122,55 @@ def _events(
         for event in batch.events:
             yield event
             request.after_sequence = event.sequence
+
+
+def status_text(status: int) -> Text:
+    """The status as a word in its colour."""
+    return Text(STATUSES.word(status), style=_STATUS_STYLES.get(status, ""))
+
+
+def print_event(console: Console, event: EpisodeEvent, start: Timestamp, *, full: bool) -> None:
+    """A block: when, number, type and by whom; then the data on one line, or all of it.
+
+    Args:
+        console: Where to print.
+        event: The event.
+        start: The time that its own is relative to; a local time where that is not known.
+        full: Show the data in full, on as many lines as it takes.
+    """
+    parts = [
+        (f"{_when(event, start):>12}", "dim"),
+        (f"  #{event.sequence}  ", "dim"),
+        (one_line(event.event_type), _style(event)),
+    ]
+    if event.agent_role:
+        parts.append((f"  {one_line(event.agent_role)}", "italic"))
+    print_line(console, *parts)
+    if not event.data.fields:
+        return
+    if full:
+        for line in data_text(event.data, indent=2).splitlines():
+            console.print(Text(" " * _INDENT + clean(line)))
+    else:
+        # More letters than columns, as some take no room.
+        data = one_line(data_text(event.data), 4 * console.width)
+        print_line(console, (data, ""), indent=_INDENT)
+
+
+def _when(event: EpisodeEvent, start: Timestamp) -> str:
+    if not event.HasField("event_time"):
+        return ""
+    if not start.ByteSize():
+        return local_time(event.event_time)
+    return offset(seconds_of(event.event_time) - seconds_of(start))
+
+
+def _style(event: EpisodeEvent) -> str:
+    if _ERROR.search(event.event_type) or _has_error(event.data):
+        return "bold red"
+    return next((style for kind, style in _STYLES if kind.search(event.event_type)), "bold")
+
+
+def _has_error(data: Struct) -> bool:
+    values = (data.fields[key] for key in _ERROR_KEYS if key in data.fields)
+    return any(one.string_value or one.HasField("struct_value") for one in values)

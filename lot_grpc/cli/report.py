@@ -60,7 +60,7 @@ def _print(found: pb.PerformanceReport, namespace: str) -> None:
     console.print(Text(f"Performance of {one_line(namespace)}", style="bold"))
     console.print(Text(f"  {_summary(found)}"))
     if found.trends:
-        print_table(console, _COLUMNS, found.trends, "best approach")
+        print_table(console, _COLUMNS, found.trends)
     lists: tuple[tuple[str, Iterable[pb.Advice | pb.Insight]], ...] = (
         ("Advice", found.advice),
         ("What worked", found.insights),
@@ -104,5 +104,5 @@ _COLUMNS = (
     Column[pb.CategoryTrend]("p", _p_value, 1, numeric=True),
     Column[pb.CategoryTrend]("time", "average_duration", 2, numeric=True),
     Column[pb.CategoryTrend]("ended", "total_count", 4, numeric=True),
-    Column[pb.CategoryTrend]("best approach", _best),
+    Column[pb.CategoryTrend]("best approach", _best, stretched=True),
 )

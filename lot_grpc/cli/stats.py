@@ -71,8 +71,8 @@ def stats(
     print_fields(console, _pattern_fields(whole))
     for title, found in groups.items():
         if found:
-            columns = (*_COLUMNS, Column[_Group](title, lambda one: one.name))
-            print_table(console, columns, found, title)
+            columns = (*_COLUMNS, Column[_Group](title, lambda one: one.name, stretched=True))
+            print_table(console, columns, found)
 
 
 def _groups(

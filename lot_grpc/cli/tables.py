@@ -57,7 +57,7 @@ class Column(Generic[T]):
 
     ``importance``: the least important one goes first where there is little room; 0 never goes.
     ``form``: how the number of the field is formatted. ``folded``: what is too long continues on
-    the next line; else it is cut.
+    the next line; else it is cut. ``stretched``: the column takes the room which the others leave.
     """
 
     title: str
@@ -66,6 +66,7 @@ class Column(Generic[T]):
     form: str = ""
     numeric: bool = False
     folded: bool = False
+    stretched: bool = False
 
     def text(self, item: T) -> Text:
         """What stands in this column of an item."""
@@ -77,19 +78,10 @@ class Column(Generic[T]):
         return value if isinstance(value, Text) else Text(one_line(value))
 
 
-def print_table(
-    console: Console, columns: Sequence[Column[T]], items: Sequence[T], stretched: str
-) -> None:
-    """A row for each item, in the columns for which there is room.
-
-    Args:
-        console: Where to print.
-        columns: All that there could be.
-        items: The rows.
-        stretched: Title of the column that takes the room which the others leave.
-    """
+def print_table(console: Console, columns: Sequence[Column[T]], items: Sequence[T]) -> None:
+    """A row for each item, in the columns for which there is room."""
     rows = [[column.text(item) for column in columns] for item in items]
-    shown = _fitting(console.width, columns, rows, stretched)
+    shown = _fitting(console.width, columns, rows)
     table = Table(box=SIMPLE_HEAD, width=console.width, pad_edge=False)
     for number in shown:
         column = columns[number]
@@ -98,16 +90,14 @@ def print_table(
             no_wrap=not column.folded,
             overflow="fold" if column.folded else "ellipsis",
             justify="right" if column.numeric or column.form else "left",
-            ratio=1 if column.title == stretched else None,
+            ratio=1 if column.stretched else None,
         )
     for row in rows:
         table.add_row(*(row[number] for number in shown))
     console.print(table)
 
 
-def _fitting(
-    width: int, columns: Sequence[Column[T]], rows: Sequence[Sequence[Text]], stretched: str
-) -> list[int]:
+def _fitting(width: int, columns: Sequence[Column[T]], rows: Sequence[Sequence[Text]]) -> list[int]:
     """Numbers of the columns to show."""
     shown = list(range(len(columns)))
     widths = [
@@ -116,7 +106,7 @@ def _fitting(
     ]
 
     def room() -> int:
-        taken = sum(widths[number] for number in shown if columns[number].title != stretched)
+        taken = sum(widths[number] for number in shown if not columns[number].stretched)
         return width - taken - _BETWEEN * len(shown)
 
     while room() < _MIN_STRETCHED:

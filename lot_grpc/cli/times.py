@@ -32,11 +32,11 @@ def moment(text: str, now: datetime) -> datetime:
 
 def local_time(time: Timestamp, form: str = "%Y-%m-%d %H:%M:%S") -> str:
     """A time as clocks here show it."""
-    told = time.ToDatetime(tzinfo=UTC)
+    utc = time.ToDatetime(tzinfo=UTC)
     try:
-        return told.astimezone().strftime(form)
+        return utc.astimezone().strftime(form)
     except (OverflowError, OSError):  # at the ends of the calendar
-        return told.strftime(form)
+        return utc.strftime(form)
 
 
 def offset(seconds: float) -> str:

@@ -47,7 +47,7 @@ def as_error_solution(document: Document) -> ErrorSolutionContent:
             raise EvalDataError(
                 f"{document.where}: document {document.id!r} would have a {name} of {size:,} "
                 f"bytes, and an error solution's is at most {MAX_BYTES[name]:,}; shorten it, or "
-                "take the document and its judgements out"
+                "remove the document and its ratings"
             )
     return content
 

@@ -106,8 +106,8 @@ def _check_sizes(document: Document, content: PatternContent) -> None:
         if size > MAX_BYTES[name]:
             raise EvalDataError(
                 f"{document.where}: document {document.id!r} would have a {name} of {size:,} "
-                f"bytes, and a pattern's is at most {MAX_BYTES[name]:,}; shorten it, or take the "
-                "document and its judgements out"
+                f"bytes, and a pattern's is at most {MAX_BYTES[name]:,}; shorten it, or remove "
+                "the document and its ratings"
             )
 
 

@@ -46,9 +46,11 @@ def load_dataset(folder: Path, filter_field: str = "", name: str = "") -> Datase
         EvalDataError: It is not there, or not a set.
     """
     if not folder.is_dir():
-        raise EvalDataError(f"{folder} is no folder; --data names a folder with corpus.jsonl in it")
+        raise EvalDataError(
+            f"{folder} is not a folder; --data takes a folder with corpus.jsonl in it"
+        )
     corpus_file = _file(folder, CORPUS, "the documents")
-    queries_file = _file(folder, QUERIES, "what is asked of them")
+    queries_file = _file(folder, QUERIES, "the queries")
     qrels_file = _file(folder, QRELS, "which document answers which query")
     documents = _documents(corpus_file, filter_field)
     queries = _queries(queries_file, filter_field, documents)
@@ -79,7 +81,7 @@ def _documents(path: Path, filter_field: str) -> dict[str, Document]:
     for number, record in read_objects(path):
         own = id_of(path, number, record)
         if own in found:
-            raise wrong(path, number, f"the id {own!r} was there before; ids must differ")
+            raise wrong(path, number, f"the id {own!r} occurs twice; ids must differ")
         _filter_value(path, number, record, filter_field)
         found[own] = Document(
             own,
@@ -89,7 +91,7 @@ def _documents(path: Path, filter_field: str) -> dict[str, Document]:
             f"{path}, line {number}",
         )
     if not found:
-        raise wrong(path, 0, "holds no document")
+        raise wrong(path, 0, "has no documents")
     return found
 
 
@@ -101,10 +103,10 @@ def _queries(path: Path, filter_field: str, documents: Container[str]) -> dict[s
     for number, record in read_objects(path):
         own = id_of(path, number, record)
         if own in found:
-            raise wrong(path, number, f"the id {own!r} was there before; ids must differ")
+            raise wrong(path, number, f"the id {own!r} occurs twice; ids must differ")
         text = text_of(path, number, record.get("text"), "text")
         if not text.strip():
-            raise wrong(path, number, "`text` is empty; take the query out, or give it one")
+            raise wrong(path, number, "`text` is empty; remove the query, or give it a text")
         if len(text.encode()) > MAX_QUERY_BYTES:
             raise wrong(
                 path,
@@ -120,7 +122,7 @@ def _queries(path: Path, filter_field: str, documents: Container[str]) -> dict[s
             groups=_groups(record),
         )
     if not found:
-        raise wrong(path, 0, "holds no query")
+        raise wrong(path, 0, "has no queries")
     return found
 
 
@@ -133,7 +135,7 @@ def _filter_value(path: Path, number: int, record: Mapping[str, Any], name: str)
             path,
             number,
             f"has no field `{name}`, which --filter names; every document and every query needs "
-            "it, or leave --filter out",
+            "it; add it, or leave --filter out",
         )
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise wrong(path, number, f"`{name}` must be a string or a whole number to filter by")
@@ -157,7 +159,7 @@ def _excluded_here(
     ids = [str(one) if isinstance(one, int) else one for one in value]
     for one in ids:
         if not isinstance(one, str) or one not in documents:
-            raise wrong(path, number, f"`exclude` names {one!r}, which is no document's id")
+            raise wrong(path, number, f"`exclude` names {one!r}, which is not the id of a document")
     return frozenset(ids)
 
 
@@ -175,12 +177,12 @@ def _judgements(
             continue  # the header
         if score is None:
             raise wrong(
-                path, number, "must be query id, document id and a number, with tabs between"
+                path, number, "must be query id, document id and a number, separated by tabs"
             )
         query, document = parts[0].strip(), parts[1].strip()
         _check_known(path, number, query, document, documents, queries)
         if judged[query].setdefault(document, score) != score:
-            raise wrong(path, number, f"judges {document!r} for {query!r} again, otherwise")
+            raise wrong(path, number, f"rates {document!r} for {query!r} again, differently")
     return judged
 
 
@@ -200,7 +202,7 @@ def _exclusions(
         assert path is not None
         parts = [part.strip() for part in line.split("\t")]
         if len(parts) < 2:
-            raise wrong(path, number, "must be query id and document id, with a tab between")
+            raise wrong(path, number, "must be query id and document id, separated by a tab")
         if index == 0 and parts[0] not in queries and parts[1] not in documents:
             continue  # the header
         _check_known(path, number, parts[0], parts[1], documents, queries)
@@ -232,6 +234,6 @@ def _complete(
                 qrels,
                 0,
                 f"{document!r} is relevant for {query.id!r} and excluded from its answers; "
-                "drop one of the two",
+                "remove one of the two",
             )
     return replace(query, judged=dict(judged), exclude=exclude)

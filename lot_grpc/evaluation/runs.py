@@ -75,9 +75,9 @@ def write_text(path: Path, text: str) -> None:
 def check_writable(path: Path) -> None:
     """Raise EvalDataError if a file that was asked for has no folder to go to."""
     if path.is_dir():
-        raise wrong(path, 0, "is a folder; name a file")
+        raise wrong(path, 0, "is a folder; give a file")
     if not path.absolute().parent.is_dir():
-        raise wrong(path, 0, "cannot be written, since its folder is not there; make it first")
+        raise wrong(path, 0, "cannot be written: its folder does not exist; create it first")
 
 
 def read_run(path: Path) -> SavedRun:
@@ -91,9 +91,13 @@ def read_run(path: Path) -> SavedRun:
     except OSError as error:
         raise wrong(path, 0, f"cannot be read: {error.strerror or error}") from None
     except ValueError as error:
-        raise wrong(path, 0, f"is not JSON ({error}); --compare wants what --save wrote") from None
+        raise wrong(
+            path, 0, f"is not JSON ({error}); --compare takes a file that --save wrote"
+        ) from None
     if not isinstance(document, dict) or document.get(_MARK) != _FORMAT:
-        raise wrong(path, 0, "is no run saved by this version; --compare wants what --save wrote")
+        raise wrong(
+            path, 0, "was not saved by this version; --compare takes a file that --save wrote"
+        )
     try:
         return SavedRun(path, {one["data"]: _saved_set(one) for one in document["sets"]})
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -113,12 +117,12 @@ def check_comparable(dataset: Dataset, earlier: SavedRun) -> None:
     saved = earlier.sets.get(dataset.name)
     if saved is None:
         there = ", ".join(sorted(earlier.sets)) or "none"
-        raise wrong(earlier.path, 0, f"holds no set {dataset.name}; its sets are: {there}")
+        raise wrong(earlier.path, 0, f"has no set {dataset.name}; its sets are: {there}")
     mine = dataset.fingerprints()
     for part in ("queries", "documents"):
         if saved.fingerprints.get(part) != mine[part]:
             raise EvalDataError(
-                f"{earlier.path}: the {part} of {dataset.name} were others in that run, so the two "
+                f"{earlier.path}: that run had different {part} of {dataset.name}, so the two "
                 "cannot be compared; measure both with the same set and the same --queries"
             )
     requested = {query.id for query in dataset.answerable}
@@ -155,7 +159,7 @@ def compare(result: Result, earlier: SavedRun) -> Comparison:
 
 def _notes(result: Result, saved: SavedSet) -> tuple[str, ...]:
     mine, before = set(result.measured.legs), set(saved.per_query)
-    notes = [f"{leg} is in one of the runs only" for leg in sorted(mine ^ before)]
+    notes = [f"{leg} is in only one of the runs" for leg in sorted(mine ^ before)]
     if result.measured.dataset.filter_field != saved.filter_field:
         notes.append(
             f"the earlier run had {saved.filter_field or 'no filter'}, "

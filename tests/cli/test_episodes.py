@@ -134,6 +134,12 @@ def test_filters_go_to_the_server(runner, fake):
     assert narrowed.started_before.ToDatetime(tzinfo=UTC) == datetime(2026, 3, 1, 10, tzinfo=UTC)
 
 
+def test_an_empty_time_narrows_nothing(runner, fake):
+    assert ran(runner, fake, "episodes", "--after", "", "--before", "").exit_code == 0
+    [asked] = fake.episodes.asked
+    assert asked.filter == pb.EpisodeFilter()
+
+
 def test_pages_are_read_up_to_the_limit(runner, fake):
     hold(fake, *(episode(n) for n in range(30)))
     fake.episodes.page = 4

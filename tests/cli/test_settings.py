@@ -198,7 +198,7 @@ def test_variables_of_tests_and_clients_are_left_alone(monkeypatch):
         ),
         ("[limit]\nmax_streams = 3", "limit: no such setting; did you mean limits?"),
         ("max_streams = 3", "max_streams: no such setting; did you mean limits.max_streams?"),
-        ("limits = 3", "limits is a group of settings, write it as [limits]"),
+        ("limits = 3", "limits is a group of settings; write it as [limits]"),
         ("[limits]\nmax_streams = 'x'", "limits.max_streams = 'x': should be a valid integer"),
         ("[limits", "is not valid TOML"),
         ("[log]\nlevel = 'loud'", "log.level = 'loud': should be 'debug', 'info'"),
@@ -321,7 +321,7 @@ def test_the_key_of_an_endpoint_may_not_stand_in_a_file(tmp_path):
     file = tmp_path / "lot.toml"
     file.write_text('[openai]\napi_key = "hush-hush"\n')
     told = problems_of(file)
-    assert f"{file}: openai.api_key is a secret, set LOT_OPENAI_API_KEY instead" in told
+    assert f"{file}: openai.api_key is a secret; set LOT_OPENAI_API_KEY instead" in told
     assert "hush-hush" not in told
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
+from concurrent import futures
 
+import grpc
 import pytest
 import typer.main
 from typer.testing import CliRunner
 
 from lot_grpc.cli.app import app as command_line
 from lot_grpc.domain.counting import counted
+from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
+from lot_grpc.pb.lot.v1 import transfer_pb2
 from tests.cli.patterns import pattern
 from tests.server.service import serving
 
@@ -102,6 +107,34 @@ def test_output_that_nobody_reads_ends_a_command_quietly(fake, command):
         assert running.stderr is not None
         assert running.stderr.read() == ""
     assert running.returncode == 141
+
+
+class Exporter(pb_grpc.AdminServiceServicer):
+    """Exports more than a pipe holds."""
+
+    def Export(self, request, context):  # noqa: N802
+        if request.dry_run:
+            yield transfer_pb2.ExportResponse(summary=transfer_pb2.ExportSummary())
+            return
+        yield transfer_pb2.ExportResponse(header=transfer_pb2.ExportHeader(format_version=1))
+        for _ in range(300):
+            yield transfer_pb2.ExportResponse(cursor=os.urandom(1000).hex())
+
+
+def test_an_export_that_nobody_reads_ends_quietly():
+    server = grpc.server(futures.ThreadPoolExecutor(2))
+    pb_grpc.add_AdminServiceServicer_to_server(Exporter(), server)  # type: ignore[abstract]
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    command = [sys.executable, "-m", "lot_grpc", "export", "-", "-a", f"127.0.0.1:{port}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.read(8) == b"lot-grpc"
+        running.stdout.close()
+        printed = running.stderr.read()
+    server.stop(None).wait()
+    assert (running.returncode, printed) == (141, b"")
 
 
 async def test_each_violation_is_said_once_with_its_whole_field():

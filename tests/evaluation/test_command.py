@@ -100,7 +100,7 @@ def test_a_file_that_cannot_be_written_is_told_before_the_work(runner, folder, o
 
 def test_a_file_to_compare_with_that_is_no_run_is_told_before_the_work(runner, folder):
     told = refused(runner, "--data", folder, "--compare", folder / "corpus.jsonl")
-    assert "--compare wants what --save wrote" in told
+    assert "--compare takes a file that --save wrote" in told
 
 
 def test_help_tells_the_shape_of_a_set(runner):
@@ -158,7 +158,7 @@ class TestWithTheModel:
         }
         fewer = ran("--data", folder, "--queries", "2", "--compare", run)
         assert fewer.code == 2
-        assert "the queries of tiny were others" in fewer.stderr
+        assert "that run had different queries of tiny" in fewer.stderr
         assert left_over(temporary) == []
 
     def test_what_fails_besides_the_data_exits_1_and_leaves_nothing(self, ran, folder, temporary):

@@ -117,8 +117,8 @@ def test_a_missing_file_is_named(tmp_path, name):
         ("corpus.jsonl", '{"id": "1", "text": "x", "title": 4}\n', 1, "`title` must be"),
         ("corpus.jsonl", '{"id": "1", "text": "a\\u0000"}\n', 1, "NUL"),
         ("corpus.jsonl", '{"id": "1", "text": "\\ud800"}\n', 1, "surrogate"),
-        ("corpus.jsonl", lines([DOCUMENTS[0], DOCUMENTS[0]]), 2, "was there before"),
-        ("queries.jsonl", lines([QUERIES[0], QUERIES[0]]), 2, "was there before"),
+        ("corpus.jsonl", lines([DOCUMENTS[0], DOCUMENTS[0]]), 2, "occurs twice"),
+        ("queries.jsonl", lines([QUERIES[0], QUERIES[0]]), 2, "occurs twice"),
         ("queries.jsonl", '{"id": "q1", "text": " "}\n', 1, "`text` is empty"),
         ("queries.jsonl", lines([{"id": "q", "text": "é" * 40_000}]), 1, "65,536 bytes"),
         ("queries.jsonl", lines([QUERIES[0] | {"exclude": "tax"}]), 1, "must be a list"),
@@ -127,10 +127,10 @@ def test_a_missing_file_is_named(tmp_path, name):
         ("qrels.tsv", rows([*QRELS, ("q1", "nope", 1)]), 5, "the document 'nope'"),
         ("qrels.tsv", rows([("q1", "tax", "good")]), 2, "and a number"),
         ("qrels.tsv", rows([("q1", "tax", "nan")]), 2, "and a number"),
-        ("qrels.tsv", rows([("q1", "tax")]), 2, "with tabs between"),
+        ("qrels.tsv", rows([("q1", "tax")]), 2, "separated by tabs"),
         ("qrels.tsv", "q1\ttax\tgood\n", 1, "and a number"),
-        ("qrels.tsv", rows([("q1", "tax", 1), ("q1", "tax", 2)]), 3, "again, otherwise"),
-        ("exclusions.tsv", "q1\n", 1, "with a tab between"),
+        ("qrels.tsv", rows([("q1", "tax", 1), ("q1", "tax", 2)]), 3, "again, differently"),
+        ("exclusions.tsv", "q1\n", 1, "separated by a tab"),
         ("exclusions.tsv", "q1\tnope\n", 1, "'nope'"),
         ("exclusions.tsv", "a\tb\nq1\ttax\nq7\ttax\n", 3, "'q7'"),
     ],
@@ -161,7 +161,7 @@ def test_a_gzip_file_that_is_cut_off_is_said_to_be_unreadable(tmp_path):
 def test_an_empty_file_is_refused(tmp_path, name):
     folder = write_set(tmp_path)
     (folder / name).write_text("\n")
-    assert "holds no" in refused(folder)
+    assert "has no" in refused(folder)
 
 
 def test_a_set_without_any_relevant_document_is_refused(tmp_path):

@@ -47,18 +47,18 @@ def test_legs_of_one_run_only_are_named_and_left_out(saved):
     compared = compare(result({"dense": OLD, "hybrid": OLD}), read_run(saved))
     assert set(compared.legs) == {"dense"}
     assert compared.notes == (
-        "bm25 is in one of the runs only",
-        "hybrid is in one of the runs only",
+        "bm25 is in only one of the runs",
+        "hybrid is in only one of the runs",
     )
 
 
 def test_other_queries_are_refused(saved):
-    with pytest.raises(EvalDataError, match="the queries of made were others"):
+    with pytest.raises(EvalDataError, match="different queries of made"):
         compare(result({"dense": OLD[:20]}), read_run(saved))
 
 
 def test_another_set_is_refused(saved):
-    with pytest.raises(EvalDataError, match="holds no set other; its sets are: made"):
+    with pytest.raises(EvalDataError, match="has no set other; its sets are: made"):
         compare(result({"dense": OLD}, "other"), read_run(saved))
 
 
@@ -66,7 +66,7 @@ def test_other_documents_are_refused(saved):
     told = json.loads(saved.read_text())
     told["sets"][0]["fingerprints"]["documents"] = "0" * 16
     saved.write_text(json.dumps(told))
-    with pytest.raises(EvalDataError, match="the documents of made were others"):
+    with pytest.raises(EvalDataError, match="different documents of made"):
         compare(result({"dense": OLD}), read_run(saved))
 
 
@@ -82,8 +82,8 @@ def test_a_run_that_lacks_queries_is_damaged(saved):
     ("text", "words"),
     [
         ("{", "is not JSON"),
-        ("[]", "is no run saved by this version"),
-        ('{"lot_grpc_eval": 99, "sets": []}', "is no run saved by this version"),
+        ("[]", "was not saved by this version"),
+        ('{"lot_grpc_eval": 99, "sets": []}', "was not saved by this version"),
         ('{"lot_grpc_eval": 1}', "is damaged"),
         ('{"lot_grpc_eval": 1, "sets": [{"data": "x"}]}', "is damaged"),
     ],
@@ -100,7 +100,7 @@ def test_files_that_cannot_be_read_or_written_are_named(tmp_path):
         read_run(tmp_path / "nope.json")
     with pytest.raises(EvalDataError, match="is a folder"):
         check_writable(tmp_path)
-    with pytest.raises(EvalDataError, match="its folder is not there"):
+    with pytest.raises(EvalDataError, match="its folder does not exist"):
         check_writable(tmp_path / "nope" / "file")
     with pytest.raises(EvalDataError, match="cannot be written"):
         save_run(tmp_path, [])
