@@ -103,9 +103,9 @@ def _remembers(pending: Any, change: str, has: Callable[[Any], bool]) -> bool:
 
 
 def _left(pending: Any, done: set[str], change: str | None, remember: object) -> Any:
-    """The pending changes from then on. A target that has none yet keeps what ``remember`` is."""
+    """The pending changes from then on: in a mapping if there is one, or something to remember."""
     if isinstance(pending, Mapping) or remember is not None:
-        kept = {one: pending[one] for one in pending if one not in done} if pending else {}
-        return {**kept, change: remember} if change is not None else kept
+        left = {one: pending[one] for one in pending if one not in done} if pending else {}
+        return {**left, change: remember} if change is not None else left
     own = [change] if change is not None else []
     return [*(one for one in pending if one not in done), *own]

@@ -102,7 +102,7 @@ class CreateOnce:
 
     async def enter(self, kind: Kind, creations: Sequence[Creation]) -> None:
         """Enter those of one namespace that have a request id."""
-        asking = [creation for creation in creations if creation.request_id]
+        requested = [creation for creation in creations if creation.request_id]
         keys = [
             IdempotencyKey(
                 one.namespace,
@@ -111,10 +111,10 @@ class CreateOnce:
                 one.content_hash,
                 {kind.id_key: one.id, **one.plan},
             )
-            for one in asking
+            for one in requested
         ]
         entries = await self._idempotency.begin_many(keys)
-        for creation, entry in zip(asking, entries, strict=True):
+        for creation, entry in zip(requested, entries, strict=True):
             if isinstance(entry, RequestIdReusedError):
                 creation.refused = entry
                 continue

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lot_grpc.domain.errors import NamespaceClearingError
-from lot_grpc.kernel.idempotency import REQUEST_KIND
+from lot_grpc.kernel.idempotency import DONE, REQUEST_KIND
+from lot_grpc.kernel.intents import recover
 from lot_grpc.kernel.tombstones import Tombstone, Tombstones
-from lot_grpc.ports import EXPIRES_KEY, Equals, IdIn, Range, Record, VectorStore
+from lot_grpc.ports import EXPIRES_KEY, AllOf, Equals, IdIn, Range, Record, VectorStore
 from lot_grpc.services.episodes.episodes import RECORD_METHOD
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.outcomes.counting import OutcomeCounter
@@ -148,24 +149,19 @@ class Housekeeping:
         return await self._tombstones.recover(before, finish)
 
     async def _drop_recordings(self, before: int) -> int:
-        recordings = 0
-        for namespace, point, episode_id in await self._recordings(before):
-            recordings += await self._drop_recording(namespace, point, episode_id)
-        return recordings
+        dropped = 0
 
-    async def _recordings(self, before: int) -> list[tuple[str, str, str]]:
-        rows = await self._store.scroll(
-            REQUESTS,
-            None,
-            [Equals("kind", REQUEST_KIND), Equals("done", False)],
-            limit=10_000,
-            payload=("method", "plan", "begin_time"),
-        )
-        return [
-            (row.namespace, row.id, row.payload["plan"]["episode_id"])
-            for row in rows
-            if row.payload["method"] == RECORD_METHOD and row.payload["begin_time"] <= before
-        ]
+        async def drop(row: Record) -> None:
+            nonlocal dropped
+            if row.payload["method"] == RECORD_METHOD:
+                episode_id = row.payload["plan"]["episode_id"]
+                dropped += await self._drop_recording(row.namespace, row.id, episode_id)
+
+        open_requests = AllOf((Equals("kind", REQUEST_KIND), Equals(DONE, False)))
+        keys = ("method", "plan", "begin_time")
+        given = (self._store, REQUESTS, open_requests, drop)
+        await recover(*given, before=before, begun="begin_time", payload=keys)
+        return dropped
 
     async def _drop_recording(self, namespace: str, request: str, episode_id: str) -> bool:
         """Delete the events of a RecordEpisode that never got to its episode."""

@@ -87,14 +87,14 @@ class Resources(Generic[T, F]):
     async def list_page(
         self,
         namespace: str,
-        asked: F,
+        filter: F,
         size: int,
         after: Position | None,
         fits: Fits[T] = any_size,
     ) -> Page[T]:
         """A page of those that a filter lets through, newest first."""
         collection, read = self._kind.collection, each(self._from_record)
-        where = self._conditions(asked)
+        where = self._conditions(filter)
         return await read_page(self._store, collection, namespace, where, size, after, read, fits)
 
     # --- deleting -----------------------------------------------------------------------------

@@ -153,8 +153,8 @@ def creates(id: str, request_id: str) -> Step:
     return step
 
 
-async def told_as_created(process: Process) -> Any:
-    """A repeat is told what its first try came to: that it created the thing."""
+async def answer_to_a_repeat(process: Process) -> Any:
+    """A repeat is answered with what its first try came to: that it created the thing."""
     await one_thing_at_most(process)
     creation = Creation(namespace=NS, id=new_id("t"), request_id="r", content_hash="content")
     _, created = await process.create.insert(KIND, creation, lambda own: thing(own, process))
@@ -296,14 +296,14 @@ MECHANISMS = [
     Mechanism(
         "idempotency", nothing, writes_as_planned, nothing, one_thing_at_most, number_of_things
     ),
-    Mechanism("create", nothing, creates("", "r"), nothing, one_thing_at_most, told_as_created),
+    Mechanism("create", nothing, creates("", "r"), nothing, one_thing_at_most, answer_to_a_repeat),
     Mechanism(
         "create under an id",
         nothing,
         creates("a", "r"),
         nothing,
         one_thing_at_most,
-        told_as_created,
+        answer_to_a_repeat,
     ),
     Mechanism("apply once", targets, applies("this"), applies_what_is_open, counted_once, counts),
     Mechanism("intents", nothing, leaves_a_wish, fulfils_open_wishes, no_wish_is_half, parts),

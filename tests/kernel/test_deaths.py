@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lot_grpc.ports import VectorStore
+from lot_grpc.storage.edge import EdgeStore
+from lot_grpc.storage.qdrant import QdrantStore
 from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
-from tests.kernel.mechanisms import MECHANISMS, SPECS, Mechanism, Process
+from tests.kernel.mechanisms import MECHANISMS, SPECS, Mechanism, Process, applies
 from tests.services.deaths import RecordingStore, copied
 from tests.services.world import Interleaving, SharedStore
 
@@ -126,3 +131,56 @@ async def test_two_processes_that_recover_at_the_same_time_do_each_other_no_harm
             await asyncio.gather(*(mechanism.recover(one) for one in both))
             await mechanism.check(both[0])
             await check_whole(started(store), mechanism, expected)
+
+
+@KINDS
+@pytest.mark.parametrize("waited", [False, True], ids=["at once", "recovered"])
+async def test_a_change_that_died_is_applied_once_though_others_came_in_between(kind, waited):
+    """The next change must not drop a name that is open; once it is dropped, the mark tells."""
+    mechanism = next(one for one in MECHANISMS if one.name == "apply once")
+    states, _ = await deaths_of(mechanism, kind)
+    for left in states:
+        process = started(left)
+        for number in range(2):
+            await applies(f"other {number}")(process)
+        if waited:
+            await mechanism.recover(process)
+            await applies("one more")(process)
+        for _ in range(2):
+            again = Process(process.store, process.clock)
+            await mechanism.step(again)
+            await mechanism.recover(again)
+            await mechanism.check(again)
+            await applies("the last")(again)
+
+
+def opened_edge(folder: Path, clock: FixedClock) -> VectorStore:
+    return EdgeStore(folder, clock, min_free_bytes=0)
+
+
+def opened_qdrant(folder: Path, clock: FixedClock) -> VectorStore:
+    return QdrantStore(clock, location=":memory:")
+
+
+@pytest.mark.parametrize("opened", [opened_edge, opened_qdrant], ids=["edge", "qdrant"])
+@EACH
+async def test_a_death_leaves_no_half_on_the_stores_that_are_really_used(
+    mechanism, opened, tmp_path
+):
+    _, expected = await deaths_of(mechanism, SharedStore)
+    n, died = 0, True
+    while died:  # at its n-th write, until it has no n-th
+        n += 1
+        clock = FixedClock()
+        store = FaultInjectingStore(opened(tmp_path / str(n), clock))
+        await store.ensure_collections(SPECS)
+        await mechanism.begin(Process(store, clock))
+        store.fail_at(n)
+        with suppress(InjectedFault):
+            await mechanism.step(Process(store, clock))
+        died = store.dead
+        store.revive()
+        clock.advance(1)
+        await check_whole(Process(store, clock), mechanism, expected)
+        await store.close()
+    assert n > 1

@@ -21,6 +21,7 @@ from tests.kernel.mechanisms import (
     applies,
     counted_once,
     deletes,
+    point,
     targets,
     thing,
 )
@@ -113,6 +114,33 @@ async def test_a_repeat_does_not_bring_back_what_was_deleted():
         for _ in range(2):
             with pytest.raises(NotFoundError, match="it was deleted after this request"):
                 await created(process, creation())
+
+
+async def test_a_repeat_knows_the_record_of_a_first_try_that_died_before_its_end():
+    process = await opened()
+    first, again = creation(), creation()
+    await process.create.enter(KIND, [first])
+    await process.create.enter(KIND, [again])
+    assert again.id == first.id
+    assert again.repeated
+    assert await process.create.earlier(KIND, again) is None
+    await process.store.insert(THINGS, [first.sign(thing(first.id, process))])
+    earlier = await process.create.earlier(KIND, again)
+    assert earlier is not None
+    assert (earlier.record.id, earlier.created) == (point(first.id), True)
+    assert not earlier.result
+
+
+async def test_of_two_tries_at_the_same_time_both_created_it():
+    """The second one had looked for the record just before the first one wrote it."""
+    process = await opened()
+    first, again = creation(), creation()
+    await process.create.enter(KIND, [first])
+    await process.create.enter(KIND, [again])
+    assert await created(process, first) == (first.id, True)
+    args = (KIND, again, lambda own: thing(own, process), lambda stored: None)
+    record, new = await process.create._insert(*args)
+    assert (record.payload["id"], new) == (first.id, True)
 
 
 async def test_a_request_id_that_was_used_for_something_else_is_refused():

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from lot_grpc.domain.decision import Decision, DecisionFilter, DecisionOption
+from lot_grpc.domain.decision import Decision, DecisionFilter, DecisionOption, DecisionOutcome
 from lot_grpc.domain.errors import (
     DecisionIdInUseError,
     DecisionNotFoundError,
@@ -159,3 +159,10 @@ async def test_an_outcome_for_a_deleted_decision_is_none_of_the_next_one_of_its_
     with pytest.raises(DecisionNotFoundError):
         await came(world, Outcome.SUCCESS, "r")
     assert (await world.services.decisions.get(NS, "d")).result is None
+
+
+async def test_an_outcome_whose_other_try_was_done_before_the_decision_went_finds_none(world):
+    """Both the request and the decision are gone by the time that the decision is read."""
+    result = DecisionOutcome(Outcome.SUCCESS, world.clock.now())
+    with pytest.raises(DecisionNotFoundError):
+        await world.services.decisions._take_outcome(NS, "gone", result, "a request")

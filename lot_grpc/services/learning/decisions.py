@@ -126,7 +126,7 @@ class Decisions(Resources[Decision, DecisionFilter]):
         """Record what came of a decision, in place of an earlier outcome.
 
         A request that is sent again does not undo what was recorded after it. Raises
-        DecisionNotFoundError, RequestIdReusedError.
+        DecisionNotFoundError, RequestIdReusedError, ContentionError.
         """
         record = await self.read_record(namespace, draft.decision_id)
         given = content_hash([draft.decision_id, draft.outcome, draft.reward, draft.note])
@@ -150,22 +150,23 @@ class Decisions(Resources[Decision, DecisionFilter]):
     ) -> Record:
         """Write an outcome unless its request did already."""
 
-        async def write(record: Record | None, pending: list[str]) -> Record:
+        async def write(record: Record | None, pending: list[str]) -> Record | None:
             if record is None:
-                raise DecisionNotFoundError(namespace, decision_id)
+                return None
             changed = {**result_payload(result), UNSETTLED: pending}
             return await update_as_read(self._store, DECISIONS, record, changed, *_REVISIONS)
 
         point = decision_point(namespace, decision_id)
         target = Target(RESOURCE_KIND, decision_id, namespace, DECISIONS, point, UNSETTLED)
         record = await apply_once(self._store, self._requests, request, target, write)
-        assert record is not None
+        if record is None:
+            raise DecisionNotFoundError(namespace, decision_id)
         return record
 
     async def take_reward(self, namespace: str, decision_id: str, reward: float) -> None:
         """Take the reward of feedback if the decision has none; doing it again changes nothing.
 
-        Raises DecisionNotFoundError.
+        Raises DecisionNotFoundError, ContentionError.
         """
 
         async def attempt() -> None:

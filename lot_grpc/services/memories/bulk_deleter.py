@@ -43,7 +43,7 @@ class MemoryBulkDeleter:
     async def delete(self, namespace: str, criteria: MemoryFilter, *, dry_run: bool) -> Deleted:
         """Delete all that a filter lets through, but for pinned ones unless it asks for them.
 
-        Raises RequestInvalidError for a filter that lets all through where one is
+        Raises RequestInvalidError for a filter that lets all through, ContentionError where one is
         edited again and again.
         """
         where = memory_conditions(criteria)

@@ -86,7 +86,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
     async def save(self, namespace: str, draft: ErrorSolutionDraft) -> SavedErrorSolution:
         """Save one.
 
-        Raises ErrorSolutionIdInUseError, RequestIdReusedError;
+        Raises ErrorSolutionIdInUseError, RequestIdReusedError, ContentionError;
         ErrorSolutionNotFoundError where a repeat meets what was deleted since.
         """
         draft.content.check()
@@ -182,7 +182,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
         """Apply an edit to the one that has ``etag`` (empty: any); True: its text was truncated.
 
         An outcome that comes between is kept, and the edit tried again on top of it. Raises
-        ErrorSolutionNotFoundError, EtagMismatchError, RequestInvalidError.
+        ErrorSolutionNotFoundError, EtagMismatchError, RequestInvalidError, ContentionError.
         """
 
         async def attempt() -> tuple[ErrorSolution, bool]:

@@ -76,7 +76,7 @@ class Memories(Resources[Memory, MemoryFilter]):
     async def update(self, namespace: str, memory_id: str, edit: MemoryEdit, etag: str) -> Updated:
         """Apply an edit to the memory that has ``etag`` (empty: any).
 
-        Raises MemoryNotFoundError, EtagMismatchError, RequestInvalidError.
+        Raises MemoryNotFoundError, EtagMismatchError, RequestInvalidError, ContentionError.
         """
 
         async def attempt() -> Updated:

@@ -164,7 +164,7 @@ class Preferences:
         """Put a value. The value and category that it has already change nothing.
 
         Raises PreferenceNotFoundError (an etag is given and there is none, or a repeat meets what
-        was deleted since), EtagMismatchError, RequestIdReusedError.
+        was deleted since), EtagMismatchError, RequestIdReusedError, ContentionError.
         """
         key = IdempotencyKey(namespace, _METHOD, draft.request_id, draft.hash(), {})
         entry = await self._idempotency.begin(key)
@@ -247,7 +247,7 @@ class Preferences:
     async def delete(self, namespace: str, key: str, etag: str = "") -> None:
         """Delete one with its history.
 
-        Raises PreferenceNotFoundError, EtagMismatchError.
+        Raises PreferenceNotFoundError, EtagMismatchError, ContentionError.
         """
         await self._records.delete(namespace, key, etag)
 

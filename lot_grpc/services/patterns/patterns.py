@@ -124,7 +124,7 @@ class Patterns(Resources[Pattern, PatternFilter]):
 
         Counters are never overwritten: an outcome or a feedback that comes between is kept and the
         edit tried again on top of it. Raises PatternNotFoundError (also for what it is to
-        supersede), EtagMismatchError, RequestInvalidError.
+        supersede), EtagMismatchError, RequestInvalidError, ContentionError.
         """
 
         async def attempt() -> Updated:

@@ -43,7 +43,7 @@ class Policies:
         """Apply an edit to the policy that has ``etag`` (empty: any); return what stands then.
 
         With ``dry_run`` nothing is set, and the answer is what would stand. Raises
-        EtagMismatchError.
+        EtagMismatchError, ContentionError.
         """
 
         async def attempt() -> StoredPolicy:

@@ -81,7 +81,7 @@ class SessionMessages:
     async def append(self, namespace: str, draft: MessageDraft) -> Appended:
         """Append a message, and make the session if there is none.
 
-        Raises RequestIdReusedError; SessionNotFoundError where a repeat meets
+        Raises RequestIdReusedError, ContentionError; SessionNotFoundError where a repeat meets
         another session than its first try, or none.
         """
         async with self._rows.turn(namespace, draft.session_id):

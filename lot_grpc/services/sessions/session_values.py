@@ -48,7 +48,7 @@ class SessionValues:
         """Put a value, and the session if there is none; return when that lapses.
 
         Several processes that put new keys at once may go beyond the bound by one each. Raises
-        SessionFullError.
+        SessionFullError, ContentionError.
         """
         terms = Terms(ttl=ttl)
         stored = SessionValue(value, category, importance, self._time.now())

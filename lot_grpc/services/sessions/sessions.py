@@ -85,7 +85,7 @@ class Sessions:
 
         ``message_limit`` 0: all of the window. ``max_bytes``: values up to half of them, and
         messages up to all, but one at least; 0: however large it is. ``before``: only messages of a
-        lower sequence, and no values; 0: all. Raises SessionNotFoundError.
+        lower sequence, and no values; 0: all. Raises SessionNotFoundError, ContentionError.
         """
 
         async def attempt() -> Session:
@@ -190,7 +190,7 @@ class Sessions:
         """Forget a session, or just some values, all messages, or both.
 
         ``max_importance``: values of at most this importance; None: none by it.
-        Raises SessionNotFoundError.
+        Raises SessionNotFoundError, ContentionError.
         """
 
         async def attempt() -> None:
