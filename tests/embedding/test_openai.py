@@ -731,7 +731,7 @@ def test_check_names_the_model_its_dimensions_and_where_it_is(server, tmp_path):
     ran = run(tmp_path / "data", "check", settings=remote(server))
     assert ran.code == 0, ran
     assert f"openai:some-model, {NATIVE}-d, from {server.url}" in ran.stdout
-    assert "blocked while checking but for the model at 127.0.0.1" in ran.stdout
+    assert "blocked while checking except for the model at 127.0.0.1" in ran.stdout
     told = json.loads(run(tmp_path / "data", "check", "--json", settings=remote(server)).stdout)
     assert (told["model"]["name"], told["model"]["sha256"]) == ("openai:some-model", "")
     assert KEY not in ran.stdout + ran.stderr + str(told)

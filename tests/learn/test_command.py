@@ -97,4 +97,4 @@ def test_a_folder_without_a_set_is_told(tmp_path, capsys):
 
 def test_a_picture_that_cannot_be_written_is_told_before_the_work(tmp_path, capsys):
     assert main(["--picture", str(tmp_path / "none" / "learning.svg")]) == 2
-    assert "folder is not there" in capsys.readouterr().err
+    assert "folder does not exist" in capsys.readouterr().err
