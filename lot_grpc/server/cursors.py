@@ -9,11 +9,11 @@ import binascii
 import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Container
 from typing import Any
 
-from lot_grpc.domain.change import Cursor, ResourceKind, ScanPosition
+from lot_grpc.domain.change import Cursor, ScanPosition
 from lot_grpc.domain.errors import RequestInvalidError, invalid
-from lot_grpc.services.records.changes import WATCHED
 
 _VERSION = 1
 _WRITER = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -24,13 +24,16 @@ _MOST_WRITERS = 10_000
 def cursor_to_token(cursor: Cursor) -> str:
     """The cursor as a text."""
     scan = cursor.scan
-    where = None if scan is None else [scan.resource_kind.value, scan.sort_key, *scan.seen]
+    where = None if scan is None else [scan.resource_kind, scan.sort_key, *scan.seen]
     parts = [_VERSION, cursor.time, cursor.positions, cursor.since, where]
     return urlsafe_b64encode(json.dumps(parts, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
-def cursor_from_token(token: str) -> Cursor | None:
-    """The cursor of a text; None for an empty one. Raises RequestInvalidError."""
+def cursor_from_token(token: str, watched: Container[str]) -> Cursor | None:
+    """The cursor of a text; None for an empty one. Raises RequestInvalidError.
+
+    ``watched`` are the kinds that can be watched.
+    """
     if not token:
         return None
     try:
@@ -41,7 +44,7 @@ def cursor_from_token(token: str) -> Cursor | None:
     match parts:
         case [version, time, positions, since, scan] if version == _VERSION and _is_number(time):
             stood = None if since is None else _positions(since)
-            return Cursor(time, _positions(positions), stood, _scan(scan))
+            return Cursor(time, _positions(positions), stood, _scan(scan, watched))
     raise _damaged()
 
 
@@ -53,15 +56,15 @@ def _positions(value: Any) -> dict[str, int]:
     return value
 
 
-def _scan(value: Any) -> ScanPosition | None:
+def _scan(value: Any, watched: Container[str]) -> ScanPosition | None:
     match value:
         case None:
             return None
-        case [str(resource_kind), None] if resource_kind in WATCHED:
-            return ScanPosition(ResourceKind(resource_kind))
-        case [str(resource_kind), key, *seen] if resource_kind in WATCHED and _is_number(key):
+        case [str(resource_kind), None] if resource_kind in watched:
+            return ScanPosition(resource_kind)
+        case [str(resource_kind), key, *seen] if resource_kind in watched and _is_number(key):
             if len(seen) <= _MOST_WRITERS and all(map(_is_point, seen)):
-                return ScanPosition(ResourceKind(resource_kind), key, tuple(seen))
+                return ScanPosition(resource_kind, key, tuple(seen))
     raise _damaged()
 
 

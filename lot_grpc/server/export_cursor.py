@@ -11,11 +11,11 @@ import hashlib
 import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Container
 
 from lot_grpc.domain.errors import RequestInvalidError, invalid
 from lot_grpc.domain.transfer import ExportPosition
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
-from lot_grpc.services.transfer.kinds import BY_COLLECTION
 
 _VERSION = 1
 _POINT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -45,8 +45,13 @@ def export_cursor(request_key: str, place: ExportPosition) -> str:
     return urlsafe_b64encode(json.dumps(parts, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
-def position_of(request_key: str, cursor: str) -> ExportPosition | None:
-    """Where to go on; None for an empty cursor. Raises RequestInvalidError."""
+def position_of(
+    request_key: str, cursor: str, collections: Container[str]
+) -> ExportPosition | None:
+    """Where to go on; None for an empty cursor. Raises RequestInvalidError.
+
+    ``collections`` are those that are exported.
+    """
     if not cursor:
         return None
     try:
@@ -56,7 +61,7 @@ def position_of(request_key: str, cursor: str) -> ExportPosition | None:
         raise _damaged() from error
     match parts:
         case [version, str(requested), str(namespace), str(kind), key, str(id), str(inner)]:
-            if version != _VERSION or kind not in BY_COLLECTION or not _POINT.fullmatch(id):
+            if version != _VERSION or kind not in collections or not _POINT.fullmatch(id):
                 raise _damaged()
             if type(key) is not int or not 0 <= key < 2**53 or not _is_inner(kind, inner):
                 raise _damaged()

@@ -8,10 +8,11 @@ import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, cast
 
 from google.protobuf.message import DecodeError, Message
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import RequestInvalidError, invalid
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.domain.transfer import Conflict
@@ -19,67 +20,17 @@ from lot_grpc.pb.lot.v1 import preference_pb2, session_pb2
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 from lot_grpc.ports import CollectionSpec, MultiVector, Payload, Record, SparseVector, Vector
 from lot_grpc.server.answers import ANSWER_BYTES, clear_long
-from lot_grpc.server.codec.admin import policy_to_pb
-from lot_grpc.server.codec.episodes import episode_to_pb, event_to_pb
-from lot_grpc.server.codec.error_solutions import error_solution_to_pb
-from lot_grpc.server.codec.learning import (
-    action_value_to_pb,
-    decision_to_pb,
-    learning_event_to_pb,
-)
-from lot_grpc.server.codec.memories import memory_to_pb
-from lot_grpc.server.codec.outcomes import outcome_entry_to_pb
-from lot_grpc.server.codec.patterns import pattern_to_pb
+from lot_grpc.server.codec.resources import TO_PB
 from lot_grpc.server.codec.sessions import (
     add_value,
     message_to_pb,
-    preference_to_pb,
     revision_to_pb,
-    session_to_pb,
 )
 from lot_grpc.server.codec.values import EnumCodec
-from lot_grpc.services.outcomes.outcome_log import LoggedOutcome
-from lot_grpc.services.records.actions import action_value_from_record
-from lot_grpc.services.records.cells import cell_from_payload
-from lot_grpc.services.records.collections import (
-    ACTION_VALUES,
-    CELLS,
-    DECISIONS,
-    EPISODES,
-    ERROR_SOLUTIONS,
-    EVENTS,
-    FEEDBACK,
-    LEARNING_EVENTS,
-    MEMORIES,
-    OUTCOMES,
-    PATTERNS,
-    POLICIES,
-    PREFERENCE_REVISIONS,
-    PREFERENCES,
-    SESSION_PARTS,
-    SESSIONS,
-    SORT_KEY,
-    collection_specs,
-)
-from lot_grpc.services.records.decisions import decision_from_record
-from lot_grpc.services.records.episodes import episode_from_record, event_from_record
-from lot_grpc.services.records.error_solutions import error_solution_from_record
-from lot_grpc.services.records.feedback import feedback_from_record
-from lot_grpc.services.records.learning_events import learning_event_from_record
-from lot_grpc.services.records.memories import memory_from_record
-from lot_grpc.services.records.outcomes import outcome_from_record
-from lot_grpc.services.records.patterns import pattern_from_record
-from lot_grpc.services.records.policies import policy_from_record
-from lot_grpc.services.records.preferences import preference_from_record, revision_from_record
-from lot_grpc.services.records.sessions import (
-    LATEST,
-    PART,
-    VALUE,
-    message_from_payload,
-    session_from_record,
-    value_from_record,
-)
-from lot_grpc.services.transfer.kinds import BY_COLLECTION, Kind, Row
+from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.records.sessions import LATEST, PART, VALUE, message_from_payload
+from lot_grpc.services.registry import ExportedCollection
+from lot_grpc.services.transfer.rows import Row
 
 CONFLICT = EnumCodec(pb.ImportConflict.DESCRIPTOR, Conflict)
 
@@ -93,91 +44,73 @@ _LONG = 256
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
-_Thing: TypeAlias = Callable[[Record], Message | None]
+
+def _message(kind: ExportedCollection, record: Record) -> tuple[str, Message | None]:
+    """The field of a record that says its thing, and the thing. Empty and None: there is none.
+
+    A record of which there is none is read all the same, which tells whether it is whole.
+    """
+    thing, resource_kind = kind.read(record), kind.resource_kind
+    if kind.is_thing:
+        message = TO_PB[resource_kind](thing)
+        wrap = _WRAPPED.get(resource_kind)
+        return resource_kind, message if wrap is None else wrap(record, message)
+    make = _PARTS.get(resource_kind)
+    return ("", None) if make is None else (resource_kind, make(record, thing))
 
 
-def _event(record: Record) -> Message:
-    event = event_to_pb(event_from_record(record))
-    return pb.ExportedEpisodeEvent(episode_id=record.payload["episode_id"], event=event)
+def _event(record: Record, message: Any) -> Message:
+    return pb.ExportedEpisodeEvent(episode_id=record.payload["episode_id"], event=message)
 
 
-def _revision(record: Record) -> Message:
-    key = preference_pb2.Preference(key=record.payload["key"])
-    return pb.ExportedPreference(
-        preference=key, history=[revision_to_pb(revision_from_record(record))]
-    )
+def _preference(record: Record, message: Any) -> Message:
+    return pb.ExportedPreference(preference=message)
 
 
-def _session(record: Record) -> Message:
+def _session(record: Record, message: Any) -> Message:
     """With the message that its row holds, the latest one."""
-    message = session_to_pb(session_from_record(record))
     if latest := record.payload[LATEST]:
         message.messages.append(message_to_pb(message_from_payload(latest)))
-    return message
+    return cast("Message", message)
 
 
-def _part(record: Record) -> Message:
+_WRAPPED: Mapping[str, Callable[[Record, Any], Message]] = {
+    ResourceKind.EPISODE_EVENT: _event,
+    ResourceKind.PREFERENCE: _preference,
+    ResourceKind.SESSION: _session,
+}
+"""What an export says of a thing beside its message."""
+
+
+def _revision(record: Record, revision: Any) -> Message:
+    key = preference_pb2.Preference(key=record.payload["key"])
+    return pb.ExportedPreference(preference=key, history=[revision_to_pb(revision)])
+
+
+def _part(record: Record, part: Any) -> Message:
     payload = record.payload
     message = session_pb2.Session(session_id=payload["session_id"], namespace=record.namespace)
     if payload[PART] == VALUE:
-        add_value(message, payload["key"], value_from_record(record))
+        add_value(message, payload["key"], part)
     else:
-        message.messages.append(message_to_pb(message_from_payload(payload)))
+        message.messages.append(message_to_pb(part))
     return message
 
 
-def _without_thing(read: Callable[[Record], Any]) -> _Thing:
-    """What no message stands for: it is read all the same, which tells whether it is whole."""
-
-    def nothing(record: Record) -> None:
-        read(record)
-
-    return nothing
-
-
-_THINGS: Mapping[str, tuple[str, _Thing]] = {
-    PATTERNS: ("pattern", lambda one: pattern_to_pb(pattern_from_record(one))),
-    FEEDBACK: ("", _without_thing(feedback_from_record)),
-    CELLS: ("", _without_thing(lambda one: cell_from_payload(one.payload))),
-    ERROR_SOLUTIONS: (
-        "error_solution",
-        lambda one: error_solution_to_pb(error_solution_from_record(one)),
-    ),
-    OUTCOMES: (
-        "outcome",
-        lambda one: outcome_entry_to_pb(LoggedOutcome(outcome_from_record(one), "")),
-    ),
-    MEMORIES: ("memory", lambda one: memory_to_pb(memory_from_record(one))),
-    EPISODES: ("episode", lambda one: episode_to_pb(episode_from_record(one))),
-    EVENTS: ("episode_event", _event),
-    PREFERENCES: (
-        "preference",
-        lambda one: pb.ExportedPreference(preference=preference_to_pb(preference_from_record(one))),
-    ),
-    PREFERENCE_REVISIONS: ("preference", _revision),
-    SESSIONS: ("session", _session),
-    SESSION_PARTS: ("session", _part),
-    LEARNING_EVENTS: (
-        "learning_event",
-        lambda one: learning_event_to_pb(learning_event_from_record(one)),
-    ),
-    DECISIONS: ("decision", lambda one: decision_to_pb(decision_from_record(one))),
-    ACTION_VALUES: (
-        "action_value",
-        lambda one: action_value_to_pb(action_value_from_record(one)),
-    ),
-    POLICIES: ("policy", lambda one: policy_to_pb(policy_from_record(one))),
+_PARTS: Mapping[str, Callable[[Record, Any], Message]] = {
+    ResourceKind.PREFERENCE: _revision,
+    ResourceKind.SESSION: _part,
 }
-"""By collection: the field of a record that its things are told in, and how. One for each kind."""
+"""The kinds of which an export says the parts too."""
 
 
 def row_to_pb(row: Row, *, vectors: bool) -> pb.ExportRecord:
     """A record."""
     stored = row.record
     message = pb.ExportRecord(namespace=stored.namespace)
-    field, make = _THINGS[row.kind.collection]
-    if field:
-        getattr(message, field).CopyFrom(make(stored))
+    field, made = _message(row.kind, stored)
+    if made is not None:
+        getattr(message, field).CopyFrom(made)
     internal = message.internal.fields
     internal[_OF].string_value = row.kind.collection
     internal[_ROW].string_value = json.dumps(
@@ -216,18 +149,14 @@ class Reading:
     """How the records of one import are read.
 
     ``namespace``: where all go, empty: each where it was. ``exact``: this version wrote them, so
-    that a thing says all that the server would say. ``specs`` are empty where vectors are not
-    taken.
+    that a thing says all that the server would say. ``collections`` are those that are imported.
+    ``dimensions`` of the vectors that come along; 0: none are taken.
     """
 
     namespace: str
     exact: bool
-    specs: Mapping[str, CollectionSpec]
-
-
-def specs_of(dimensions: int) -> Mapping[str, CollectionSpec]:
-    """The collections by name."""
-    return {spec.name: spec for spec in collection_specs(dimensions)}
+    collections: Mapping[str, ExportedCollection]
+    dimensions: int
 
 
 def row_from_pb(message: pb.ExportRecord, path: str, reading: Reading) -> Row:
@@ -240,7 +169,7 @@ def row_from_pb(message: pb.ExportRecord, path: str, reading: Reading) -> Row:
             "must be as exported; store records from elsewhere with the calls of their kind "
             "(SavePattern, CreateMemory, …)",
         )
-    kind = BY_COLLECTION.get(internal[_OF].string_value)
+    kind = reading.collections.get(internal[_OF].string_value)
     if kind is None:
         raise invalid(
             f"{path}.internal.{_OF}",
@@ -267,7 +196,7 @@ def row_from_pb(message: pb.ExportRecord, path: str, reading: Reading) -> Row:
     return Row(kind, record, birth, _CLAIMED in internal and internal[_CLAIMED].bool_value)
 
 
-def _payload(kind: Kind, text: str, path: str) -> Payload:
+def _payload(kind: ExportedCollection, text: str, path: str) -> Payload:
     try:
         payload = json.loads(text, parse_constant=_refused)
     except (ValueError, RecursionError):
@@ -287,10 +216,11 @@ def _is_number(value: Any) -> bool:
     return type(value) is int and 0 <= value < 2**53
 
 
-def _check(kind: Kind, message: pb.ExportRecord, record: Record, *, exact: bool) -> None:
+def _check(
+    kind: ExportedCollection, message: pb.ExportRecord, record: Record, *, exact: bool
+) -> None:
     """That the thing and what it is imported from say the same."""
-    field, make = _THINGS[kind.collection]
-    made = make(record)
+    field, made = _message(kind, record)
     given = message.WhichOneof("thing") or ""
     if given != field:
         raise invalid(given or field, "", f"must be {field or 'no thing'} as in internal")
@@ -314,11 +244,11 @@ def _differs(given: Message, made: Message) -> bool:
 
 
 def _vectors(
-    message: pb.ExportRecord, kind: Kind, path: str, reading: Reading
+    message: pb.ExportRecord, kind: ExportedCollection, path: str, reading: Reading
 ) -> dict[str, Vector]:
-    spec = reading.specs.get(kind.collection)
-    if spec is None:
+    if not reading.dimensions:
         return {}
+    spec = kind.source.spec(reading.dimensions)
     return {
         name: _vector(given, spec, name, f"{path}.vectors[{name!r}]")
         for name, given in message.vectors.items()
