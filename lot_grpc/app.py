@@ -32,8 +32,9 @@ from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.build import Services
 from lot_grpc.services.derived_data import rebuild_derived_data
-from lot_grpc.services.memories.seeder import Seeds
 from lot_grpc.services.records.collections import META, REPLICAS
+from lot_grpc.services.resources import REGISTRY
+from lot_grpc.services.seeder import Seeds
 from lot_grpc.settings import Settings
 from lot_grpc.storage.edge_maintenance import (
     ShardCompaction,
@@ -70,19 +71,17 @@ async def serve(
         opened = await stack.enter_async_context(
             open_all(settings, progress, accept_loss=accept_loss)
         )
-        rebuilt = await rebuild_derived_data(opened.store, progress, stop.is_set)
+        rebuilt = await rebuild_derived_data(opened.store, REGISTRY, progress, stop.is_set)
         if rebuilt:
             _log.info("derived terms and signatures anew", records=rebuilt)
         if stop.is_set():
             return  # it may be half done: the next start goes on with it
-        await opened.services.sequencer.open()
+        await opened.services.runtime.stack.sequencer.open()
         finished = await opened.services.housekeeping.roll_forward(starting=True)
         if finished.anything:
             _log.info(
                 "completed operations left unfinished by an earlier run",
-                outcomes=finished.outcomes,
-                deletes=finished.deletes,
-                recordings=finished.recordings,
+                **{name: count for name, count in finished.counts.items() if count},
             )
         if settings.seed.on_start and not stop.is_set():
             await _seed(opened.services, settings.seed.namespaces)
@@ -115,7 +114,7 @@ async def _seed(services: Services, namespaces: Sequence[str]) -> None:
     """Store the packs. A disk that is nearly full does not stop a server that can still read."""
     for namespace in namespaces:
         try:
-            seeded = await services.seeding.seed(namespace, Seeds())
+            seeded = await services.seeder.seed(namespace, Seeds())
         except StorageFullError as error:
             _log.warning("knowledge was not stored", namespace=namespace, cause=error.message)
             return
@@ -143,7 +142,7 @@ def _build(settings: Settings, opened: Opened, log: CallLog) -> LotServer:
         max_batch_items=configured.max_batch_items,
         needed_bytes=settings.storage.min_free_bytes if edge else 0,
     )
-    return build_server(servicers, limits, log=log, gate=opened.services.gate)
+    return build_server(servicers, limits, log=log, gate=opened.services.runtime.gate)
 
 
 def _log_sweep(what: str, namespace: str, counts: Mapping[str, int]) -> None:
@@ -172,8 +171,8 @@ async def _running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 async def _flush(opened: Opened) -> None:
     """Write what waits before the store is closed; its loss is allowed, so it does not fail."""
     try:
-        await opened.services.retrievals.flush()
-        await opened.services.sequencer.publish()
+        await opened.services.runtime.retrievals.flush()
+        await opened.services.runtime.stack.sequencer.publish()
         await opened.store.flush()
     except LotError as error:
         _log.warning("the last recalls and changes could not be written", cause=error.message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +15,7 @@ import structlog
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.cells import Fading
 from lot_grpc.domain.errors import ModelUnavailableError, StartupError
+from lot_grpc.domain.knowledge import KnowledgePack
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.domain.recommendation import StructuralWeights
 from lot_grpc.embedding.endpoint_options import EndpointOptions
@@ -25,11 +26,13 @@ from lot_grpc.knowledge import read_packs
 from lot_grpc.parsing.sandbox import SANDBOX
 from lot_grpc.ports import Embedder, Reranker, VectorStore
 from lot_grpc.reports import Progress
-from lot_grpc.services.build import PatternLearning, Services, build_services
-from lot_grpc.services.changes.build import ChangeFeed
+from lot_grpc.services.build import Services
+from lot_grpc.services.changes.settings import ChangeFeed
 from lot_grpc.services.distillation.distiller import DistillDefaults
 from lot_grpc.services.recall.reranks import RerankBounds
 from lot_grpc.services.reindex.vector_rebuild import drop_stale
+from lot_grpc.services.resources import REGISTRY
+from lot_grpc.services.runtime import PatternLearning, ServiceSettings, open_runtime
 from lot_grpc.services.store_metadata import REMOTE, open_store
 from lot_grpc.settings import DAY, Settings
 from lot_grpc.storage.edge import EdgeStore
@@ -78,27 +81,34 @@ async def open_all(
             await _maintain(settings.storage.data_dir, progress)
         store = make_store(settings, accept_loss=accept_loss)
         stack.push_async_callback(store.close)
-        epoch = await open_store(store, embedder.contract, progress)
-        await drop_stale(store)
+        epoch = await open_store(store, REGISTRY, embedder.contract, progress)
+        await drop_stale(store, REGISTRY)
         reranker = _make_reranker(settings)
         stack.push_async_callback(reranker.close)
-        services = build_services(
+        runtime = open_runtime(
             store,
+            REGISTRY,
             embedder,
             reranker,
             SystemClock(),
-            ranking_weights(settings),
-            RerankBounds(settings.rerank.candidates, settings.rerank.seconds),
-            structural_weights(settings),
-            packs,
-            _learning(settings),
-            ChangeFeed(settings.changes.keep_days * DAY, settings.changes.poll_seconds),
-            abandon_after_hours=settings.episodes.abandon_after_hours,
+            _service_settings(settings, packs),
             epoch=epoch,
-            open_model=partial(_open_named, settings),
         )
-        stack.push_async_callback(services.model.close)  # it may be another one by then
-        yield Opened(services.model_store, services.model, services)
+        services = Services(runtime, partial(_open_named, settings))
+        stack.push_async_callback(services.runtime.model.close)  # it may be another one by then
+        yield Opened(services.runtime.stack.model, services.runtime.model, services)
+
+
+def _service_settings(settings: Settings, packs: Sequence[KnowledgePack]) -> ServiceSettings:
+    return ServiceSettings(
+        weights=ranking_weights(settings),
+        rerank=RerankBounds(settings.rerank.candidates, settings.rerank.seconds),
+        similarity=structural_weights(settings),
+        learning=_learning(settings),
+        changes=ChangeFeed(settings.changes.keep_days * DAY, settings.changes.poll_seconds),
+        packs=packs,
+        abandon_after_hours=settings.episodes.abandon_after_hours,
+    )
 
 
 def ranking_weights(settings: Settings) -> RankingWeights:

@@ -14,6 +14,7 @@ from lot_grpc.ports import VectorStore
 from lot_grpc.reports import Progress
 from lot_grpc.services.changes.replicas import SILENT, ReplicaRegistry
 from lot_grpc.services.reindex.vector_rebuild import VectorRebuild, drop_stale
+from lot_grpc.services.resources import REGISTRY
 from lot_grpc.services.store_metadata import open_as_stored
 from lot_grpc.settings import Settings
 
@@ -50,10 +51,10 @@ async def reindex_offline(settings: Settings, progress: Progress | None = None) 
         stack.push_async_callback(embedder.close)
         store = make_store(settings)
         stack.push_async_callback(store.close)
-        stored = await open_as_stored(store)
+        stored = await open_as_stored(store, REGISTRY)
         if not store.exclusive:
             await _require_nobody(store)
-        rebuilding = VectorRebuild(store, embedder, nullcontext)
+        rebuilding = VectorRebuild(store, REGISTRY, embedder, nullcontext)
         total, embedded = await rebuilding.total(), 0
         if await rebuilding.begin():
             done = total - await rebuilding.left()
@@ -68,7 +69,7 @@ async def reindex_offline(settings: Settings, progress: Progress | None = None) 
             while await rebuilding.left():
                 await rebuilding.embed_all(report_progress)
             await rebuilding.name_it()
-            await drop_stale(store)
+            await drop_stale(store, REGISTRY)
             embedded += done
         contract = embedder.contract
         return ReindexReport(

@@ -11,7 +11,8 @@ from lot_grpc.bootstrap import make_qdrant_store, make_store
 from lot_grpc.domain.counting import counted
 from lot_grpc.domain.errors import StartupError
 from lot_grpc.ports import CollectionSpec, EmbeddingContract, StoreInfo
-from lot_grpc.services.records.collections import META, collection_specs
+from lot_grpc.services.records.collections import META
+from lot_grpc.services.resources import REGISTRY
 from lot_grpc.services.store_metadata import check_metadata
 from lot_grpc.settings import Settings
 from lot_grpc.storage.edge_shard import shard_folders
@@ -34,7 +35,7 @@ async def missing_collections(settings: Settings) -> Sequence[str]:
             there = await store.collections()
         finally:
             await store.close()
-    return [spec.name for spec in collection_specs(1) if spec.name not in there]
+    return [name for name in REGISTRY.collections if name not in there]
 
 
 async def preview(

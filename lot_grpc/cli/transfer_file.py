@@ -163,19 +163,13 @@ def read_part(path: Path) -> Part:
 
 def count_records(message: pb.ExportResponse, counts: dict[str, int]) -> None:
     """Count the records of a message by kind, as a summary does, without what belongs to one."""
+    from lot_grpc.services.resources import REGISTRY  # takes a while: not before it is needed
+
     for record in message.records:
         kind = record.WhichOneof("thing")
-        if kind is not None and record.internal.fields["of"].string_value in _COUNTED:
+        collection = REGISTRY.exported.get(record.internal.fields["of"].string_value)
+        if kind is not None and collection is not None and collection.is_thing:
             counts[kind.upper()] = counts.get(kind.upper(), 0) + 1
-
-
-_COUNTED = frozenset(
-    {
-        "patterns", "error_solutions", "outcomes", "memories", "episodes", "events",
-        "preferences", "sessions", "learning_events", "decisions", "action_values", "policies",
-    }
-)  # fmt: skip
-"""What ``internal`` says of a record that is counted."""
 
 
 def finish(part: Path, path: Path) -> None:

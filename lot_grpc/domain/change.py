@@ -15,7 +15,7 @@ DEFAULT_POLL_SECONDS = 0.5
 
 
 class ResourceKind(StrEnum):
-    """A kind of thing that a namespace holds. ``services.records.changes`` says what is watched."""
+    """A kind of record that a namespace holds. ``services.resources`` says what each is."""
 
     MEMORY = "memory"
     PATTERN = "pattern"
@@ -56,7 +56,7 @@ class ScanPosition:
     told; None: nothing of the kind yet.
     """
 
-    resource_kind: ResourceKind
+    resource_kind: str
     sort_key: int | None = None
     seen: tuple[str, ...] = ()
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lot_grpc.domain.change import ResourceKind
-
 FORMAT_VERSION = 1
 """Of the records of an export. Raised when an older server could not import them."""
 
@@ -25,7 +23,7 @@ class ExportSpec:
     """What to export. ``resource_kinds`` empty: all. ``namespace`` empty: those of all."""
 
     namespace: str = ""
-    resource_kinds: frozenset[ResourceKind] = frozenset()
+    resource_kinds: frozenset[str] = frozenset()
     vectors: bool = False
 
 
@@ -60,4 +58,4 @@ class Tally:
     imported: int = 0
     unchanged: int = 0
     skipped: int = 0
-    by_resource_kind: Mapping[ResourceKind, int] | None = None
+    by_resource_kind: Mapping[str, int] | None = None

@@ -15,8 +15,8 @@ from lot_grpc.evaluation.as_pattern import are_code, as_filter, as_pattern
 from lot_grpc.evaluation.dataset import Document, EvalQuery
 from lot_grpc.evaluation.searcher import Found, Indexed, Progress
 from lot_grpc.services.build import Services
-from lot_grpc.services.memories.error_drafts import ErrorSolutionDraft
-from lot_grpc.services.memories.error_finder import ErrorQuery
+from lot_grpc.services.errors.drafts import ErrorSolutionDraft
+from lot_grpc.services.errors.error_finder import ErrorQuery
 from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft
 from lot_grpc.services.recall.recall import RecallRequest
 from lot_grpc.services.recall.targets import RecallOptions, pattern_request
@@ -52,7 +52,7 @@ class PatternSearcher:
             content = as_pattern(document, self._filter_field, code=code)
             drafts.append(PatternDraft(content, pattern_id=pattern_id, dedupe=Dedupe.NONE))
         truncated = 0
-        for result in await self._services.pattern_writer.save_many(_NAMESPACE, drafts):
+        for result in await self._services.patterns.writer.save_many(_NAMESPACE, drafts):
             if isinstance(result, LotError):
                 raise result
             truncated += result.text_truncated or result.code_truncated
@@ -60,7 +60,7 @@ class PatternSearcher:
 
     async def search(self, query: EvalQuery, leg: str, limit: int, *, rerank: bool) -> Found:
         """Recall patterns for a query, and tell whose they are."""
-        answer = await self._services.pattern_recall.find(
+        answer = await self._services.recall.patterns.find(
             _NAMESPACE, self._question(query, leg, limit, rerank=rerank)
         )
         return Found([self._ids[hit.thing.pattern_id] for hit in answer.hits], answer.truncated)
@@ -87,7 +87,7 @@ class ErrorSearcher:
             solution_id = f"d{number:06}"
             self._ids[solution_id] = document.id
             draft = ErrorSolutionDraft(as_error_solution(document), solution_id)
-            truncated += (await self._services.error_solutions.save(_NAMESPACE, draft)).truncated
+            truncated += (await self._services.errors.solutions.save(_NAMESPACE, draft)).truncated
         progress("saving documents", len(documents), len(documents))
         return Indexed(truncated)
 
@@ -102,6 +102,6 @@ class ErrorSearcher:
             limit=limit,
             legs=Legs(leg),
         )
-        answer = await self._services.error_finder.find(_NAMESPACE, requested)
+        answer = await self._services.errors.finder.find(_NAMESPACE, requested)
         found = [self._ids[hit.error_solution.error_solution_id] for hit in answer.hits]
         return Found(found, answer.truncated)

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Container
 from typing import Any
 
-from lot_grpc.domain.change import Cursor, ResourceKind, ScanPosition
+from lot_grpc.domain.change import Cursor, ScanPosition
 from lot_grpc.domain.errors import RequestInvalidError, invalid
 from lot_grpc.domain.transfer import ExportPosition
 from lot_grpc.pb.lot.v1 import transfer_pb2
 from lot_grpc.server.tokens import decode, encode, is_number, is_point, short_hash
-from lot_grpc.services.records.changes import WATCHED
-from lot_grpc.services.transfer.kinds import BY_COLLECTION
 
 _VERSION = 1
 _WRITER = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -28,12 +27,15 @@ _MOST_WRITERS = 10_000
 def cursor_to_token(cursor: Cursor) -> str:
     """The cursor as a text."""
     scan = cursor.scan
-    where = None if scan is None else [scan.resource_kind.value, scan.sort_key, *scan.seen]
+    where = None if scan is None else [scan.resource_kind, scan.sort_key, *scan.seen]
     return encode([_VERSION, cursor.time, cursor.positions, cursor.since, where])
 
 
-def cursor_from_token(token: str) -> Cursor | None:
-    """The cursor of a text; None for an empty one. Raises RequestInvalidError."""
+def cursor_from_token(token: str, watched: Container[str]) -> Cursor | None:
+    """The cursor of a text; None for an empty one. Raises RequestInvalidError.
+
+    ``watched`` are the kinds that can be watched.
+    """
     if not token:
         return None
     try:
@@ -43,7 +45,7 @@ def cursor_from_token(token: str) -> Cursor | None:
     match parts:
         case [version, time, positions, since, scan] if version == _VERSION and is_number(time):
             stood = None if since is None else _positions(since)
-            return Cursor(time, _positions(positions), stood, _scan(scan))
+            return Cursor(time, _positions(positions), stood, _scan(scan, watched))
     raise _damaged()
 
 
@@ -55,15 +57,15 @@ def _positions(value: Any) -> dict[str, int]:
     return value
 
 
-def _scan(value: Any) -> ScanPosition | None:
+def _scan(value: Any, watched: Container[str]) -> ScanPosition | None:
     match value:
         case None:
             return None
-        case [str(resource_kind), None] if resource_kind in WATCHED:
-            return ScanPosition(ResourceKind(resource_kind))
-        case [str(resource_kind), key, *seen] if resource_kind in WATCHED and is_number(key):
+        case [str(resource_kind), None] if resource_kind in watched:
+            return ScanPosition(resource_kind)
+        case [str(resource_kind), key, *seen] if resource_kind in watched and is_number(key):
             if len(seen) <= _MOST_WRITERS and all(map(is_point, seen)):
-                return ScanPosition(ResourceKind(resource_kind), key, tuple(seen))
+                return ScanPosition(resource_kind, key, tuple(seen))
     raise _damaged()
 
 
@@ -94,8 +96,13 @@ def export_cursor(request_key: str, place: ExportPosition) -> str:
     return encode([_VERSION, request_key, *where])
 
 
-def position_of(request_key: str, cursor: str) -> ExportPosition | None:
-    """Where to go on; None for an empty cursor. Raises RequestInvalidError."""
+def position_of(
+    request_key: str, cursor: str, collections: Container[str]
+) -> ExportPosition | None:
+    """Where to go on; None for an empty cursor. Raises RequestInvalidError.
+
+    ``collections`` are those that are exported.
+    """
     if not cursor:
         return None
     try:
@@ -104,7 +111,7 @@ def position_of(request_key: str, cursor: str) -> ExportPosition | None:
         raise _damaged_export() from error
     match parts:
         case [version, str(requested), str(namespace), str(kind), key, str(id), str(inner)]:
-            if version != _VERSION or kind not in BY_COLLECTION or not is_point(id):
+            if version != _VERSION or kind not in collections or not is_point(id):
                 raise _damaged_export()
             if not is_number(key) or not _is_inner(inner):
                 raise _damaged_export()

@@ -13,7 +13,8 @@ from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.query import EmbeddingUse
 from lot_grpc.domain.search_text import SearchText
 from lot_grpc.lexical.bm25 import TOKENIZER
-from lot_grpc.ports import Embedder, Embedding, EmbeddingContract, StoreInfo, VectorStore
+from lot_grpc.ports import Embedder, Embedding, EmbeddingContract, StoreInfo
+from lot_grpc.services.runtime import Runtime
 
 _PROBE = "is the model there"
 
@@ -42,9 +43,10 @@ class Diagnosis:
 class Admin:
     """The operator's calls."""
 
-    def __init__(self, store: VectorStore, embedder: Embedder) -> None:
-        self._store = store
-        self._embedder = embedder
+    def __init__(self, runtime: Runtime) -> None:
+        self._store = runtime.store
+        self._registry = runtime.registry
+        self._embedder = runtime.model
 
     @property
     def contract(self) -> EmbeddingContract:
@@ -59,6 +61,13 @@ class Admin:
     async def store_info(self) -> StoreInfo:
         """What the store says of itself."""
         return await self._store.info()
+
+    def counts(self, info: StoreInfo) -> dict[str, int]:
+        """How many records of each kind the store has, expired ones included."""
+        return {
+            kind: info.points.get(resource.collection.name, 0)
+            for kind, resource in self._registry.resources.items()
+        }
 
     async def ready_checks(self) -> list[ReadyCheck]:
         """Whether a write and a recall would succeed now."""

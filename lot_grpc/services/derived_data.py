@@ -15,10 +15,11 @@ from typing import Any, Final
 from lot_grpc.domain.error_text.signature import VERSION
 from lot_grpc.lexical.bm25 import document_vector
 from lot_grpc.ports import Condition, Equals, IdIn, Missing, Range, Record, VectorStore
-from lot_grpc.services.memories.error_reading import read_aside
-from lot_grpc.services.recall.search_fields import SEARCHED_COLLECTIONS, texts_of
+from lot_grpc.services.errors.error_reading import read_aside
+from lot_grpc.services.recall.search_fields import SearchFields
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, SORT_KEY, SPARSE_VECTOR
 from lot_grpc.services.records.error_solutions import error_solution_from_record, signature_payload
+from lot_grpc.services.registry import Registry
 from lot_grpc.services.scanning import scan
 from lot_grpc.services.store_metadata import (
     DERIVATION,
@@ -43,6 +44,7 @@ async def needs_rebuild(store: VectorStore) -> bool:
 
 async def rebuild_derived_data(
     store: VectorStore,
+    registry: Registry,
     progress: Progress | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> int:
@@ -58,16 +60,17 @@ async def rebuild_derived_data(
     if not is_outdated(metadata):
         return 0
     if metadata.get(DERIVATION) != DERIVATION_VERSION:
-        metadata = await _begin(store, metadata.get(DERIVATION))
-    return await _Rebuild(store, metadata.get(DERIVED_UP_TO) or {}, progress).run(stop)
+        metadata = await _begin(store, registry, metadata.get(DERIVATION))
+    up_to = metadata.get(DERIVED_UP_TO) or {}
+    return await _Rebuild(store, registry, up_to, progress).run(stop)
 
 
-async def _begin(store: VectorStore, stored: str | None) -> dict[str, Any]:
+async def _begin(store: VectorStore, registry: Registry, stored: str | None) -> dict[str, Any]:
     """Claim the store for this version, unless another one did since."""
     unchanged = Missing(DERIVATION) if stored is None else Equals(DERIVATION, stored)
     begun = {
         DERIVATION: DERIVATION_VERSION,
-        DERIVED_UP_TO: dict.fromkeys(SEARCHED_COLLECTIONS, 0),
+        DERIVED_UP_TO: dict.fromkeys(registry.searched, 0),
     }
     await update_metadata(store, begun, [unchanged])
     metadata = await read_metadata(store)
@@ -79,20 +82,25 @@ class _Rebuild:
     """One run. ``up_to`` holds, by collection, the sort key below which all is done."""
 
     def __init__(
-        self, store: VectorStore, up_to: dict[str, int], progress: Progress | None
+        self,
+        store: VectorStore,
+        registry: Registry,
+        up_to: dict[str, int],
+        progress: Progress | None,
     ) -> None:
         self._store = store
+        self._searched = registry.searched
         self._up_to = up_to
         self._progress = progress
         self._written = self._done = self._total = 0
 
     async def run(self, stop: Callable[[], bool]) -> int:
-        for collection in SEARCHED_COLLECTIONS:
+        for collection in self._searched:
             count = await self._store.count(collection, None)
             self._total += count
             self._done += count - await self._store.count(collection, None, self._left(collection))
         self._report()
-        for collection in SEARCHED_COLLECTIONS:
+        for collection in self._searched:
             async for batch in self._batches(collection):
                 if stop():
                     return self._written
@@ -122,7 +130,7 @@ class _Rebuild:
     async def _rebuild(self, collection: str, batch: Sequence[Record]) -> None:
         records = batch
         while records:  # another process that serves already may have edited some meanwhile
-            records = await _derive(self._store, collection, records)
+            records = await _derive(self._store, self._searched[collection], records)
         await self._store.flush()  # else the note might outlive the terms when power is lost
         self._up_to = {**self._up_to, collection: batch[-1].payload[SORT_KEY]}
         await self._note({DERIVED_UP_TO: self._up_to})
@@ -141,13 +149,14 @@ class _Rebuild:
 
 
 async def _derive(
-    store: VectorStore, collection: str, records: Sequence[Record]
+    store: VectorStore, searched: SearchFields, records: Sequence[Record]
 ) -> Sequence[Record]:
     """Write terms and signatures of records; return those that were edited meanwhile."""
+    collection = searched.collection
     if collection == ERROR_SOLUTIONS:
         for record in records:
             await _sign(store, record)
-    texts = await texts_of(collection, records)
+    texts = await searched.texts(records)
     terms = [
         Record(one.id, one.namespace, {}, {SPARSE_VECTOR: document_vector(text.whole)})
         for one, text in zip(records, texts, strict=True)
@@ -158,7 +167,7 @@ async def _derive(
     ids = IdIn(tuple(one.id for one in records))
     found = await store.scroll(collection, None, [ids], limit=len(records))
     read = {one.id: text for one, text in zip(records, texts, strict=True)}
-    now = await texts_of(collection, found)
+    now = await searched.texts(found)
     return [one for one, text in zip(found, now, strict=True) if text != read[one.id]]
 
 

@@ -26,37 +26,42 @@ from lot_grpc.ports import (
     Scalar,
     Scores,
     SearchQuery,
+    VectorStore,
     Where,
 )
 from lot_grpc.services.forwarding_store import ForwardingStore
-from lot_grpc.services.records.collections import collection_specs
-
-_SENT = {
-    spec.name: {
-        key: f"{key}_as_sent" for key, index in spec.indexes.items() if index is Index.KEYWORD
-    }
-    for spec in collection_specs(1)
-}
-"""By collection and keyword, the key of the text as it was sent. It counts where its normal form is
-the keyword: an update of the keyword may have left an older one."""
+from lot_grpc.services.registry import Registry
 
 
 class NormalFormStore(ForwardingStore):
     """``VectorStore`` over another."""
 
+    def __init__(self, inner: VectorStore, registry: Registry) -> None:
+        super().__init__(inner)
+        self._sent: Mapping[str, Mapping[str, str]] = {
+            one.name: {
+                key: f"{key}_as_sent"
+                for key, index in one.indexes.items()
+                if index is Index.KEYWORD
+            }
+            for one in registry.collections.values()
+        }
+        """By collection and keyword, the key of the text as it was sent. It counts where its normal
+        form is the keyword: an update of the keyword may have left an older one."""
+
     # --- writing ------------------------------------------------------------------------------
 
     async def insert(self, collection: str, records: Sequence[Record]) -> set[str]:
         """Insert, keywords in normal form."""
-        return await self._inner.insert(collection, _kept(collection, records))
+        return await self._inner.insert(collection, self._kept(collection, records))
 
     async def put(self, collection: str, records: Sequence[Record]) -> None:
         """Put, keywords in normal form."""
-        await self._inner.put(collection, _kept(collection, records))
+        await self._inner.put(collection, self._kept(collection, records))
 
     async def replace(self, collection: str, record: Record, when: Where) -> bool:
         """Replace, keywords in normal form."""
-        [kept] = _kept(collection, [record])
+        [kept] = self._kept(collection, [record])
         return await self._inner.replace(collection, kept, _normal(when))
 
     async def update(
@@ -70,7 +75,7 @@ class NormalFormStore(ForwardingStore):
         when: Where = (),
     ) -> bool:
         """Update, keywords in normal form."""
-        changed = _payload(collection, set, update=True)
+        changed = self._payload(collection, set, update=True)
         return await self._inner.update(
             collection, namespace, id, set=changed, unset=unset, when=_normal(when)
         )
@@ -88,7 +93,7 @@ class NormalFormStore(ForwardingStore):
     ) -> dict[str, Record]:
         """Fetch, keywords as they were sent."""
         found = await self._inner.get(collection, namespace, ids, vectors=vectors)
-        return {point: _as_sent(collection, record) for point, record in found.items()}
+        return {point: self._as_sent(collection, record) for point, record in found.items()}
 
     async def scroll(
         self,
@@ -103,7 +108,7 @@ class NormalFormStore(ForwardingStore):
     ) -> list[Record]:
         """Scroll by conditions in normal form, keywords as they were sent."""
         if isinstance(payload, tuple):
-            sent = _SENT.get(collection, {})
+            sent = self._sent.get(collection, {})
             payload = (*payload, *(sent[key] for key in payload if key in sent))
         found = await self._inner.scroll(
             collection,
@@ -114,12 +119,12 @@ class NormalFormStore(ForwardingStore):
             payload=payload,
             vectors=vectors,
         )
-        return [_as_sent(collection, record) for record in found]
+        return [self._as_sent(collection, record) for record in found]
 
     async def expired(self, collection: str, *, limit: int) -> list[Record]:
         """What has expired, keywords as they were sent."""
         found = await self._inner.expired(collection, limit=limit)
-        return [_as_sent(collection, record) for record in found]
+        return [self._as_sent(collection, record) for record in found]
 
     async def search(
         self, collection: str, namespace: str, queries: Sequence[SearchQuery]
@@ -139,35 +144,36 @@ class NormalFormStore(ForwardingStore):
         """Count by value; values are in normal form."""
         return await self._inner.facet(collection, namespace, key, _normal(where), limit)
 
+    # --- keywords -----------------------------------------------------------------------------
 
-def _kept(collection: str, records: Iterable[Record]) -> list[Record]:
-    return [replace(one, payload=_payload(collection, one.payload)) for one in records]
+    def _kept(self, collection: str, records: Iterable[Record]) -> list[Record]:
+        return [replace(one, payload=self._payload(collection, one.payload)) for one in records]
 
+    def _payload(
+        self, collection: str, given: Mapping[str, Any], *, update: bool = False
+    ) -> Payload:
+        """What is stored; an update leaves no older text in force that is not ASCII."""
+        stored = dict(given)
+        for key, as_sent in self._sent.get(collection, {}).items():
+            value = stored.get(key)
+            normal = _normal_value(value)
+            if normal != value or (update and not _is_ascii(value)):
+                stored[key], stored[as_sent] = normal, value
+        return stored
 
-def _payload(collection: str, given: Mapping[str, Any], *, update: bool = False) -> Payload:
-    """What is stored of a payload; an update leaves no older text in force that is not ASCII."""
-    stored = dict(given)
-    for key, as_sent in _SENT.get(collection, {}).items():
-        value = stored.get(key)
-        normal = _normal_value(value)
-        if normal != value or (update and not _is_ascii(value)):
-            stored[key], stored[as_sent] = normal, value
-    return stored
-
-
-def _as_sent(collection: str, record: Record) -> Record:
-    found = {
-        key: as_sent
-        for key, as_sent in _SENT.get(collection, {}).items()
-        if as_sent in record.payload
-    }
-    if not found:
-        return record
-    payload = {key: value for key, value in record.payload.items() if key not in found.values()}
-    for key, as_sent in found.items():
-        if _normal_value(record.payload[as_sent]) == payload.get(key):
-            payload[key] = record.payload[as_sent]
-    return replace(record, payload=payload)
+    def _as_sent(self, collection: str, record: Record) -> Record:
+        found = {
+            key: as_sent
+            for key, as_sent in self._sent.get(collection, {}).items()
+            if as_sent in record.payload
+        }
+        if not found:
+            return record
+        payload = {key: value for key, value in record.payload.items() if key not in found.values()}
+        for key, as_sent in found.items():
+            if _normal_value(record.payload[as_sent]) == payload.get(key):
+                payload[key] = record.payload[as_sent]
+        return replace(record, payload=payload)
 
 
 def _normal_value(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final, TypeAlias
 
@@ -17,7 +17,8 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.ids import point_id
 from lot_grpc.lexical.bm25 import TOKENIZER
 from lot_grpc.ports import CollectionSpec, EmbeddingContract, Payload, Record, VectorStore, Where
-from lot_grpc.services.records.collections import META, SCHEMA_VERSION, collection_specs
+from lot_grpc.services.records.collections import META, SCHEMA_VERSION
+from lot_grpc.services.registry import Registry
 from lot_grpc.services.reindex.epochs import stored_spec
 
 DERIVATION = "derivation"
@@ -60,7 +61,10 @@ _USE_ANOTHER: Final = (
 
 
 async def open_store(
-    store: VectorStore, contract: EmbeddingContract, progress: Progress | None = None
+    store: VectorStore,
+    registry: Registry,
+    contract: EmbeddingContract,
+    progress: Progress | None = None,
 ) -> int:
     """Make or check the store's metadata, then make its collections and indexes complete.
 
@@ -80,7 +84,8 @@ async def open_store(
     await store.insert(META, [Record(_POINT, META_NAMESPACE, ours)])
     stored = await check_metadata(store, contract)
     epoch: int = stored.get(EPOCH, 0)
-    await _open_collections(store, contract.dimensions, epoch, progress)
+    specs = registry.collection_specs(contract.dimensions)
+    await _open_collections(store, specs, epoch, progress)
     return epoch
 
 
@@ -98,7 +103,7 @@ async def check_metadata(store: VectorStore, contract: EmbeddingContract) -> Pay
     return stored
 
 
-async def open_as_stored(store: VectorStore) -> Payload:
+async def open_as_stored(store: VectorStore, registry: Registry) -> Payload:
     """Open a store by its own metadata, whatever model it names; return that metadata.
 
     Raises:
@@ -117,17 +122,20 @@ async def open_as_stored(store: VectorStore) -> Payload:
             "the store is from an older version of lot-grpc; start the server once with its model "
             f"({stored['embedding']['model']}), which updates it"
         )
-    await _open_collections(store, stored["embedding"]["dimensions"], stored.get(EPOCH, 0))
+    specs = registry.collection_specs(stored["embedding"]["dimensions"])
+    await _open_collections(store, specs, stored.get(EPOCH, 0))
     return stored
 
 
 async def _open_collections(
-    store: VectorStore, dimensions: int, epoch: int, progress: Progress | None = None
+    store: VectorStore,
+    specs: Sequence[CollectionSpec],
+    epoch: int,
+    progress: Progress | None = None,
 ) -> None:
-    specs = [stored_spec(spec, epoch) for spec in collection_specs(dimensions)]
     started, shown = time.monotonic(), False
     for number, spec in enumerate(specs, 1):
-        await store.ensure_collections([spec])
+        await store.ensure_collections([stored_spec(spec, epoch)])
         if progress and (shown or time.monotonic() - started > _QUIET_SECONDS):
             progress("opening the store", number, len(specs))
             shown = True

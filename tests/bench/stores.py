@@ -22,6 +22,7 @@ from lot_grpc.domain.pattern import search_text
 from lot_grpc.embedding.fastembed import FastembedEmbedder, open_fastembed
 from lot_grpc.ports import Record
 from lot_grpc.services.records.collections import PATTERNS
+from lot_grpc.services.resources import REGISTRY
 from lot_grpc.services.store_metadata import open_store
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.edge_maintenance import compact_in_child
@@ -138,7 +139,7 @@ async def _fill(folder: Path, count: int) -> None:
     embedder = await open_fastembed()
     store = EdgeStore(folder, SystemClock())
     try:
-        await open_store(store, embedder.contract)
+        await open_store(store, REGISTRY, embedder.contract)
         known = await _vectors(embedder)
         for chunk in _chunks(data.records(data.mixed(known, count))):
             await store.put(PATTERNS, chunk)
@@ -151,7 +152,7 @@ async def _know(folder: Path) -> None:
     embedder = await open_fastembed()
     store = EdgeStore(folder, SystemClock())
     try:
-        await open_store(store, embedder.contract)
+        await open_store(store, REGISTRY, embedder.contract)
         for collection, records in knowledge.records(await _vectors(embedder)):
             for chunk in _chunks(iter(records)):
                 await store.put(collection, chunk)

@@ -48,14 +48,14 @@ async def use(folder: Path, count: int) -> dict[str, int]:
                     languages=(language,), min_success_rate=data.MIN_SUCCESS_RATE
                 )
                 question = pattern_request(RecallOptions(query, _HITS), narrowed)
-                answer = await services.pattern_recall.find(data.NAMESPACE, question)
+                answer = await services.recall.patterns.find(data.NAMESPACE, question)
                 hits[number] = [hit.thing.pattern_id for hit in answer.hits]
             draft = OutcomeDraft(
                 (hits[number][place % len(hits[number])],),
                 Outcome.SUCCESS if good else Outcome.FAILURE,
                 query=query,
             )
-            await services.outcomes.record(data.NAMESPACE, draft)
+            await services.patterns.outcomes.record(data.NAMESPACE, draft)
         patterns = {one for found in hits.values() for one in found}
     return {"queries": len(hits), "patterns": len(patterns)}
 

@@ -29,9 +29,9 @@ from lot_grpc.evaluation.as_pattern import are_code, as_pattern
 from lot_grpc.evaluation.dataset import Dataset
 from lot_grpc.services.context.request import ContextRequest
 from lot_grpc.services.episodes.drafts import EpisodeDraft
-from lot_grpc.services.memories.error_drafts import ErrorSolutionDraft
-from lot_grpc.services.memories.seeder import Seeds
+from lot_grpc.services.errors.drafts import ErrorSolutionDraft
 from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft
+from lot_grpc.services.seeder import Seeds
 from lot_grpc.storage.edge import EdgeStore
 from tests.calibration.sets import ERRORS, SETS, sampled
 from tests.calibration.vectors import CachedVectors

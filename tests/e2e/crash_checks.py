@@ -12,8 +12,8 @@ from lot_grpc.services.records.collections import (
     EVENTS,
     OUTCOMES,
     PATTERNS,
-    collection_specs,
 )
+from lot_grpc.services.resources import REGISTRY
 from lot_grpc.storage.edge import EdgeStore
 from tests.e2e.crash_clients import HOT, Book, Round, event
 from tests.server.service import Lot
@@ -165,7 +165,7 @@ async def check_store(folder: Path) -> tuple[int, int]:
     """
     store = EdgeStore(folder, SystemClock())
     try:
-        await store.ensure_collections(collection_specs(384))
+        await store.ensure_collections(REGISTRY.collection_specs(384))
         facts = await store.scroll(OUTCOMES, None, [], limit=1_000_000)
         assert all(fact.payload["settled"] for fact in facts), "a fact is not settled"
         counted = Counter((fact.namespace, fact.payload["pattern_id"]) for fact in facts)

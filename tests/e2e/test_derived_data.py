@@ -11,7 +11,8 @@ from lot_grpc.clock import SystemClock
 from lot_grpc.pb.lot.v1 import pattern_service_pb2, pattern_service_pb2_grpc
 from lot_grpc.pb.lot.v1.pattern_pb2 import Pattern
 from lot_grpc.ports import Record, SparseVector
-from lot_grpc.services.records.collections import PATTERNS, SPARSE_VECTOR, collection_specs
+from lot_grpc.services.records.collections import PATTERNS, SPARSE_VECTOR
+from lot_grpc.services.resources import REGISTRY
 from lot_grpc.services.store_metadata import DERIVATION, DERIVATION_VERSION, read_metadata
 from lot_grpc.storage.edge import EdgeStore
 from tests.e2e.process import PATIENCE, Served, run
@@ -36,7 +37,7 @@ async def opened(folder: Path, *, old: bool) -> tuple[str, list[Record]]:
     """The derivation that the store's metadata names, and its patterns; first made old, or not."""
     store = EdgeStore(folder, SystemClock(), min_free_bytes=0)
     try:
-        await store.ensure_collections(collection_specs(DIMENSIONS))
+        await store.ensure_collections(REGISTRY.collection_specs(DIMENSIONS))
         if old:
             await make_old(store)
         patterns = await store.scroll(PATTERNS, None, (), limit=9, vectors=True)

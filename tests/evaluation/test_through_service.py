@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 from lot_grpc.clock import SystemClock
-from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.evaluation.loading import load_dataset
 from lot_grpc.evaluation.measuring import measure
 from lot_grpc.evaluation.searcher import LEGS
 from lot_grpc.evaluation.through_service import PatternSearcher
-from lot_grpc.services.build import build_services
-from lot_grpc.services.recall.reranks import RerankBounds
+from lot_grpc.services.build import Services
+from lot_grpc.services.resources import REGISTRY
+from lot_grpc.services.runtime import open_runtime
 from lot_grpc.services.store_metadata import open_store
 from lot_grpc.testing.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.testing.in_memory import InMemoryStore
@@ -25,10 +25,8 @@ def silent(*_):
 
 async def searcher_over(embedder, filter_field=""):
     store = InMemoryStore(SystemClock())
-    await open_store(store, embedder.contract)
-    services = build_services(
-        store, embedder, OverlapReranker(), SystemClock(), RankingWeights(), RerankBounds()
-    )
+    await open_store(store, REGISTRY, embedder.contract)
+    services = Services(open_runtime(store, REGISTRY, embedder, OverlapReranker(), SystemClock()))
     return services, PatternSearcher(services, filter_field)
 
 

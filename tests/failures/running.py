@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from lot_grpc.domain.failures.group import FailureAnalysis
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.ports import Embedder
-from lot_grpc.services.build import Services
 from lot_grpc.services.episodes.failed_episode_reader import FailedEpisodeReader
 from tests.failures.made import Planted, Quality, quality
+from tests.services.flat import Services
 from tests.services.world import NS, World, open_world
 
 EVERY = EpisodeFilter()

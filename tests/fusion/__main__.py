@@ -28,8 +28,9 @@ from lot_grpc.evaluation.loading import load_dataset
 from lot_grpc.evaluation.metrics import DEPTH
 from lot_grpc.evaluation.through_service import _NAMESPACE, ErrorSearcher, PatternSearcher
 from lot_grpc.ports import Condition
+from lot_grpc.services.errors.spec import ERROR_SOLUTION
+from lot_grpc.services.patterns.spec import PATTERN
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
-from lot_grpc.services.recall.search_fields import SEARCHED_ERROR_SOLUTIONS, SEARCHED_PATTERNS
 from lot_grpc.services.records.error_solutions import error_solution_point
 from lot_grpc.services.records.patterns import pattern_conditions, pattern_point
 from tests.fusion.conversations import conversations
@@ -65,7 +66,9 @@ async def search_all(serving: Opened, dataset: Dataset) -> SearchedSet:
     await searcher.index(dataset.documents, lambda *_: None)
     point_of = error_solution_point if of_errors else pattern_point
     names = {point_of(_NAMESPACE, own): document for own, document in searcher._ids.items()}
-    searched = SEARCHED_ERROR_SOLUTIONS if of_errors else SEARCHED_PATTERNS
+    searched = (
+        ERROR_SOLUTION.collection.search_fields if of_errors else PATTERN.collection.search_fields
+    )
 
     async def answered(query: EvalQuery, like: float) -> Answered:
         noting = Noting(like=like)

@@ -9,9 +9,9 @@ from lot_grpc.domain.memory import ConversationSummary, MemoryKind, Project
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Action, PatternKind, PatternType
 from lot_grpc.services.episodes.drafts import EpisodeDraft
-from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
-from lot_grpc.services.memories.preferences import PreferenceDraft
+from lot_grpc.services.errors.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
+from lot_grpc.services.preferences.preferences import PreferenceDraft
 from tests.services.world import DAY, NS, World, draft, error_solution, memory, open_world
 
 OK, FAILED = EpisodeStatus.SUCCEEDED, EpisodeStatus.FAILED

@@ -16,8 +16,8 @@ from lot_grpc.domain.ranking import RankingWeights, pool_size
 from lot_grpc.reports import Progress
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft
+from lot_grpc.services.patterns.spec import PATTERN
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
-from lot_grpc.services.recall.search_fields import SEARCHED_PATTERNS
 from lot_grpc.services.recall.targets import RecallOptions, pattern_request
 from lot_grpc.services.records.patterns import pattern_point
 from lot_grpc.settings import Settings
@@ -83,7 +83,7 @@ async def save_all(serving: Opened, namespace: str, tasks: TaskSet) -> None:
             PatternDraft(content, pattern_id=_id(number), dedupe=Dedupe.NONE)
             for number, content in batch
         ]
-        for saved in await serving.services.pattern_writer.save_many(namespace, drafts):
+        for saved in await serving.services.patterns.writer.save_many(namespace, drafts):
             if isinstance(saved, LotError):
                 raise saved
 
@@ -92,7 +92,9 @@ async def read_pools(serving: Opened, tasks: TaskSet, progress: Progress) -> Poo
     """The pools, by the search that recall makes. What was learned does not change them."""
     await save_all(serving, _POOLS, tasks)
     points = {pattern_point(_POOLS, _id(number)): number for number in range(len(tasks.stored))}
-    searching = HybridSearch(serving.store, serving.embedder, SEARCHED_PATTERNS, FusionWeights())
+    searching = HybridSearch(
+        serving.store, serving.embedder, PATTERN.collection.search_fields, FusionWeights()
+    )
     hits, vectors = [], []
     for number, query in enumerate(tasks.queries):
         progress("searching", number, len(tasks.queries))
@@ -110,7 +112,7 @@ async def weights_told(serving: Opened, tasks: TaskSet) -> RankingWeights:
     """The weights that an answer gives back when asked to explain itself."""
     asked = RecallOptions(tasks.queries[0], LIMIT, explain=True)
     question = pattern_request(asked, tasks.filters[0])
-    answer = await serving.services.pattern_recall.find(_POOLS, question)
+    answer = await serving.services.recall.patterns.find(_POOLS, question)
     assert answer.explanation is not None
     return answer.explanation.weights
 
@@ -142,7 +144,7 @@ class Served:
 
     async def first(self, query: int, seed: int) -> int | None:
         asked = RecallOptions(self._tasks.queries[query], LIMIT, ranking=self._ranking, seed=seed)
-        answer = await self._services.pattern_recall.find(
+        answer = await self._services.recall.patterns.find(
             self._namespace, pattern_request(asked, self._tasks.filters[query])
         )
         self._retrieval_id = answer.retrieval_id
@@ -158,7 +160,7 @@ class Served:
 
     async def tell(self, query: int, pattern: int, *, success: bool) -> None:
         outcome = Outcome.SUCCESS if success else Outcome.FAILURE
-        await self._services.outcomes.record(
+        await self._services.patterns.outcomes.record(
             self._namespace,
             OutcomeDraft((_id(pattern),), outcome, retrieval_id=self._retrieval_id),
         )

@@ -18,7 +18,6 @@ import grpc.aio
 import pytest
 
 from lot_grpc.domain.errors import ModelUnavailableError
-from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.pb.lot.v1 import (
     admin_service_pb2,
     episode_service_pb2,
@@ -30,12 +29,14 @@ from lot_grpc.ports import Embedder, VectorStore
 from lot_grpc.server.build import LotServer, build_server
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
-from lot_grpc.services.build import Services, build_services
-from lot_grpc.services.recall.reranks import RerankBounds
+from lot_grpc.services.build import Services as Modules
+from lot_grpc.services.resources import REGISTRY
+from lot_grpc.services.runtime import open_runtime
 from lot_grpc.services.store_metadata import open_store
 from lot_grpc.testing.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
+from tests.services.flat import Services, flat
 
 SERVICES = {
     service.name: service
@@ -152,15 +153,9 @@ async def serving(
     clock = clock or FixedClock()
     store = store or InMemoryStore(clock)
     embedder = embedder or HashingEmbedder()
-    await open_store(store, embedder.contract)
-    services = build_services(
-        store,
-        embedder,
-        OverlapReranker(),
-        clock,
-        RankingWeights(),
-        RerankBounds(),
-        open_model=open_double,
+    await open_store(store, REGISTRY, embedder.contract)
+    services = Modules(
+        open_runtime(store, REGISTRY, embedder, OverlapReranker(), clock), open_double
     )
     limits = limits or Limits()
     servicers = build_servicers(
@@ -173,7 +168,7 @@ async def serving(
     )
     log: list[Mapping[str, Any]] = []
     server = build_server(
-        servicers, limits, log=lambda record: log.append(dict(record)), gate=services.gate
+        servicers, limits, log=lambda record: log.append(dict(record)), gate=services.runtime.gate
     )
     port = await server.start("127.0.0.1:0")
     following = asyncio.create_task(
@@ -181,7 +176,9 @@ async def serving(
     )
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS) as channel:
         try:
-            yield Lot(channel, new_namespace(), log, clock, server, services, f"127.0.0.1:{port}")
+            yield Lot(
+                channel, new_namespace(), log, clock, server, flat(services), f"127.0.0.1:{port}"
+            )
         finally:
             following.cancel()
             await asyncio.wait([following])

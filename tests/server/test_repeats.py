@@ -13,7 +13,8 @@ from lot_grpc.embedding.fastembed import FastembedEmbedder
 from lot_grpc.pb.lot.v1.memory_pb2 import Memory
 from lot_grpc.pb.lot.v1.memory_service_pb2 import CreateMemoryRequest
 from lot_grpc.ports import Embedding, EmbeddingContract
-from lot_grpc.services.records.collections import META, REQUESTS, collection_specs
+from lot_grpc.services.records.collections import META, REQUESTS
+from lot_grpc.services.resources import REGISTRY
 from lot_grpc.testing.in_memory import InMemoryStore
 from lot_grpc.work import Work, current_work
 from tests.contract.clock import FixedClock
@@ -71,7 +72,7 @@ def test_every_call_that_adds_takes_a_request_id():
 
 async def _rows(lot: Lot, store: HeldStore) -> dict[str, int]:
     beside = {META, REQUESTS}
-    names = [spec.name for spec in collection_specs(1) if spec.name not in beside]
+    names = [spec.name for spec in REGISTRY.collection_specs(1) if spec.name not in beside]
     return {name: await store.count(name, lot.namespace) for name in names}
 
 

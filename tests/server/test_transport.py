@@ -17,11 +17,11 @@ import pytest
 from lot_grpc import app
 from lot_grpc.bootstrap import Opened
 from lot_grpc.domain.errors import ServingEndedError
-from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc
 from lot_grpc.server.serving_loop import _Taker, watch_port
-from lot_grpc.services.build import build_services
-from lot_grpc.services.recall.reranks import RerankBounds
+from lot_grpc.services.build import Services
+from lot_grpc.services.resources import REGISTRY
+from lot_grpc.services.runtime import open_runtime
 from lot_grpc.services.store_metadata import open_store
 from lot_grpc.settings import ServerSettings, Settings
 from lot_grpc.testing.hashing import HashingEmbedder, OverlapReranker
@@ -276,10 +276,8 @@ async def test_a_closed_port_is_told():
 async def test_the_end_of_the_loop_ends_the_service(monkeypatch):
     clock = FixedClock()
     store, embedder = InMemoryStore(clock), HashingEmbedder()
-    await open_store(store, embedder.contract)
-    services = build_services(
-        store, embedder, OverlapReranker(), clock, RankingWeights(), RerankBounds()
-    )
+    await open_store(store, REGISTRY, embedder.contract)
+    services = Services(open_runtime(store, REGISTRY, embedder, OverlapReranker(), clock))
 
     @asynccontextmanager
     async def opened(*_: object, **__: object) -> AsyncIterator[Opened]:

@@ -32,24 +32,24 @@ from lot_grpc.domain.transfer import Conflict, ExportSpec, ImportTerms
 from lot_grpc.services.distillation.distiller import DistillRequest
 from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.errors.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.extraction.code_extraction import CodeDraft
 from lot_grpc.services.extraction.pattern_extraction import ExtractionDraft
 from lot_grpc.services.learning.decisions import DecisionOutcomeDraft
 from lot_grpc.services.memories.drafts import MemoryEdit
-from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
-from lot_grpc.services.memories.preferences import PreferenceDraft
-from lot_grpc.services.memories.seeder import Seeds
 from lot_grpc.services.outcomes.outcome_log import CorrectionDraft
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import Dedupe
 from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.patterns.pruner import PruneDraft
+from lot_grpc.services.preferences.preferences import PreferenceDraft
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS
+from lot_grpc.services.seeder import Seeds
 from lot_grpc.services.sessions.rows import Terms
 from lot_grpc.services.sessions.session_messages import MessageDraft
 from lot_grpc.services.transfer.importer import ImportRun
-from lot_grpc.services.transfer.kinds import Row
+from lot_grpc.services.transfer.rows import Row
 from tests.services.world import (
     DAY,
     World,

@@ -11,7 +11,7 @@ from lot_grpc.ports import VectorStore
 from lot_grpc.services.episodes.event_recorder import Takeover
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.feedback import FeedbackDraft
-from lot_grpc.services.records.resource_kinds import BESIDE, COLLECTIONS
+from lot_grpc.services.resources import REGISTRY
 from lot_grpc.services.sessions.session_messages import MessageDraft
 from tests.services.world import (
     World,
@@ -29,7 +29,7 @@ from tests.services.world import (
     steps,
 )
 
-EVERYWHERE = sorted({name for names in COLLECTIONS.values() for name in names} | {*BESIDE})
+EVERYWHERE = sorted({*REGISTRY.resource_collections, *REGISTRY.bookkeeping})
 
 
 async def fill(world: World, ns: str, count: int = 3) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from lot_grpc.domain.errors import EmbeddingUnavailableError
 from lot_grpc.ports import Embedding
-from lot_grpc.services.admin import Admin
 from lot_grpc.testing.hashing import HashingEmbedder
-from lot_grpc.testing.in_memory import InMemoryStore
-from tests.contract.clock import FixedClock
+from tests.services.world import open_world
 
 
 class Caching(HashingEmbedder):
@@ -28,7 +26,8 @@ class Caching(HashingEmbedder):
 
 async def test_a_model_that_went_away_is_not_called_ready_because_of_a_cache():
     embedder = Caching()
-    admin = Admin(InMemoryStore(FixedClock()), embedder)
+    world = await open_world(embedder=embedder)
+    admin = world.services.admin
     assert [check.ok for check in await admin.ready_checks()] == [True, True]
     embedder.away = True
     model, store = await admin.ready_checks()

@@ -24,19 +24,28 @@ from lot_grpc.services.episodes.event_recorder import Takeover
 from lot_grpc.services.forwarding_store import ForwardingStore
 from lot_grpc.services.records.changes import GENERATION
 from lot_grpc.services.records.collections import (
+    ACTION_VALUES,
+    CELLS,
     DECISIONS,
+    EPISODES,
+    ERROR_SOLUTIONS,
     EVENTS,
+    FEEDBACK,
     MEMORIES,
     META,
     OUTCOMES,
     PATTERNS,
+    PREFERENCE_REVISIONS,
+    PREFERENCES,
     REQUESTS,
     RETRIEVALS,
     SELECTIONS,
+    SESSION_PARTS,
+    SESSIONS,
     TOMBSTONES,
     TRAJECTORIES,
 )
-from lot_grpc.services.records.resource_kinds import COLLECTIONS
+from lot_grpc.services.resources import REGISTRY
 from lot_grpc.services.store_metadata import META_NAMESPACE
 from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.testing.in_memory import InMemoryStore
@@ -63,6 +72,15 @@ from tests.services.world import (
 
 OTHER = "other"
 LOGS = (ResourceKind.OUTCOME, ResourceKind.EPISODE_EVENT)
+GOES = {
+    ResourceKind.PATTERN: {PATTERNS, OUTCOMES, CELLS, FEEDBACK},
+    ResourceKind.EPISODE: {EPISODES, EVENTS},
+    ResourceKind.ERROR_SOLUTION: {ERROR_SOLUTIONS},  # the outcomes here are of patterns
+    ResourceKind.PREFERENCE: {PREFERENCES, PREFERENCE_REVISIONS},
+    ResourceKind.SESSION: {SESSIONS, SESSION_PARTS},
+    ResourceKind.ACTION_VALUE: {ACTION_VALUES, SELECTIONS, TRAJECTORIES},
+}
+"""What goes with a kind; with the others, their own collection."""
 CLEARABLE = [resource_kind for resource_kind in ResourceKind if resource_kind not in LOGS]
 
 
@@ -106,8 +124,7 @@ def only_the_mark(found: dict[str, list[Any]]) -> bool:
 async def test_everything_goes_and_another_namespace_stays_as_it_is():
     world = await two_filled()
     before = await held(world.store, OTHER)
-    stored = {name for names in COLLECTIONS.values() for name in names}
-    assert stored <= before.keys(), "the test fills everything"
+    assert {*REGISTRY.resource_collections} <= before.keys(), "the test fills everything"
     assert set(before) == set(EVERYWHERE)
     counts = await world.services.clearing.clear(NS)
     assert only_the_mark(await held(world.store, NS))
@@ -141,11 +158,9 @@ async def test_one_kind_goes_with_what_hangs_on_it_and_the_others_stay(resource_
     before = await held(world.store, NS)
     await world.services.clearing.clear(NS, [resource_kind])
     after = await held(world.store, NS)
-    goes = set(COLLECTIONS[resource_kind])
-    if resource_kind is ResourceKind.ACTION_VALUE:
-        goes |= {SELECTIONS, TRAJECTORIES}
-    if resource_kind is ResourceKind.ERROR_SOLUTION:
-        goes -= {OUTCOMES}  # these here are of patterns
+    goes = GOES.get(resource_kind) or {
+        one.name for one in REGISTRY.resources[resource_kind].collections
+    }
     for name in set(EVERYWHERE) - {REQUESTS, TOMBSTONES}:
         assert after.get(name) == (None if name in goes else before.get(name)), name
     marks = [one for one in after[TOMBSTONES] if GENERATION in one.payload]

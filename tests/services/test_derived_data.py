@@ -21,7 +21,7 @@ from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilt
 from lot_grpc.ports import Equals, Record, SparseVector, VectorStore
 from lot_grpc.services import derived_data
 from lot_grpc.services.derived_data import needs_rebuild, rebuild_derived_data
-from lot_grpc.services.memories.error_finder import ErrorQuery
+from lot_grpc.services.errors.error_finder import ErrorQuery
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.recall.targets import (
     RecallOptions,
@@ -38,6 +38,7 @@ from lot_grpc.services.records.collections import (
     SCHEMA_VERSION,
     SPARSE_VECTOR,
 )
+from lot_grpc.services.resources import REGISTRY
 from lot_grpc.services.store_metadata import (
     DERIVATION,
     DERIVATION_VERSION,
@@ -193,7 +194,7 @@ async def test_terms_and_signatures_of_other_rules_are_derived_anew(make: Make) 
     old = await old_store(make(clock := FixedClock()), clock)
     told: list[tuple[str, int, int]] = []
     assert await needs_rebuild(old.store)
-    done = await rebuild_derived_data(old.store, lambda *told_now: told.append(told_now))
+    done = await rebuild_derived_data(old.store, REGISTRY, lambda *told_now: told.append(told_now))
     assert done == LIVING
     await old.assert_up_to_date()
     assert {len(r.vectors) for r in old.want[PATTERNS]} == {2, 3}
@@ -205,7 +206,7 @@ async def test_terms_and_signatures_of_other_rules_are_derived_anew(make: Make) 
 
 async def test_what_lapsed_is_left_alone(make: Make) -> None:
     old = await old_store(make(clock := FixedClock()), clock)
-    await rebuild_derived_data(old.store)
+    await rebuild_derived_data(old.store, REGISTRY)
     clock.advance(-2 * BRIEF)
     found = await old.store.scroll(PATTERNS, None, (), limit=99, vectors=True)
     assert len(found) == 14
@@ -214,18 +215,18 @@ async def test_what_lapsed_is_left_alone(make: Make) -> None:
 
 async def test_a_store_that_is_up_to_date_is_not_written_to(make: Make) -> None:
     old = await old_store(make(clock := FixedClock()), clock)
-    await rebuild_derived_data(old.store)
+    await rebuild_derived_data(old.store, REGISTRY)
     old.store.writes.clear()
-    assert await rebuild_derived_data(old.store) == 0
+    assert await rebuild_derived_data(old.store, REGISTRY) == 0
     assert old.store.writes == []
 
 
 async def test_a_new_store_has_nothing_to_do(make: Make) -> None:
     store = FaultInjectingStore(make(FixedClock()))
-    await open_store(store, HashingEmbedder().contract)
+    await open_store(store, REGISTRY, HashingEmbedder().contract)
     store.writes.clear()
     assert not await needs_rebuild(store)
-    assert await rebuild_derived_data(store, never) == 0
+    assert await rebuild_derived_data(store, REGISTRY, never) == 0
     assert store.writes == []
     assert (await read_metadata(store))[DERIVATION] == DERIVATION_VERSION
 
@@ -235,10 +236,10 @@ async def test_an_old_store_without_records_only_gets_the_new_name(
     make: Make, derivation: str | None
 ) -> None:
     store = FaultInjectingStore(make(FixedClock()))
-    await open_store(store, HashingEmbedder().contract)
+    await open_store(store, REGISTRY, HashingEmbedder().contract)
     await update_metadata(store, {DERIVATION: derivation})
     assert await needs_rebuild(store)
-    assert await rebuild_derived_data(store, never) == 0
+    assert await rebuild_derived_data(store, REGISTRY, never) == 0
     assert not await needs_rebuild(store)
 
 
@@ -252,7 +253,7 @@ async def test_an_error_signed_by_other_rules_is_found_by_those_of_today(make: M
     answer = await old.world.services.error_finder.find(NS, question)
     same = [Equals("signatures", answer.signature)]
     assert await old.store.count(ERROR_SOLUTIONS, NS, same) == 0
-    await rebuild_derived_data(old.store)
+    await rebuild_derived_data(old.store, REGISTRY)
     assert await old.store.count(ERROR_SOLUTIONS, NS, same) == 7
     answer = await old.world.services.error_finder.find(NS, question)
     assert {hit.error_solution.signature for hit in answer.hits} == {answer.signature}
@@ -269,14 +270,14 @@ async def test_a_rebuild_that_dies_at_any_write_resumes_where_it_was(
         old = await old_store(make(clock := FixedClock()), clock)
         old.store.fail_at(n, when)
         try:
-            await rebuild_derived_data(old.store)
+            await rebuild_derived_data(old.store, REGISTRY)
         except InjectedFault:
             old.store.revive()
             assert await needs_rebuild(old.store) or n == len(old.store.writes)
         else:
             break
-        await open_store(old.store, HashingEmbedder().contract)
-        await rebuild_derived_data(old.store)
+        await open_store(old.store, REGISTRY, HashingEmbedder().contract)
+        await rebuild_derived_data(old.store, REGISTRY)
         await old.assert_up_to_date()
         again = len(old.store.writes) - WRITES
         assert again <= 10, "the opening, one batch again, and one of each record at its edge"
@@ -289,10 +290,10 @@ async def test_a_rebuild_that_dies_on_edge_resumes_where_it_was(make: Make) -> N
     for writes in (1, 3, 2, 9):
         old.store.fail_at(writes, When.AFTER)
         with pytest.raises(InjectedFault):
-            await rebuild_derived_data(old.store)
+            await rebuild_derived_data(old.store, REGISTRY)
         old.store.revive()
         assert await needs_rebuild(old.store)
-    await rebuild_derived_data(old.store)
+    await rebuild_derived_data(old.store, REGISTRY)
     await old.assert_up_to_date()
 
 
@@ -307,7 +308,7 @@ async def test_it_stops_between_two_batches_when_it_is_told_to(make: Make) -> No
     rounds = 0
     while await needs_rebuild(old.store):
         rounds += 1
-        await rebuild_derived_data(old.store, stop=after(5))
+        await rebuild_derived_data(old.store, REGISTRY, stop=after(5))
         assert rounds < 99
     assert rounds > 2
     await old.assert_up_to_date()
@@ -316,7 +317,7 @@ async def test_it_stops_between_two_batches_when_it_is_told_to(make: Make) -> No
 async def test_a_rebuild_by_an_older_version_that_was_left_is_begun_anew(make: Make) -> None:
     old = await old_store(make(clock := FixedClock()), clock)
     await update_metadata(old.store, {DERIVED_UP_TO: dict.fromkeys(SEARCHED, 2**60)})
-    assert await rebuild_derived_data(old.store) == LIVING
+    assert await rebuild_derived_data(old.store, REGISTRY) == LIVING
     await old.assert_up_to_date()
 
 
@@ -325,8 +326,8 @@ async def test_records_of_one_sort_key_are_all_done(make: Make) -> None:
     old = await old_store(make(clock := FixedClock()), clock)
     for record in await rows(old.store, MEMORIES, None):
         await old.store.update(MEMORIES, record.namespace, record.id, set={"sort_key": 7})
-    await rebuild_derived_data(old.store, stop=after(9))
-    assert await rebuild_derived_data(old.store)
+    await rebuild_derived_data(old.store, REGISTRY, stop=after(9))
+    assert await rebuild_derived_data(old.store, REGISTRY)
     got = (await records_of(old.store))[MEMORIES]
     assert not any(map(has_old_terms, got))
     assert len(got) > 2 * 4
@@ -341,9 +342,9 @@ async def test_what_a_newer_version_derived_is_refused(derivation: str) -> None:
     old = await old_store(InMemoryStore(clock), clock, derivation)
     old.store.writes.clear()
     for call in (
-        open_store(old.store, HashingEmbedder().contract),
-        open_as_stored(old.store),
-        rebuild_derived_data(old.store),
+        open_store(old.store, REGISTRY, HashingEmbedder().contract),
+        open_as_stored(old.store, REGISTRY),
+        rebuild_derived_data(old.store, REGISTRY),
     ):
         with pytest.raises(SchemaVersionMismatchError) as caught:
             await call
@@ -360,7 +361,10 @@ async def test_a_store_of_another_schema_is_refused_and_not_written_to(version: 
     old = await old_store(InMemoryStore(clock), clock)
     await update_metadata(old.store, {"schema_version": version})
     old.store.writes.clear()
-    for call in (open_store(old.store, HashingEmbedder().contract), open_as_stored(old.store)):
+    for call in (
+        open_store(old.store, REGISTRY, HashingEmbedder().contract),
+        open_as_stored(old.store, REGISTRY),
+    ):
         with pytest.raises(SchemaVersionMismatchError) as caught:
             await call
         assert f"schema version {version}" in caught.value.message
@@ -372,12 +376,12 @@ async def test_a_store_of_another_schema_is_refused_and_not_written_to(version: 
 async def test_a_store_that_is_not_up_to_date_is_not_reindexed_offline(make: Make) -> None:
     old = await old_store(make(clock := FixedClock()), clock)
     with pytest.raises(StartupError, match="start the server once with its model"):
-        await open_as_stored(old.store)
-    await rebuild_derived_data(old.store, stop=after(3))
+        await open_as_stored(old.store, REGISTRY)
+    await rebuild_derived_data(old.store, REGISTRY, stop=after(3))
     with pytest.raises(StartupError, match="start the server once with its model"):
-        await open_as_stored(old.store)
-    await rebuild_derived_data(old.store)
-    assert (await open_as_stored(old.store))["schema_version"] == SCHEMA_VERSION
+        await open_as_stored(old.store, REGISTRY)
+    await rebuild_derived_data(old.store, REGISTRY)
+    assert (await open_as_stored(old.store, REGISTRY))["schema_version"] == SCHEMA_VERSION
 
 
 async def test_a_newer_version_that_was_faster_is_not_undone() -> None:
@@ -392,7 +396,7 @@ async def test_a_newer_version_that_was_faster_is_not_undone() -> None:
             record.payload[DERIVATION] = LATER
 
     with pytest.raises(SchemaVersionMismatchError):
-        await rebuild_derived_data(old.store, overtaken)
+        await rebuild_derived_data(old.store, REGISTRY, overtaken)
     assert begun == [0]
     metadata = await read_metadata(old.store)
     assert (metadata[DERIVATION], set(metadata[DERIVED_UP_TO].values())) == (LATER, {0})
@@ -409,11 +413,11 @@ class NewerBegins(SharedStore):
 
 async def test_a_newer_version_that_began_first_keeps_the_store() -> None:
     store = NewerBegins(FixedClock())
-    await open_store(store, HashingEmbedder().contract)
+    await open_store(store, REGISTRY, HashingEmbedder().contract)
     for record in await rows(store, META, META_NAMESPACE):
         await store.put(META, [replace(record, payload={**record.payload, DERIVATION: EARLIER})])
     with pytest.raises(SchemaVersionMismatchError):
-        await rebuild_derived_data(store)
+        await rebuild_derived_data(store, REGISTRY)
     assert (await read_metadata(store))[DERIVATION] == LATER
 
 
@@ -435,9 +439,9 @@ async def test_a_store_of_another_model_names_the_settings_that_open_it(
 ) -> None:
     store = InMemoryStore(FixedClock())
     contract = HashingEmbedder().contract
-    await open_store(store, replace(contract, model=stored))
+    await open_store(store, REGISTRY, replace(contract, model=stored))
     with pytest.raises(EmbeddingModelMismatchError) as caught:
-        await open_store(store, replace(contract, model=configured))
+        await open_store(store, REGISTRY, replace(contract, model=configured))
     assert advice in caught.value.message
     assert "tokenizer" not in caught.value.message
 
@@ -448,7 +452,7 @@ async def test_a_store_of_another_model_names_the_settings_that_open_it(
 async def test_two_processes_may_do_it_at_once() -> None:
     clock = FixedClock()
     old = await old_store(SharedStore(clock), clock)
-    both = [rebuild_derived_data(Interleaving(old.store, seed)) for seed in (1, 2)]
+    both = [rebuild_derived_data(Interleaving(old.store, seed), REGISTRY) for seed in (1, 2)]
     await asyncio.gather(*both)
     await old.assert_up_to_date()
 
@@ -479,7 +483,7 @@ async def test_what_another_process_writes_meanwhile_is_not_overwritten() -> Non
         await patterns.delete(OTHER, "p0", "")
 
     store.edits = edits
-    await rebuild_derived_data(old.store)
+    await rebuild_derived_data(old.store, REGISTRY)
     services = old.world.services
     assert [hit for hit, *_ in await answers(World(store, clock, services), "feed cat")][:1] == [
         "p1"
@@ -541,7 +545,7 @@ async def test_a_store_that_was_rebuilt_answers_like_a_new_one(make: Make, legs:
     old = [await answers(world, query, legs) for query in queries]
     assert all(new)
     assert old != new, "it must be seen that something is lacking"
-    await rebuild_derived_data(store)
+    await rebuild_derived_data(store, REGISTRY)
     now = [await answers(world, query, legs) for query in queries]
     for got, want in zip(now, new, strict=True):
         assert dict(got) == pytest.approx(dict(want))

@@ -13,7 +13,6 @@ from lot_grpc.domain.errors import RequestInvalidError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Action, PatternContent, PatternKind, PatternType
 from lot_grpc.domain.query import PatternFilter
-from lot_grpc.services.build import PatternLearning
 from lot_grpc.services.distillation import groups as groups_module
 from lot_grpc.services.distillation.distiller import (
     DistillDefaults,
@@ -23,6 +22,7 @@ from lot_grpc.services.distillation.distiller import (
 )
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import PATTERNS
+from lot_grpc.services.runtime import PatternLearning
 from tests.services.cases import alike, distils
 from tests.services.invariants import check_invariants
 from tests.services.world import MINUTE, NS, World, draft, open_world, outcome, rows, save

@@ -199,7 +199,9 @@ async def test_a_lesson_that_stops_midway_is_open_and_taken_whole_later(monkeypa
     [episode] = await payloads(world, EPISODES)
     assert episode[EXTRACTION] == WANTED
     monkeypatch.undo()
-    assert (await world.services.housekeeping.roll_forward(starting=True)).others == 1
+    assert (await world.services.housekeeping.roll_forward(starting=True)).counts[
+        "extractions"
+    ] == 1
     assert len(await told(world)) == 2
     assert len(await take(world, *MENDED, status=FAILED, error=error)) == 2
 

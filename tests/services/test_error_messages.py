@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from lot_grpc.domain.error_text.signature import read_error
-from lot_grpc.services.memories.error_finder import ErrorAnswer, ErrorQuery
+from lot_grpc.services.errors.error_finder import ErrorAnswer, ErrorQuery
 from tests.errors.reading import signature_of
 from tests.services.error_messages import MISSING, PRINTED, Printed
 from tests.services.world import NS, World, error_solution, open_world

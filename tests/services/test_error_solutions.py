@@ -12,7 +12,7 @@ from lot_grpc.domain.errors import (
     RequestIdReusedError,
     RequestInvalidError,
 )
-from lot_grpc.services.memories.error_drafts import SavedErrorSolution
+from lot_grpc.services.errors.drafts import SavedErrorSolution
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, SPARSE_VECTOR, TOMBSTONES
 from tests.services.world import DAY, NS, World, error_solution, open_world, payloads, rows
 

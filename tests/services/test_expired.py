@@ -21,7 +21,6 @@ from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.ports import EXPIRES_KEY, Record
 from lot_grpc.services.forwarding_store import ForwardingStore
-from lot_grpc.services.housekeeping import EXPIRING
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import (
     CELLS,
@@ -32,6 +31,7 @@ from lot_grpc.services.records.collections import (
     PATTERNS,
     REQUESTS,
 )
+from lot_grpc.services.resources import REGISTRY
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.world import (
@@ -225,7 +225,7 @@ class Watched(ForwardingStore):
         return deleted
 
 
-@pytest.mark.parametrize("collection", EXPIRING)
+@pytest.mark.parametrize("collection", REGISTRY.expiring)
 async def test_a_sweep_works_in_small_batches_whatever_expired(collection):
     clock = FixedClock()
     store = Watched(InMemoryStore(clock))

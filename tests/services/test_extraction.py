@@ -384,10 +384,12 @@ async def test_a_wish_that_cannot_be_carried_out_now_stays_open_and_stops_nothin
     point = episode_point(NS, "e")
     await world.store.update(EPISODES, NS, point, set={EXTRACTION: WANTED})
     monkeypatch.setattr(world.embedder, "embed_documents", unreachable)
-    assert (await world.services.housekeeping.roll_forward(starting=True)).others == 0
+    done = await world.services.housekeeping.roll_forward(starting=True)
+    assert done.counts["extractions"] == 0
     assert await payloads(world, PATTERNS) == []
     monkeypatch.undo()
-    assert (await world.services.housekeeping.roll_forward(starting=True)).others == 1
+    done = await world.services.housekeeping.roll_forward(starting=True)
+    assert done.counts["extractions"] == 1
 
 
 async def test_a_wish_that_a_dead_process_left_is_carried_out_by_the_sweep():
@@ -396,9 +398,10 @@ async def test_a_wish_that_a_dead_process_left_is_carried_out_by_the_sweep():
     point = episode_point(NS, episode.episode_id)
     await world.store.update(EPISODES, NS, point, set={EXTRACTION: WANTED})
     done = await world.services.housekeeping.roll_forward(starting=True)
-    assert done.others == 1
+    assert done.counts["extractions"] == 1
     assert [row["task"] for row in await payloads(world, PATTERNS)] == ["Log in"]
-    assert (await world.services.housekeeping.roll_forward(starting=True)).others == 0
+    done = await world.services.housekeeping.roll_forward(starting=True)
+    assert done.counts["extractions"] == 0
 
 
 async def test_a_repeat_long_after_the_request_was_forgotten_counts_nothing():

@@ -15,8 +15,10 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.services import housekeeping as module
+from lot_grpc.services.maintenance import Maintenance, Swept
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.records.collections import META, OUTCOMES, PATTERNS, REQUESTS
+from lot_grpc.services.resources import REGISTRY
 from lot_grpc.services.store_metadata import META_NAMESPACE, open_store
 from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.testing.hashing import HashingEmbedder
@@ -51,9 +53,9 @@ async def half_an_outcome(store) -> tuple[World, Pattern]:
 async def test_an_own_store_is_rolled_forward_at_once():
     world, made = await half_an_outcome(InMemoryStore)
     finished = await world.services.housekeeping.roll_forward(starting=True)
-    assert finished.outcomes == 1
+    assert finished.counts["outcomes"] == 1
     assert (await world.services.patterns.get(NS, made.pattern_id)).outcomes.usage_count == 1
-    assert (await world.services.housekeeping.roll_forward(starting=True)).outcomes == 0
+    assert (await world.services.housekeeping.roll_forward(starting=True)).counts["outcomes"] == 0
 
 
 async def test_a_shared_store_is_left_to_the_others_for_a_quarter_of_an_hour():
@@ -83,7 +85,7 @@ async def test_more_than_one_batch_is_rolled_forward(monkeypatch):
         await world.services.outcomes.record(NS, OutcomeDraft(ids, Outcome.SUCCESS))
     faulty.revive()
     finished = await world.services.housekeeping.roll_forward(starting=True)
-    assert finished.outcomes == 10
+    assert finished.counts["outcomes"] == 10
     stats = await world.services.patterns.stats(NS, PatternFilter())
     assert stats.total_usage == 10
 
@@ -164,12 +166,13 @@ async def test_a_long_sweep_holds_up_no_recall(monkeypatch, world):
     sweeping, swept = asyncio.Event(), asyncio.Event()
     told: list[tuple[str, Mapping[str, int]]] = []
 
-    async def sweep() -> module.Swept:
+    async def sweep() -> Swept:
         sweeping.set()
         await swept.wait()
-        return module.Swept("did it", {NS: {"PATTERN": 3}})
+        return Swept("did it", {NS: {"PATTERN": 3}})
 
-    monkeypatch.setattr(world.services.housekeeping, "_sweeps", [sweep])
+    maintenance = Maintenance(sweeps={"long": sweep})
+    monkeypatch.setattr(world.services.housekeeping, "_maintenance", maintenance)
     run = asyncio.create_task(
         world.services.housekeeping.run(
             lambda text, error: None, lambda what, ns, counts: told.append((ns, counts))
@@ -195,13 +198,13 @@ async def test_a_long_sweep_holds_up_no_recall(monkeypatch, world):
 
 async def test_a_store_is_opened_again_by_the_model_that_made_it(world):
     await save(world)
-    await open_store(world.store, HashingEmbedder().contract)
+    await open_store(world.store, REGISTRY, HashingEmbedder().contract)
     assert len(await payloads(world, PATTERNS)) == 1
 
 
 async def test_a_store_of_another_model_is_refused_and_says_both(world):
     with pytest.raises(EmbeddingModelMismatchError) as caught:
-        await open_store(world.store, HashingEmbedder(dimensions=32).contract)
+        await open_store(world.store, REGISTRY, HashingEmbedder(dimensions=32).contract)
     assert "dimensions=64" in caught.value.message
     assert "dimensions=32" in caught.value.message
     assert "LOT_EMBEDDING_MODEL=test-double/hashing" in caught.value.message
@@ -211,4 +214,4 @@ async def test_a_store_of_a_newer_version_is_refused(world):
     (record,) = await world.store.scroll(META, META_NAMESPACE, [], limit=5)
     await world.store.update(META, META_NAMESPACE, record.id, set={"schema_version": 99})
     with pytest.raises(SchemaVersionMismatchError, match="start the version that wrote it"):
-        await open_store(world.store, HashingEmbedder().contract)
+        await open_store(world.store, REGISTRY, HashingEmbedder().contract)

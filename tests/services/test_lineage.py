@@ -11,13 +11,13 @@ from lot_grpc.domain.errors import PatternNotFoundError, RequestInvalidError
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.domain.transfer import ExportSpec, ImportTerms
-from lot_grpc.services.memories.seeder import Seeds
 from lot_grpc.services.patterns.drafts import Saved
 from lot_grpc.services.patterns.lineage import Lineage, Relation
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.patterns.pruner import PruneDraft
 from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.records.patterns import pattern_point
+from lot_grpc.services.seeder import Seeds
 from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.transfer.importer import ImportRun
 from tests.contract.clock import FixedClock

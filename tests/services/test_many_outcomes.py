@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lot_grpc.domain.outcomes import Outcome
-from lot_grpc.services.records.collections import collection_specs
+from lot_grpc.services.resources import REGISTRY
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.qdrant import QdrantStore
 from tests.contract.clock import FixedClock
@@ -40,7 +40,7 @@ async def processes(request: Any, tmp_path: Path) -> AsyncIterator[list[World]]:
     world = await open_world(store, clock)
     yield [world] if request.param == "own" else [world, world.another_process()]
     if request.param == "server":
-        for spec in collection_specs(384):
+        for spec in REGISTRY.collection_specs(384):
             await store._client.delete_collection(store._name(spec))
     await store.close()
 

@@ -9,11 +9,11 @@ import pytest
 
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Action, PatternKind, PatternType
-from lot_grpc.services.build import PatternLearning
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import Dedupe, Saved
 from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.records.collections import FEEDBACK, OUTCOMES, PATTERNS
+from lot_grpc.services.runtime import PatternLearning
 from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault
 from tests.services.world import (
     MINUTE,

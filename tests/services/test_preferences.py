@@ -13,7 +13,7 @@ from lot_grpc.domain.errors import (
     RequestIdReusedError,
 )
 from lot_grpc.domain.preference import HISTORY, Preference
-from lot_grpc.services.memories.preferences import PreferenceDraft
+from lot_grpc.services.preferences.preferences import PreferenceDraft
 from lot_grpc.services.records.collections import PREFERENCE_REVISIONS, PREFERENCES
 from tests.contract.clock import FixedClock
 from tests.services.world import (

@@ -21,26 +21,24 @@ from lot_grpc.domain.errors import (
     StartupError,
 )
 from lot_grpc.domain.pattern import PatternContent
-from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.ports import Embedder, Embedding, EmbeddingContract, VectorStore
-from lot_grpc.services.build import build_services
-from lot_grpc.services.changes.build import ChangeFeed
+from lot_grpc.services.build import Services
+from lot_grpc.services.changes.settings import ChangeFeed
 from lot_grpc.services.patterns.patterns import PatternEdit
-from lot_grpc.services.recall.reranks import RerankBounds
-from lot_grpc.services.recall.search_fields import ALL_SEARCHED
 from lot_grpc.services.records.collections import (
     CELLS,
     PATTERNS,
     QUERY_VECTOR,
     SOLVED_VECTOR,
     TEXT_VECTOR,
-    collection_specs,
 )
 from lot_grpc.services.reindex import reindexer as reindexing
 from lot_grpc.services.reindex import vector_rebuild as rebuilding
 from lot_grpc.services.reindex.epochs import stored_name
 from lot_grpc.services.reindex.reindexer import ReindexPhase, ReindexStep
 from lot_grpc.services.reindex.vector_rebuild import drop_stale
+from lot_grpc.services.resources import REGISTRY
+from lot_grpc.services.runtime import ServiceSettings, open_runtime
 from lot_grpc.services.store_metadata import (
     EPOCH,
     REBUILD,
@@ -56,6 +54,7 @@ from tests.contract.clock import FixedClock
 from tests.contract.comparing import same_vector
 from tests.sampling import one_in
 from tests.services.deaths import EITHER_SIDE
+from tests.services.flat import flat
 from tests.services.world import (
     NS,
     Interleaving,
@@ -135,19 +134,13 @@ class Place:
     async def start(self, model: str = OLD) -> World:
         """As ``opening`` does it. Raises EmbeddingModelMismatchError."""
         embedder = await opener(model)
-        epoch = await open_store(self.store, embedder.contract)
-        await drop_stale(self.store)
-        services = build_services(
-            self.store,
-            embedder,
-            OverlapReranker(),
-            self.clock,
-            RankingWeights(),
-            RerankBounds(),
-            changes=ChangeFeed(interval=0.02),
-            epoch=epoch,
-            open_model=opener,
+        epoch = await open_store(self.store, REGISTRY, embedder.contract)
+        await drop_stale(self.store, REGISTRY)
+        settings = ServiceSettings(changes=ChangeFeed(interval=0.02))
+        runtime = open_runtime(
+            self.store, REGISTRY, embedder, OverlapReranker(), self.clock, settings, epoch=epoch
         )
+        services = flat(Services(runtime, opener))
         await services.sequencer.open()
         return World(self.store, self.clock, services, embedder)  # type: ignore[arg-type]
 
@@ -178,7 +171,7 @@ async def check_one_model(store: VectorStore, model: str) -> None:
     assert row["embedding"]["model"] == model
     epoch = row.get(EPOCH, 0)
     embedder = await opener(model)
-    for searched in ALL_SEARCHED:
+    for searched in [one.search_fields for one in REGISTRY.embedded.values() if one.text_of]:
         for record in await store.scroll(searched.collection, None, (), limit=999, vectors=True):
             text = searched.text_of(record)
             wanted = {TEXT_VECTOR: text.meaning}
@@ -198,7 +191,7 @@ async def check_one_model(store: VectorStore, model: str) -> None:
 
 async def check_names(store: VectorStore, epoch: int) -> None:
     """No vectors but those of the epoch are left."""
-    for spec in collection_specs(1):
+    for spec in REGISTRY.collection_specs(1):
         allowed = {stored_name(name, epoch) for name in spec.dense} | set(spec.sparse)
         for record in await store.scroll(spec.name, None, (), limit=999, vectors=True):
             assert set(record.vectors) <= allowed
@@ -490,7 +483,9 @@ async def test_what_an_unfinished_run_left_is_dropped_by_one_to_another_model(
 ) -> None:
     world = await place.start()
     await fill(world, 6)
-    left = rebuilding.VectorRebuild(place.store, TurnedEmbedder(), world.services.model_store.turn)
+    left = rebuilding.VectorRebuild(
+        place.store, REGISTRY, TurnedEmbedder(), world.services.model_store.turn
+    )
     await left.begin()
     await left.embed_all(lambda collection, done: None)
     await check_one_model(place.store, OLD)
@@ -498,7 +493,9 @@ async def test_what_an_unfinished_run_left_is_dropped_by_one_to_another_model(
     await check_one_model(place.store, NARROW)
     await check_names(place.store, 2)
 
-    left = rebuilding.VectorRebuild(place.store, TurnedEmbedder(), world.services.model_store.turn)
+    left = rebuilding.VectorRebuild(
+        place.store, REGISTRY, TurnedEmbedder(), world.services.model_store.turn
+    )
     await left.begin()
     await left.embed_all(lambda collection, done: None)
     steps = await reindex(world, NARROW)
@@ -509,12 +506,12 @@ async def test_what_an_unfinished_run_left_is_dropped_by_one_to_another_model(
 
 async def attempt(store: FaultInjectingStore, model: str) -> None:
     """A reindex of a closed store, to its end."""
-    await open_as_stored(store)
-    run = rebuilding.VectorRebuild(store, await opener(model), nullcontext)
+    await open_as_stored(store, REGISTRY)
+    run = rebuilding.VectorRebuild(store, REGISTRY, await opener(model), nullcontext)
     if await run.begin():
         await run.embed_all(lambda collection, done: None)
         await run.name_it()
-        await drop_stale(store)
+        await drop_stale(store, REGISTRY)
 
 
 @EITHER_SIDE
@@ -524,7 +521,7 @@ async def test_attempts_that_die_one_after_the_other_lose_nothing(when: When) ->
         clock = FixedClock()
         store = FaultInjectingStore(InMemoryStore(clock))
         await fill(await Place(store, clock).start(), 3)
-        left = rebuilding.VectorRebuild(store, TurnedEmbedder(), nullcontext)
+        left = rebuilding.VectorRebuild(store, REGISTRY, TurnedEmbedder(), nullcontext)
         await left.begin()
         await left.embed_all(lambda collection, done: None)
         for number, model in ((first, OLD), (second, NARROW)):

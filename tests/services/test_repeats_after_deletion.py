@@ -14,13 +14,13 @@ from lot_grpc.domain.errors import InUseError, NotFoundError
 from lot_grpc.domain.learning_event import TargetKind
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.kernel.idempotency import IdempotencyKey, IdempotencyRecord, IdempotencyStore
+from lot_grpc.services.errors.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.learning.decisions import DecisionOutcomeDraft
-from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
-from lot_grpc.services.memories.preferences import PreferenceDraft
 from lot_grpc.services.outcomes.outcome_log import CorrectionDraft
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import Dedupe
 from lot_grpc.services.patterns.feedback import FeedbackDraft
+from lot_grpc.services.preferences.preferences import PreferenceDraft
 from lot_grpc.services.records.collections import (
     DECISIONS,
     EPISODES,

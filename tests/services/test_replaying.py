@@ -29,7 +29,7 @@ from lot_grpc.services.records.episodes import (
     episode_point,
     event_record,
 )
-from lot_grpc.services.transfer.inner_rows import InnerRows
+from lot_grpc.services.resources import REGISTRY
 from tests.contract.clock import FixedClock
 from tests.services.world import (
     NS,
@@ -411,7 +411,9 @@ async def test_what_follows_a_number_that_is_still_to_be_written_is_not_read_yet
 
     async def exported() -> list[int]:
         episode = (await world.store.get(EPISODES, NS, [episode_point(NS, "e")])).popitem()[1]
-        rows = InnerRows(world.store).by_kind[EVENTS].read(episode, "")
+        read = REGISTRY.exported[EVENTS].rule.inner
+        assert read is not None
+        rows = read(world.store, episode, "")
         return [record.payload["sequence"] async for record, _ in rows]
 
     async def seen() -> list[list[int]]:

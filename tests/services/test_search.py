@@ -10,11 +10,10 @@ import pytest
 from lot_grpc.domain.errors import ModelUnavailableError, RerankerUnavailableError
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter, Ranking
-from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.domain.reranking import RERANK_WEIGHT
 from lot_grpc.lexical.bm25 import MOST_QUERY_TERMS
 from lot_grpc.ports import IdIn, Reranker, SearchQuery
-from lot_grpc.services.build import build_services
+from lot_grpc.services.build import Services
 from lot_grpc.services.recall.recall import Answer, Hit
 from lot_grpc.services.recall.reranks import RerankBounds
 from lot_grpc.services.recall.targets import (
@@ -24,7 +23,10 @@ from lot_grpc.services.recall.targets import (
     pattern_request,
 )
 from lot_grpc.services.records.collections import PATTERNS
+from lot_grpc.services.resources import REGISTRY
+from lot_grpc.services.runtime import ServiceSettings, open_runtime
 from lot_grpc.testing.hashing import HashingEmbedder, OverlapReranker
+from tests.services.flat import flat
 from tests.services.world import NS, World, memory, open_world, save, start
 
 
@@ -211,15 +213,11 @@ class Given(OverlapReranker):
 
 def reranking(world: World, reranker: Reranker, bounds: RerankBounds | None = None) -> World:
     """The same store, asked with another cross-encoder."""
-    services = build_services(
-        world.store,
-        HashingEmbedder(),
-        reranker,
-        world.clock,
-        RankingWeights(),
-        bounds or RerankBounds(candidates=20, seconds=2.0),
+    settings = ServiceSettings(rerank=bounds or RerankBounds(candidates=20, seconds=2.0))
+    runtime = open_runtime(
+        world.store, REGISTRY, HashingEmbedder(), reranker, world.clock, settings
     )
-    return World(world.store, world.clock, services)
+    return World(world.store, world.clock, flat(Services(runtime)))
 
 
 async def test_what_the_cross_encoder_likes_gets_the_best_relevance_and_the_rest_the_least(world):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lot_grpc.domain.errors import RequestInvalidError
@@ -7,15 +9,13 @@ from lot_grpc.domain.knowledge import KnowledgePack
 from lot_grpc.domain.memory import MemoryContent
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
-from lot_grpc.kernel.tombstones import Tombstones
 from lot_grpc.ports import Embedding
+from lot_grpc.services import seeder as seeding
 from lot_grpc.services.indexer import Indexer
-from lot_grpc.services.memories import seeder as seeding
-from lot_grpc.services.memories.seeder import KnowledgeSeeder, Seeded, Seeds
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import MEMORIES, OUTCOMES, PATTERNS
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.seeder import KnowledgeSeeder, Seeded, Seeds
 from lot_grpc.testing.faults import FaultInjectingStore
 from lot_grpc.testing.hashing import HashingEmbedder
 from lot_grpc.testing.in_memory import InMemoryStore
@@ -42,14 +42,11 @@ class CountingEmbedder(HashingEmbedder):
 
 
 def own_seeding(world: World, embedder: HashingEmbedder | None = None) -> KnowledgeSeeder:
-    time_source = TimeSource(world.clock)
-    return KnowledgeSeeder(
-        world.store,
-        Indexer(embedder or HashingEmbedder()),
-        time_source,
-        Tombstones(world.store, time_source),
-        [OWN],
-    )
+    runtime = world.services.runtime
+    settings = replace(runtime.settings, packs=[OWN])
+    indexer = runtime.indexer if embedder is None else Indexer(embedder)
+    runtime = replace(runtime, settings=settings, indexer=indexer)
+    return KnowledgeSeeder(runtime, world.services.operations)
 
 
 def totals(seeded: Seeded) -> tuple[int, int, int]:

@@ -19,8 +19,6 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.learning_event import LearningEventFilter, TargetKind
 from lot_grpc.domain.preference import learned_key
-from lot_grpc.kernel.idempotency import IdempotencyStore
-from lot_grpc.kernel.tombstones import Tombstones
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.learning.action_values import ActionValues
 from lot_grpc.services.learning.feedback_handler import FeedbackHandler, Submitted
@@ -259,9 +257,7 @@ def on_patterns(world: World, confidences: Confidences) -> FeedbackHandler:
     services, time_source = world.services, TimeSource(world.clock)
     values = ActionValues(world.store, time_source, Policies(world.store, time_source))
     return FeedbackHandler(
-        world.store,
-        time_source,
-        IdempotencyStore(world.store, time_source),
+        services.runtime,
         services.preferences,
         checks_of(
             confidences.check,
@@ -273,7 +269,6 @@ def on_patterns(world: World, confidences: Confidences) -> FeedbackHandler:
             services.retrievals,
         ),
         moves_of(confidences, services.decisions, services.selections, values),
-        Tombstones(world.store, time_source),
     )
 
 

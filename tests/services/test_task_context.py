@@ -14,9 +14,9 @@ from lot_grpc.domain.pattern import PatternKind
 from lot_grpc.services.context.preferences import MOST, MOST_LEARNED, MOST_OF_TASK
 from lot_grpc.services.context.request import ContextRequest, filled_in
 from lot_grpc.services.episodes.drafts import EpisodeDraft
+from lot_grpc.services.errors.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.learning.feedback_handler import FeedbackTextDraft
-from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
-from lot_grpc.services.memories.preferences import PreferenceDraft
+from lot_grpc.services.preferences.preferences import PreferenceDraft
 from lot_grpc.services.records.collections import CELLS, RETRIEVALS
 from lot_grpc.testing.hashing import HashingEmbedder
 from tests.services.test_watching import change_watcher

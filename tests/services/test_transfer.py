@@ -19,13 +19,24 @@ from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.query import MemoryFilter, PatternFilter
 from lot_grpc.domain.transfer import Conflict, ExportSpec, ImportTerms
 from lot_grpc.ports import CollectionSpec, Equals, Record
-from lot_grpc.services.memories.preferences import PreferenceDraft
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import Dedupe
-from lot_grpc.services.records.collections import OUTCOMES, PATTERNS, SORT_KEY, collection_specs
-from lot_grpc.services.records.resource_kinds import BESIDE, OF_THE_STORE
+from lot_grpc.services.preferences.preferences import PreferenceDraft
+from lot_grpc.services.records.collections import (
+    META,
+    OUTCOMES,
+    PATTERNS,
+    REPLICAS,
+    REQUESTS,
+    RETRIEVALS,
+    SELECTIONS,
+    SORT_KEY,
+    TOMBSTONES,
+    TRAJECTORIES,
+)
+from lot_grpc.services.resources import REGISTRY
 from lot_grpc.services.transfer.importer import ImportRun
-from lot_grpc.services.transfer.kinds import KINDS, Row
+from lot_grpc.services.transfer.rows import Row
 from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
@@ -195,11 +206,12 @@ def contents(rows: list[Row]) -> list[tuple[str, Any]]:
 
 
 def test_each_collection_is_moved_or_left_out_on_purpose():
-    specs: list[CollectionSpec] = collection_specs(8)
-    moved_ = [kind.collection for kind in KINDS]
-    assert len(set(moved_)) == len(moved_)
-    assert {spec.name for spec in specs} == {*moved_, *BESIDE, *OF_THE_STORE}
-    assert {kind.resource_kind for kind in KINDS if kind.is_thing} == set(ResourceKind)
+    specs: list[CollectionSpec] = REGISTRY.collection_specs(8)
+    exported = REGISTRY.exported
+    left_out = {META, REPLICAS, REQUESTS, TOMBSTONES, RETRIEVALS, SELECTIONS, TRAJECTORIES}
+    assert {spec.name for spec in specs} == {*exported} | left_out
+    assert not left_out & exported.keys()
+    assert {one.resource_kind for one in exported.values() if one.is_thing} == set(ResourceKind)
 
 
 def test_what_hangs_on_a_thing_comes_behind_it():
@@ -207,9 +219,10 @@ def test_what_hangs_on_a_thing_comes_behind_it():
     payload = {
         "pattern_id": "x", "episode_id": "x", "session_id": "x", "key": "x", "outcome_id": "x",
     }  # fmt: skip
-    for kind in KINDS:
-        if kind.parent is not None:
-            assert kind.parent(NS, payload)[0] in seen
+    for kind in REGISTRY.exported.values():
+        if kind.rule.parent is not None:
+            assert kind.rule.parent(NS, payload)[0] in seen
+            assert seen >= {*kind.rule.parents}
         seen.add(kind.collection)
 
 
@@ -255,7 +268,9 @@ async def test_what_hangs_on_a_thing_that_was_deleted_since_is_skipped():
     rows = await rows_of(source)
     await take(target, rows)
     await target.services.patterns.delete(NS, "p", "")
-    logs = [row for row in rows if row.kind.parent and row.record.payload.get("pattern_id") == "p"]
+    logs = [
+        row for row in rows if row.kind.rule.parent and row.record.payload.get("pattern_id") == "p"
+    ]
     assert len(logs) > 5
     run = await take(target, logs)
     assert (run.skipped, run.imported) == (len(logs), 0)
@@ -304,7 +319,7 @@ async def test_things_of_one_sort_key_are_all_exported_and_gone_on_from():
     for number in range(150):
         payload = {**one.payload, "pattern_id": f"p{number}"}
         payload[SORT_KEY] = one.payload[SORT_KEY] + (number >= 20) + (number >= 140)
-        many.append(Record(KINDS[0].point(NS, payload), NS, payload))
+        many.append(Record(REGISTRY.exported[PATTERNS].point(NS, payload), NS, payload))
     await world.store.put(PATTERNS, many)
     ask = ExportSpec(NS)
     found = [(row, place) async for row, place in world.services.exporter.rows(ask)]

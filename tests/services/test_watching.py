@@ -18,11 +18,11 @@ from lot_grpc.ports import Record
 from lot_grpc.services.changes.events import ChangeBatch, ChangeEvent, WatchRequest
 from lot_grpc.services.changes.feed import short_of
 from lot_grpc.services.episodes.event_recorder import Takeover
-from lot_grpc.services.memories.preferences import PreferenceDraft
 from lot_grpc.services.patterns.drafts import Dedupe
 from lot_grpc.services.patterns.patterns import PatternEdit
-from lot_grpc.services.records.changes import WATCHED
+from lot_grpc.services.preferences.preferences import PreferenceDraft
 from lot_grpc.services.records.patterns import pattern_from_record
+from lot_grpc.services.resources import REGISTRY
 from lot_grpc.services.sessions.rows import Terms
 from lot_grpc.services.sessions.session_messages import MessageDraft
 from lot_grpc.testing.in_memory import InMemoryStore
@@ -45,8 +45,10 @@ from tests.services.world import (
     rows,
     save,
     start,
+    sweep,
 )
 
+WATCHED = REGISTRY.watched
 WEEK = 7 * 24 * 3600
 
 
@@ -442,7 +444,7 @@ async def test_rows_of_processes_that_are_long_gone_are_dropped():
     await save(other, "one")
     world.clock.advance(2 * WEEK + 1)
     await world.services.sequencer.publish()
-    await world.services.change_watcher.sweep()
+    await sweep(world)
     left = await rows(world.store, "change_writers", None)
     assert [row.payload["writer_id"] for row in left] == [world.services.sequencer.writer_id]
 
@@ -495,7 +497,7 @@ class Busy:
 
 async def replayed(world: World, told: list[ChangeEvent]) -> None:
     """What was told comes to what there is."""
-    known: dict[tuple[ResourceKind | None, str], Any] = {}
+    known: dict[tuple[str | None, str], Any] = {}
     for one in told:
         if one.type is ChangeType.DELETED:
             known.pop((one.resource_kind, one.id), None)
@@ -504,7 +506,7 @@ async def replayed(world: World, told: list[ChangeEvent]) -> None:
     there = {
         (resource_kind, record.payload[watched.id_key]): record
         for resource_kind, watched in WATCHED.items()
-        for record in await rows(world.store, watched.collection)
+        for record in await rows(world.store, watched.collection.name)
     }
     assert known.keys() == there.keys()
     for (resource_kind, identity), thing in known.items():

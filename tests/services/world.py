@@ -21,28 +21,30 @@ from lot_grpc.domain.memory import MemoryContent
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern, PatternContent
 from lot_grpc.domain.query import PatternFilter, Ranking
-from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.ports import EmbeddingContract, Record, VectorStore
-from lot_grpc.services.build import PatternLearning, Services, build_services
-from lot_grpc.services.changes.build import ChangeFeed
+from lot_grpc.services.build import Services as Modules
+from lot_grpc.services.changes.settings import ChangeFeed
 from lot_grpc.services.episodes.drafts import EpisodeDraft
+from lot_grpc.services.errors.drafts import ErrorSolutionDraft
 from lot_grpc.services.learning.decisions import DecisionDraft
 from lot_grpc.services.learning.feedback_handler import FeedbackTextDraft
 from lot_grpc.services.learning.learning_events import LearningEventDraft
 from lot_grpc.services.learning.selections import SelectionDraft
 from lot_grpc.services.learning.step_recorder import StepDraft, StepsDraft
 from lot_grpc.services.memories.drafts import MemoryDraft
-from lot_grpc.services.memories.error_drafts import ErrorSolutionDraft
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import PatternDraft, Saved
 from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.recall.recall import Answer
-from lot_grpc.services.recall.reranks import RerankBounds
 from lot_grpc.services.recall.targets import RecallOptions, pattern_request
+from lot_grpc.services.registry import Registry
+from lot_grpc.services.resources import REGISTRY
+from lot_grpc.services.runtime import PatternLearning, ServiceSettings, open_runtime
 from lot_grpc.services.store_metadata import open_store
 from lot_grpc.testing.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
+from tests.services.flat import Services, flat
 
 NS = "team"
 MINUTE = 60
@@ -103,27 +105,28 @@ class World:
     services: Services
     embedder: HashingEmbedder = field(default_factory=HashingEmbedder)
     learning: PatternLearning | None = None
+    registry: Registry = REGISTRY
 
     def another_process(self) -> World:
         """A second process, or this one after a restart, over the same store."""
-        services = _services(self.store, self.clock, self.embedder, self.learning)
-        return World(self.store, self.clock, services, self.embedder, self.learning)
+        services = _services(self.store, self.clock, self.embedder, self.learning, self.registry)
+        return replace(self, services=services)
 
 
 def _services(
-    store: Any, clock: FixedClock, embedder: HashingEmbedder, learning: PatternLearning | None
+    store: Any,
+    clock: FixedClock,
+    embedder: HashingEmbedder,
+    learning: PatternLearning | None,
+    registry: Registry,
 ) -> Services:
-    return build_services(
-        store,
-        embedder,
-        OverlapReranker(),
-        clock,
-        RankingWeights(),
-        RerankBounds(),
-        learning=learning,
+    settings = ServiceSettings(
+        learning=learning or PatternLearning(),
         changes=ChangeFeed(interval=0.02),
         look_seconds=0.01,
     )
+    runtime = open_runtime(store, registry, embedder, OverlapReranker(), clock, settings)
+    return flat(Modules(runtime))
 
 
 async def open_world(
@@ -131,15 +134,16 @@ async def open_world(
     clock: FixedClock | None = None,
     learning: PatternLearning | None = None,
     embedder: Any = None,
+    registry: Registry = REGISTRY,
 ) -> World:
     """An empty store with all collections, and a process that works on it."""
     clock = clock or FixedClock()
     store = store if store is not None else InMemoryStore(clock)
     embedder = embedder or HashingEmbedder()
-    await open_store(store, embedder.contract)
-    services = _services(store, clock, embedder, learning)
+    await open_store(store, registry, embedder.contract)
+    services = _services(store, clock, embedder, learning, registry)
     await services.sequencer.open()
-    return World(store, clock, services, embedder, learning)
+    return World(store, clock, services, embedder, learning, registry)
 
 
 # --- what is asked of it ----------------------------------------------------------------------

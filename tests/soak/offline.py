@@ -9,7 +9,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from lot_grpc.clock import SystemClock
-from lot_grpc.services.records.collections import EVENTS, collection_specs
+from lot_grpc.services.records.collections import EVENTS
+from lot_grpc.services.resources import REGISTRY
 from lot_grpc.storage.edge import EdgeStore
 from tests.e2e.crash_checks import check_store
 
@@ -26,7 +27,7 @@ async def events(folder: Path) -> dict[str, list[int]]:
     await check_store(folder)
     store = EdgeStore(folder, SystemClock())
     try:
-        await store.ensure_collections(collection_specs(_DIMENSIONS))
+        await store.ensure_collections(REGISTRY.collection_specs(_DIMENSIONS))
         keys = ("episode_id", "sequence")
         found: dict[str, list[int]] = defaultdict(list)
         for record in await store.scroll(EVENTS, None, [], limit=_ALL, payload=keys):

@@ -29,7 +29,7 @@ from lot_grpc.services.records.actions import (
     trajectory_from_record,
     trajectory_record,
 )
-from lot_grpc.services.records.collections import SORT_KEY, collection_specs
+from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.decisions import (
     decision_conditions,
     decision_from_record,
@@ -46,11 +46,12 @@ from lot_grpc.services.records.preferences import (
     preference_record,
     revision_record,
 )
+from lot_grpc.services.resources import REGISTRY
 from tests.unit import learned
 from tests.unit.filled import set_field
 from tests.unit.test_records import leaves, stored
 
-SPECS = {spec.name: spec for spec in collection_specs(2)}
+SPECS = {spec.name: spec for spec in REGISTRY.collection_specs(2)}
 
 
 # --- the store --------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from lot_grpc.ports import (
     Record,
 )
 from lot_grpc.services.records import collections as names
-from lot_grpc.services.records.collections import SORT_KEY, collection_specs
+from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.episodes import (
     episode_conditions,
     episode_from_record,
@@ -69,10 +69,11 @@ from lot_grpc.services.records.patterns import (
     pattern_from_record,
     pattern_record,
 )
+from lot_grpc.services.resources import REGISTRY
 from tests.unit import made
 
 VECTORS = {"text": [1.0, 0.0]}
-SPECS = {spec.name: spec for spec in collection_specs(2)}
+SPECS = {spec.name: spec for spec in REGISTRY.collection_specs(2)}
 
 
 def stored(record: Record) -> Record:

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit, PolicyPreset, StoredPolicy
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as policy_pb
-from lot_grpc.pb.lot.v1 import resource_kind_pb2
 from lot_grpc.ports import StoreInfo
 from lot_grpc.server.codec.generic import Decoder, Encoder
 from lot_grpc.server.codec.pairs import fields_beside
-from lot_grpc.server.codec.values import EnumCodec, time_to_pb
+from lot_grpc.server.codec.values import EnumCodec, resource_kind_to_pb, time_to_pb
 from lot_grpc.server.masks import updated_paths
 from lot_grpc.services.clearing.namespaces import NamespaceUsage
-from lot_grpc.services.memories.seeder import Seeded, SeededGroup, Seeds
-from lot_grpc.services.records.collections import (
-    CELLS,
-    EPISODES,
-    ERROR_SOLUTIONS,
-    MEMORIES,
-    PATTERNS,
-)
 from lot_grpc.services.reindex.reindexer import ReindexStep
+from lot_grpc.services.seeder import Seeded, SeededGroup, Seeds
 
 _PRESET = EnumCodec(policy_pb.PolicyPreset.DESCRIPTOR, PolicyPreset)
 _OUTPUT_ONLY = fields_beside(policy_pb.NamespacePolicy, NamespacePolicy)
@@ -42,9 +32,9 @@ def store_to_pb(info: StoreInfo, needed_bytes: int) -> pb.StoreStatus:
 # --- namespaces and their policies ----------------------------------------------------------------
 
 
-def counts_to_pb(counts: Mapping[ResourceKind, int]) -> dict[str, int]:
+def counts_to_pb(counts: Mapping[str, int]) -> dict[str, int]:
     """Counts by the name of the kind in ``lot.v1.ResourceKind``, without its prefix."""
-    return {resource_kind.name: count for resource_kind, count in counts.items()}
+    return {resource_kind.upper(): count for resource_kind, count in counts.items()}
 
 
 usage_to_pb = Encoder(NamespaceUsage, pb.NamespaceUsage, values={"counts": counts_to_pb})
@@ -86,27 +76,16 @@ def seeded_to_pb(seeded: Seeded) -> pb.SeedKnowledgeResponse:
     return pb.SeedKnowledgeResponse(
         created_count=sum(group.created for group in groups),
         existing_count=sum(group.existing for group in groups),
-        created_counts={
-            resource_kind.upper(): count for resource_kind, count in seeded.created.items()
-        },
+        created_counts=counts_to_pb(seeded.created),
         created_by_group={group.name: group.created for group in groups},
         deleted_count=sum(group.deleted for group in groups),
         groups=map(_group_to_pb, groups),
     )
 
 
-_RESOURCE_KINDS: Mapping[str, Any] = {
-    PATTERNS: resource_kind_pb2.RESOURCE_KIND_PATTERN,
-    EPISODES: resource_kind_pb2.RESOURCE_KIND_EPISODE,
-    MEMORIES: resource_kind_pb2.RESOURCE_KIND_MEMORY,
-    ERROR_SOLUTIONS: resource_kind_pb2.RESOURCE_KIND_ERROR_SOLUTION,
-    CELLS: resource_kind_pb2.RESOURCE_KIND_OUTCOME,
-}
-"""What is at work; what was learned from outcomes counts as theirs."""
-
 reindex_step_to_pb = Encoder(
     ReindexStep,
     pb.ReindexResponse,
-    rename={"resource_kind": "collection", "done_count": "done", "total_count": "total"},
-    values={"resource_kind": _RESOURCE_KINDS.get},
+    rename={"done_count": "done", "total_count": "total"},
+    values={"resource_kind": resource_kind_to_pb},
 )

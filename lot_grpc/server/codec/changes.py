@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator
 
-from google.protobuf.message import Message
-
-from lot_grpc.domain.change import ChangeType, ResourceKind
+from lot_grpc.domain.change import ChangeType
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.pb.lot.v1 import change_pb2 as pb
 from lot_grpc.pb.lot.v1 import resource_kind_pb2
-from lot_grpc.server.codec.episodes import episode_to_pb
-from lot_grpc.server.codec.error_solutions import error_solution_to_pb
 from lot_grpc.server.codec.generic import Encoder
-from lot_grpc.server.codec.learning import decision_to_pb, learning_event_to_pb
-from lot_grpc.server.codec.memories import memory_to_pb
-from lot_grpc.server.codec.patterns import pattern_to_pb
-from lot_grpc.server.codec.sessions import preference_to_pb, session_to_pb
-from lot_grpc.server.codec.values import EnumCodec, seconds_of_duration, time_to_pb
+from lot_grpc.server.codec.resources import TO_PB
+from lot_grpc.server.codec.values import (
+    RESOURCE_KIND,
+    EnumCodec,
+    resource_kind_to_pb,
+    seconds_of_duration,
+    time_to_pb,
+)
 from lot_grpc.server.cursors import cursor_from_token, cursor_to_token
 from lot_grpc.services.changes.events import (
     ChangeBatch,
@@ -28,46 +26,33 @@ from lot_grpc.services.changes.events import (
     PatternMatch,
     WatchRequest,
 )
-from lot_grpc.services.records.changes import WATCHED
 
 TYPE = EnumCodec(pb.ChangeType.DESCRIPTOR, ChangeType)
-RESOURCE_KIND = EnumCodec(resource_kind_pb2.ResourceKind.DESCRIPTOR, ResourceKind)
 
 _DEFAULT_HEARTBEAT = 15.0
 _MESSAGE_BYTES = 2**20
 """Of a message, so that a client with gRPC's usual limit of 4 MiB takes it; one change of a large
 thing may be more."""
 
-_PAYLOADS: Mapping[ResourceKind, Callable[[Any], Message]] = {
-    ResourceKind.MEMORY: memory_to_pb,
-    ResourceKind.PATTERN: pattern_to_pb,
-    ResourceKind.EPISODE: episode_to_pb,
-    ResourceKind.ERROR_SOLUTION: error_solution_to_pb,
-    ResourceKind.PREFERENCE: preference_to_pb,
-    ResourceKind.LEARNING_EVENT: learning_event_to_pb,
-    ResourceKind.DECISION: decision_to_pb,
-    ResourceKind.SESSION: session_to_pb,
-}
-"""What makes the payload of a kind; its field is named like the kind."""
 
 _match_to_pb = Encoder(PatternMatch, pb.PatternMatch)
 _suggestion_to_pb = Encoder(ContextSuggestion, pb.ContextSuggestion)
 
 
-def watch_from_pb(request: pb.WatchChangesRequest) -> WatchRequest:
-    """What is to be watched. Raises for kinds that cannot be."""
+def watch_from_pb(request: pb.WatchChangesRequest, watched: Collection[str]) -> WatchRequest:
+    """What is to be watched, of the kinds that can be. Raises for those that cannot."""
     requested = RESOURCE_KIND.all_from_pb(request.resource_kinds)
     for place, (number, resource_kind) in enumerate(
         zip(request.resource_kinds, requested, strict=True)
     ):
-        if resource_kind not in WATCHED:
+        if resource_kind not in watched:
             raise invalid(
                 f"resource_kinds[{place}]",
                 "resource_kind.watched",
                 f"{resource_kind_pb2.ResourceKind.Name(number)} cannot be watched; these can: "
                 + ", ".join(
-                    resource_kind_pb2.ResourceKind.Name(RESOURCE_KIND.to_pb(resource_kind))
-                    for resource_kind in WATCHED
+                    resource_kind_pb2.ResourceKind.Name(resource_kind_to_pb(resource_kind))
+                    for resource_kind in watched
                 ),
             )
     interval = request.heartbeat_interval
@@ -75,11 +60,11 @@ def watch_from_pb(request: pb.WatchChangesRequest) -> WatchRequest:
         namespace=namespace_or_default(request.namespace),
         resource_kinds=tuple(
             resource_kind
-            for resource_kind in WATCHED
+            for resource_kind in watched
             if not requested or resource_kind in requested
         ),
         types=frozenset(TYPE.all_from_pb(request.types)),
-        cursor=cursor_from_token(request.after_cursor),
+        cursor=cursor_from_token(request.after_cursor, watched),
         from_start=request.from_start,
         payload=not request.omit_payload,
         heartbeat=seconds_of_duration(interval, "heartbeat_interval") or _DEFAULT_HEARTBEAT,
@@ -106,7 +91,7 @@ def change_event_to_pb(change: ChangeEvent) -> pb.ChangeEvent:
     message = pb.ChangeEvent(
         cursor="" if change.cursor is None else cursor_to_token(change.cursor),
         type=TYPE.to_pb(change.type),
-        resource_kind=RESOURCE_KIND.to_pb(change.resource_kind),
+        resource_kind=resource_kind_to_pb(change.resource_kind),
         id=change.id,
         time=time_to_pb(change.time),
         namespace=change.namespace,
@@ -116,7 +101,5 @@ def change_event_to_pb(change: ChangeEvent) -> pb.ChangeEvent:
     elif isinstance(change.thing, ContextSuggestion):
         message.context_suggestion.CopyFrom(_suggestion_to_pb(change.thing))
     elif change.thing is not None and change.resource_kind is not None:
-        getattr(message, change.resource_kind.value).CopyFrom(
-            _PAYLOADS[change.resource_kind](change.thing)
-        )
+        getattr(message, change.resource_kind).CopyFrom(TO_PB[change.resource_kind](change.thing))
     return message

@@ -17,13 +17,13 @@ from lot_grpc.server.codec.outcomes import outcomes_to_pb
 from lot_grpc.server.codec.pairs import fields_beside
 from lot_grpc.server.codec.patterns import same_id
 from lot_grpc.server.codec.values import check_list_size, edited_fields, ttl_of
-from lot_grpc.services.memories.error_drafts import (
+from lot_grpc.services.errors.drafts import (
     ErrorSolutionDraft,
     ErrorSolutionEdit,
     SavedErrorSolution,
 )
-from lot_grpc.services.memories.error_finder import ErrorAnswer, ErrorFound, ErrorQuery
-from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
+from lot_grpc.services.errors.error_finder import ErrorAnswer, ErrorFound, ErrorQuery
+from lot_grpc.services.errors.error_outcomes import ErrorOutcomeDraft
 
 _OUTPUT_ONLY = fields_beside(pb.ErrorSolution, ErrorSolutionContent) - {"ttl"}
 

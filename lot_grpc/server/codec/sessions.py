@@ -16,7 +16,7 @@ from lot_grpc.server.codec.values import (
     value_from_json,
     value_from_pb,
 )
-from lot_grpc.services.memories.preferences import PreferenceDraft
+from lot_grpc.services.preferences.preferences import PreferenceDraft
 from lot_grpc.services.sessions.rows import Terms
 from lot_grpc.services.sessions.session_messages import Appended, MessageDraft
 

@@ -6,22 +6,31 @@ import json
 import math
 import re
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from google.protobuf.message import DecodeError, Message
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import RequestInvalidError, invalid
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.domain.transfer import Conflict
+from lot_grpc.pb.lot.v1 import preference_pb2, session_pb2
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 from lot_grpc.ports import CollectionSpec, MultiVector, Payload, Record, SparseVector, Vector
 from lot_grpc.server.answers import ANSWER_BYTES, clear_long
-from lot_grpc.server.codec.exported import THINGS
+from lot_grpc.server.codec.resources import TO_PB
+from lot_grpc.server.codec.sessions import (
+    add_value,
+    message_to_pb,
+    revision_to_pb,
+)
 from lot_grpc.server.codec.values import EnumCodec
-from lot_grpc.services.records.collections import SORT_KEY, collection_specs
-from lot_grpc.services.transfer.kinds import BY_COLLECTION, Kind, Row
+from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.records.sessions import LATEST, PART, VALUE, message_from_payload
+from lot_grpc.services.registry import ExportedCollection
+from lot_grpc.services.transfer.rows import Row
 
 CONFLICT = EnumCodec(pb.ImportConflict.DESCRIPTOR, Conflict)
 
@@ -36,13 +45,72 @@ _LONG = 256
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 
+def _message(kind: ExportedCollection, record: Record) -> tuple[str, Message | None]:
+    """The field of a record that says its thing, and the thing. Empty and None: there is none.
+
+    A record of which there is none is read all the same, which tells whether it is whole.
+    """
+    thing, resource_kind = kind.read(record), kind.resource_kind
+    if kind.is_thing:
+        message = TO_PB[resource_kind](thing)
+        wrap = _WRAPPED.get(resource_kind)
+        return resource_kind, message if wrap is None else wrap(record, message)
+    make = _PARTS.get(resource_kind)
+    return ("", None) if make is None else (resource_kind, make(record, thing))
+
+
+def _event(record: Record, message: Any) -> Message:
+    return pb.ExportedEpisodeEvent(episode_id=record.payload["episode_id"], event=message)
+
+
+def _preference(record: Record, message: Any) -> Message:
+    return pb.ExportedPreference(preference=message)
+
+
+def _session(record: Record, message: Any) -> Message:
+    """With the message that its row holds, the latest one."""
+    if latest := record.payload[LATEST]:
+        message.messages.append(message_to_pb(message_from_payload(latest)))
+    return cast("Message", message)
+
+
+_WRAPPED: Mapping[str, Callable[[Record, Any], Message]] = {
+    ResourceKind.EPISODE_EVENT: _event,
+    ResourceKind.PREFERENCE: _preference,
+    ResourceKind.SESSION: _session,
+}
+"""What an export says of a thing beside its message."""
+
+
+def _revision(record: Record, revision: Any) -> Message:
+    key = preference_pb2.Preference(key=record.payload["key"])
+    return pb.ExportedPreference(preference=key, history=[revision_to_pb(revision)])
+
+
+def _part(record: Record, part: Any) -> Message:
+    payload = record.payload
+    message = session_pb2.Session(session_id=payload["session_id"], namespace=record.namespace)
+    if payload[PART] == VALUE:
+        add_value(message, payload["key"], part)
+    else:
+        message.messages.append(message_to_pb(part))
+    return message
+
+
+_PARTS: Mapping[str, Callable[[Record, Any], Message]] = {
+    ResourceKind.PREFERENCE: _revision,
+    ResourceKind.SESSION: _part,
+}
+"""The kinds of which an export says the parts too."""
+
+
 def row_to_pb(row: Row, *, vectors: bool) -> pb.ExportRecord:
     """A record."""
     stored = row.record
     message = pb.ExportRecord(namespace=stored.namespace)
-    field, make = THINGS[row.kind.collection]
-    if field:
-        getattr(message, field).CopyFrom(make(stored))
+    field, made = _message(row.kind, stored)
+    if made is not None:
+        getattr(message, field).CopyFrom(made)
     internal = message.internal.fields
     internal[_OF].string_value = row.kind.collection
     internal[_ROW].string_value = json.dumps(
@@ -81,18 +149,14 @@ class Reading:
     """How the records of one import are read.
 
     ``namespace``: where all go, empty: each where it was. ``exact``: this version wrote them, so
-    that a thing says all that the server would say. ``specs`` are empty where vectors are not
-    taken.
+    that a thing says all that the server would say. ``collections`` are those that are imported.
+    ``dimensions`` of the vectors that come along; 0: none are taken.
     """
 
     namespace: str
     exact: bool
-    specs: Mapping[str, CollectionSpec]
-
-
-def specs_of(dimensions: int) -> Mapping[str, CollectionSpec]:
-    """The collections by name."""
-    return {spec.name: spec for spec in collection_specs(dimensions)}
+    collections: Mapping[str, ExportedCollection]
+    dimensions: int
 
 
 def row_from_pb(message: pb.ExportRecord, path: str, reading: Reading) -> Row:
@@ -105,7 +169,7 @@ def row_from_pb(message: pb.ExportRecord, path: str, reading: Reading) -> Row:
             "must be as exported; store records from elsewhere with the calls of their kind "
             "(SavePattern, CreateMemory, …)",
         )
-    kind = BY_COLLECTION.get(internal[_OF].string_value)
+    kind = reading.collections.get(internal[_OF].string_value)
     if kind is None:
         raise invalid(
             f"{path}.internal.{_OF}",
@@ -132,7 +196,7 @@ def row_from_pb(message: pb.ExportRecord, path: str, reading: Reading) -> Row:
     return Row(kind, record, birth, _CLAIMED in internal and internal[_CLAIMED].bool_value)
 
 
-def _payload(kind: Kind, text: str, path: str) -> Payload:
+def _payload(kind: ExportedCollection, text: str, path: str) -> Payload:
     try:
         payload = json.loads(text, parse_constant=_refused)
     except (ValueError, RecursionError):
@@ -152,10 +216,11 @@ def _is_number(value: Any) -> bool:
     return type(value) is int and 0 <= value < 2**53
 
 
-def _check(kind: Kind, message: pb.ExportRecord, record: Record, *, exact: bool) -> None:
+def _check(
+    kind: ExportedCollection, message: pb.ExportRecord, record: Record, *, exact: bool
+) -> None:
     """That the thing and what it is imported from say the same."""
-    field, make = THINGS[kind.collection]
-    made = make(record)
+    field, made = _message(kind, record)
     given = message.WhichOneof("thing") or ""
     if given != field:
         raise invalid(given or field, "", f"must be {field or 'unset'}, as in internal")
@@ -179,11 +244,11 @@ def _differs(given: Message, made: Message) -> bool:
 
 
 def _vectors(
-    message: pb.ExportRecord, kind: Kind, path: str, reading: Reading
+    message: pb.ExportRecord, kind: ExportedCollection, path: str, reading: Reading
 ) -> dict[str, Vector]:
-    spec = reading.specs.get(kind.collection)
-    if spec is None:
+    if not reading.dimensions:
         return {}
+    spec = kind.source.spec(reading.dimensions)
     return {
         name: _vector(given, spec, name, f"{path}.vectors[{name!r}]")
         for name, given in message.vectors.items()

@@ -16,8 +16,10 @@ from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.json_values import whole
+from lot_grpc.pb.lot.v1 import resource_kind_pb2
 from lot_grpc.server.masks import updated_paths
 
 _EXPIRY = frozenset({"expiration", "expire_time", "ttl"})
@@ -120,6 +122,14 @@ class EnumCodec(Generic[E]):
     def all_from_pb(self, numbers: Any) -> tuple[E, ...]:
         """The members of a repeated field."""
         return tuple(self.members[number] for number in numbers)
+
+
+RESOURCE_KIND = EnumCodec(resource_kind_pb2.ResourceKind.DESCRIPTOR, ResourceKind)
+
+
+def resource_kind_to_pb(kind: str | None) -> Any:
+    """The number of a kind of record; None and empty are UNSPECIFIED."""
+    return RESOURCE_KIND.to_pb(ResourceKind(kind) if kind else None)
 
 
 def check_size(given: Struct | Value, path: str) -> None:

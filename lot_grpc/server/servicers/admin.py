@@ -11,14 +11,12 @@ from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as policy_pb
 from lot_grpc.ports import Clock
 from lot_grpc.server.call import Context
 from lot_grpc.server.codec import admin as codec
-from lot_grpc.server.codec.changes import RESOURCE_KIND
-from lot_grpc.server.codec.values import EnumCodec, duration_to_pb, time_to_pb
+from lot_grpc.server.codec.values import RESOURCE_KIND, EnumCodec, duration_to_pb, time_to_pb
 from lot_grpc.server.page_token import name_from_token, name_to_token
 from lot_grpc.server.servicers.base import DEFAULT_PAGE, ServerDescription, namespace_of
 from lot_grpc.server.servicers.transfer import TransferRpcs
 from lot_grpc.services.build import Services
 from lot_grpc.services.records.collections import SCHEMA_VERSION
-from lot_grpc.services.records.resource_kinds import COLLECTIONS
 
 MAX_PAGE_SIZE = 1000
 MAX_LIMIT = 100
@@ -26,7 +24,6 @@ MAX_STRUCT_DEPTH = 16
 """As the contract has them: proto annotations, and ``server.wellformed``."""
 
 _USE = EnumCodec(pb.EmbeddingUse.DESCRIPTOR, EmbeddingUse)
-_COUNTED = {names[0]: resource_kind.name for resource_kind, names in COLLECTIONS.items() if names}
 
 
 class AdminServicer(TransferRpcs):
@@ -52,9 +49,7 @@ class AdminServicer(TransferRpcs):
             model=contract.model,
             dimensions=contract.dimensions,
             model_sha256=contract.model_sha256,
-            counts={
-                resource_kind: info.points.get(name, 0) for name, resource_kind in _COUNTED.items()
-            },
+            counts=codec.counts_to_pb(admin.counts(info)),
             store=codec.store_to_pb(info, facts.needed_bytes),
             limits=_limits_to_pb(facts, admin.max_tokens),
             start_time=time_to_pb(facts.start_time),
@@ -98,7 +93,7 @@ class AdminServicer(TransferRpcs):
     async def Reindex(
         self, request: pb.ReindexRequest, context: Context
     ) -> AsyncIterator[pb.ReindexResponse]:
-        run = self._services.reindexing.run(request.model, dry_run=request.dry_run)
+        run = self._services.reindexer.run(request.model, dry_run=request.dry_run)
         async with aclosing(run) as steps:
             async for step in steps:
                 yield codec.reindex_step_to_pb(step)
@@ -108,7 +103,7 @@ class AdminServicer(TransferRpcs):
     async def ListNamespaces(
         self, request: pb.ListNamespacesRequest, context: Context
     ) -> pb.ListNamespacesResponse:
-        page = await self._services.namespaces.page(
+        page = await self._services.clearing.namespaces.page(
             request.page_size or DEFAULT_PAGE, name_from_token(request, request.page_token)
         )
         return pb.ListNamespacesResponse(
@@ -119,7 +114,7 @@ class AdminServicer(TransferRpcs):
     async def ClearNamespace(
         self, request: pb.ClearNamespaceRequest, context: Context
     ) -> pb.ClearNamespaceResponse:
-        clearing = self._services.clearing
+        clearing = self._services.clearing.clearer
         carry_out = clearing.count if request.dry_run else clearing.clear
         counts = await carry_out(
             namespace_of(request), RESOURCE_KIND.all_from_pb(request.resource_kinds)
@@ -131,26 +126,26 @@ class AdminServicer(TransferRpcs):
     async def GetNamespacePolicy(
         self, request: policy_pb.GetNamespacePolicyRequest, context: Context
     ) -> policy_pb.GetNamespacePolicyResponse:
-        stored = await self._services.policies.get(namespace_of(request))
+        stored = await self._services.retention.policies.get(namespace_of(request))
         return policy_pb.GetNamespacePolicyResponse(policy=codec.policy_to_pb(stored))
 
     async def UpdateNamespacePolicy(
         self, request: policy_pb.UpdateNamespacePolicyRequest, context: Context
     ) -> policy_pb.UpdateNamespacePolicyResponse:
         namespace, edit = namespace_of(request), codec.policy_edit_from_pb(request)
-        stored = await self._services.policies.update(
+        stored = await self._services.retention.policies.update(
             namespace, edit, request.etag, dry_run=request.dry_run
         )
         return policy_pb.UpdateNamespacePolicyResponse(
             policy=codec.policy_to_pb(stored),
-            pending_deletes=await self._services.keeping.pending(namespace, stored.policy),
+            pending_deletes=await self._services.retention.sweep.pending(namespace, stored.policy),
         )
 
     async def SeedKnowledge(
         self, request: pb.SeedKnowledgeRequest, context: Context
     ) -> pb.SeedKnowledgeResponse:
         seeds = codec.seeds_from_pb(request)
-        return codec.seeded_to_pb(await self._services.seeding.seed(namespace_of(request), seeds))
+        return codec.seeded_to_pb(await self._services.seeder.seed(namespace_of(request), seeds))
 
 
 def _limits_to_pb(facts: ServerDescription, max_tokens: int) -> pb.ServerLimits:

@@ -45,13 +45,13 @@ class EpisodeServicer(EpisodeServiceServicer):
     ) -> pb.StartEpisodeResponse:
         draft = codec.start_draft_from_pb(request)
         return codec.started_to_pb(
-            await self._services.episodes.start(namespace_of(request), draft)
+            await self._services.episodes.episodes.start(namespace_of(request), draft)
         )
 
     async def RecordEvent(
         self, request: pb.RecordEventRequest, context: Context
     ) -> pb.RecordEventResponse:
-        event = await self._services.recorder.record_event(
+        event = await self._services.episodes.recorder.record_event(
             namespace_of(request),
             request.episode_id,
             codec.event_from_pb(request.event, "event"),
@@ -63,7 +63,7 @@ class EpisodeServicer(EpisodeServiceServicer):
         self, request_iterator: Requests, context: Context
     ) -> AsyncIterator[pb.RecordEventsResponse]:
         writer: OpenStream | None = None
-        recorder = self._services.recorder
+        recorder = self._services.episodes.recorder
         request_iterator.limit_wait(_OPEN_SECONDS, _not_opened)
         try:
             async for request in request_iterator:
@@ -94,14 +94,14 @@ class EpisodeServicer(EpisodeServiceServicer):
                 "takeover)"
             )
         takeover = codec.TAKEOVER.from_pb(request.takeover) or Takeover.TAKE_OVER
-        return await self._services.recorder.open(
+        return await self._services.episodes.recorder.open(
             namespace_of(request), request.episode_id, takeover
         )
 
     async def EndEpisode(
         self, request: pb.EndEpisodeRequest, context: Context
     ) -> pb.EndEpisodeResponse:
-        ended = await self._services.episodes.end(
+        ended = await self._services.episodes.episodes.end(
             namespace_of(request),
             request.episode_id,
             codec.end_from_pb(request),
@@ -115,20 +115,20 @@ class EpisodeServicer(EpisodeServiceServicer):
         self, request: pb.RecordEpisodeRequest, context: Context
     ) -> pb.RecordEpisodeResponse:
         draft = codec.record_draft_from_pb(request)
-        recorded = await self._services.episodes.record(namespace_of(request), draft)
+        recorded = await self._services.episodes.episodes.record(namespace_of(request), draft)
         extracted = await self._lesson(recorded.episode, extract=draft.extract)
         return codec.recorded_to_pb(recorded, extracted)
 
     async def _lesson(self, episode: Episode, *, extract: bool) -> ExtractedPatterns:
         if not extract:
             return ExtractedPatterns([], [])
-        return await self._services.episode_extraction.take(episode.namespace, episode.episode_id)
+        return await self._services.extraction.episodes.take(episode.namespace, episode.episode_id)
 
     async def DeleteEpisode(
         self, request: pb.DeleteEpisodeRequest, context: Context
     ) -> pb.DeleteEpisodeResponse:
         try:
-            events = await self._services.episode_deleter.delete(
+            events = await self._services.episodes.deleter.delete(
                 namespace_of(request), request.episode_id
             )
         except EpisodeNotFoundError:
@@ -142,14 +142,16 @@ class EpisodeServicer(EpisodeServiceServicer):
     async def GetEpisode(
         self, request: pb.GetEpisodeRequest, context: Context
     ) -> pb.GetEpisodeResponse:
-        episode = await self._services.episodes.get(namespace_of(request), request.episode_id)
+        episode = await self._services.episodes.episodes.get(
+            namespace_of(request), request.episode_id
+        )
         return pb.GetEpisodeResponse(episode=codec.episode_to_pb(episode))
 
     async def ListEpisodes(
         self, request: pb.ListEpisodesRequest, context: Context
     ) -> pb.ListEpisodesResponse:
         response, narrowed = pb.ListEpisodesResponse(), codec.filter_from_pb(request.filter)
-        read = self._services.episodes.list_page
+        read = self._services.episodes.episodes.list_page
         return await read_page(request, response, codec.episode_to_pb, read, narrowed)
 
     async def ListEpisodeEvents(
@@ -157,7 +159,7 @@ class EpisodeServicer(EpisodeServiceServicer):
     ) -> pb.ListEpisodeEventsResponse:
         after = number_from_token(request, request.page_token)
         page = Page(request, pb.ListEpisodeEventsResponse(), codec.event_to_pb)
-        found = await self._services.episodes.list_events(
+        found = await self._services.episodes.episodes.list_events(
             namespace_of(request),
             request.episode_id,
             request.after_sequence if after is None else after,
@@ -169,7 +171,7 @@ class EpisodeServicer(EpisodeServiceServicer):
     async def ReplayEpisode(
         self, request: pb.ReplayEpisodeRequest, context: Context
     ) -> AsyncIterator[pb.ReplayEpisodeResponse]:
-        replaying = self._services.replaying.replay(
+        replaying = self._services.episodes.replayer.replay(
             namespace_of(request), request.episode_id, replay_from_pb(request)
         )
         async with aclosing(replaying) as batches:
@@ -180,7 +182,7 @@ class EpisodeServicer(EpisodeServiceServicer):
         self, request: pb.RecallEpisodesRequest, context: Context
     ) -> pb.RecallEpisodesResponse:
         requested, narrowed = codec.request_from_pb(request), codec.filter_from_pb(request.filter)
-        answer = await self._services.episode_recall.find(
+        answer = await self._services.recall.episodes.find(
             namespace_of(request),
             episode_request(requested, narrowed, success_only=request.success_only),
         )
@@ -193,7 +195,7 @@ class EpisodeServicer(EpisodeServiceServicer):
     async def AnalyzeFailures(
         self, request: pb.AnalyzeFailuresRequest, context: Context
     ) -> pb.AnalyzeFailuresResponse:
-        analysis = await self._services.failures.analyze(
+        analysis = await self._services.episodes.failures.analyze(
             namespace_of(request),
             codec.filter_from_pb(request.filter),
             request.limit or DEFAULT_GROUPS,

@@ -21,13 +21,13 @@ class ErrorSolutionRpcs(MemoryServiceServicer):
         self, request: pb.SaveErrorSolutionRequest, context: Context
     ) -> pb.SaveErrorSolutionResponse:
         draft = codec.draft_from_pb(request)
-        saved = await self._services.error_solutions.save(namespace_of(request), draft)
+        saved = await self._services.errors.solutions.save(namespace_of(request), draft)
         return codec.saved_to_pb(saved)
 
     async def GetErrorSolution(
         self, request: pb.GetErrorSolutionRequest, context: Context
     ) -> pb.GetErrorSolutionResponse:
-        solution = await self._services.error_solutions.get(
+        solution = await self._services.errors.solutions.get(
             namespace_of(request), request.error_solution_id
         )
         return pb.GetErrorSolutionResponse(error_solution=codec.error_solution_to_pb(solution))
@@ -38,7 +38,7 @@ class ErrorSolutionRpcs(MemoryServiceServicer):
         given, beside = request.error_solution, request.error_solution_id
         same_id("error_solution", given.error_solution_id, beside)
         edit = codec.edit_from_pb(given, request.update_mask)
-        solution, truncated = await self._services.error_solutions.update(
+        solution, truncated = await self._services.errors.solutions.update(
             namespace_of(request), beside, edit, request.etag
         )
         return pb.UpdateErrorSolutionResponse(
@@ -49,7 +49,7 @@ class ErrorSolutionRpcs(MemoryServiceServicer):
     async def FindErrorSolutions(
         self, request: pb.FindErrorSolutionsRequest, context: Context
     ) -> pb.FindErrorSolutionsResponse:
-        answer = await self._services.error_finder.find(
+        answer = await self._services.errors.finder.find(
             namespace_of(request), codec.request_from_pb(request)
         )
         return codec.answer_to_pb(answer)
@@ -57,7 +57,7 @@ class ErrorSolutionRpcs(MemoryServiceServicer):
     async def RecordErrorSolutionOutcome(
         self, request: pb.RecordErrorSolutionOutcomeRequest, context: Context
     ) -> pb.RecordErrorSolutionOutcomeResponse:
-        solution = await self._services.error_outcomes.record(
+        solution = await self._services.errors.outcomes.record(
             namespace_of(request), codec.outcome_from_pb(request)
         )
         return pb.RecordErrorSolutionOutcomeResponse(
@@ -68,13 +68,13 @@ class ErrorSolutionRpcs(MemoryServiceServicer):
         self, request: pb.ListErrorSolutionsRequest, context: Context
     ) -> pb.ListErrorSolutionsResponse:
         response, narrowed = pb.ListErrorSolutionsResponse(), codec.filter_from_pb(request.filter)
-        read = self._services.error_solutions.list_page
+        read = self._services.errors.solutions.list_page
         return await read_page(request, response, codec.error_solution_to_pb, read, narrowed)
 
     async def DeleteErrorSolution(
         self, request: pb.DeleteErrorSolutionRequest, context: Context
     ) -> pb.DeleteErrorSolutionResponse:
-        deleting = self._services.error_solutions.delete(
+        deleting = self._services.errors.solutions.delete(
             namespace_of(request), request.error_solution_id, request.etag
         )
         return pb.DeleteErrorSolutionResponse(deleted=await was_deleted(deleting, request))

@@ -31,7 +31,7 @@ class LearningServicer(LearningServiceServicer):
     async def GetRecommendations(
         self, request: recommendation_pb2.GetRecommendationsRequest, context: Context
     ) -> recommendation_pb2.GetRecommendationsResponse:
-        recommended = await self._services.recommender.recommend(
+        recommended = await self._services.learning.recommender.recommend(
             namespace_of(request),
             codec.profile_from_pb(request),
             request.limit or _DEFAULT_LIMIT,
@@ -43,13 +43,15 @@ class LearningServicer(LearningServiceServicer):
         self, request: performance_pb2.GetTrendsRequest, context: Context
     ) -> performance_pb2.GetTrendsResponse:
         narrowed, wish = filter_from_pb(request.filter), codec.trend_wish_from_pb(request)
-        trends = await self._services.performance.trends(namespace_of(request), narrowed, wish)
+        trends = await self._services.learning.performance.trends(
+            namespace_of(request), narrowed, wish
+        )
         return performance_pb2.GetTrendsResponse(trends=map(codec.trend_to_pb, trends))
 
     async def GetPerformanceReport(
         self, request: performance_pb2.GetPerformanceReportRequest, context: Context
     ) -> performance_pb2.GetPerformanceReportResponse:
-        report = await self._services.performance.report(
+        report = await self._services.learning.performance.report(
             namespace_of(request),
             filter_from_pb(request.filter),
             request.sample_size or DEFAULT_SAMPLE,
@@ -61,7 +63,7 @@ class LearningServicer(LearningServiceServicer):
     async def RecordLearningEvent(
         self, request: learning_event_pb2.RecordLearningEventRequest, context: Context
     ) -> learning_event_pb2.RecordLearningEventResponse:
-        event, created = await self._services.learning_events.record(
+        event, created = await self._services.learning.learning_events.record(
             namespace_of(request), codec.learning_event_draft_from_pb(request)
         )
         return learning_event_pb2.RecordLearningEventResponse(
@@ -71,7 +73,7 @@ class LearningServicer(LearningServiceServicer):
     async def GetLearningEvent(
         self, request: learning_event_pb2.GetLearningEventRequest, context: Context
     ) -> learning_event_pb2.GetLearningEventResponse:
-        event = await self._services.learning_events.get(
+        event = await self._services.learning.learning_events.get(
             namespace_of(request), request.learning_event_id
         )
         return learning_event_pb2.GetLearningEventResponse(
@@ -81,7 +83,7 @@ class LearningServicer(LearningServiceServicer):
     async def DeleteLearningEvent(
         self, request: learning_event_pb2.DeleteLearningEventRequest, context: Context
     ) -> learning_event_pb2.DeleteLearningEventResponse:
-        deleting = self._services.learning_events.delete(
+        deleting = self._services.learning.learning_events.delete(
             namespace_of(request), request.learning_event_id
         )
         return learning_event_pb2.DeleteLearningEventResponse(
@@ -93,13 +95,13 @@ class LearningServicer(LearningServiceServicer):
     ) -> learning_event_pb2.ListLearningEventsResponse:
         response = learning_event_pb2.ListLearningEventsResponse()
         narrowed = codec.learning_event_filter_from_pb(request.filter)
-        read = self._services.learning_events.list_page
+        read = self._services.learning.learning_events.list_page
         return await read_page(request, response, codec.learning_event_to_pb, read, narrowed)
 
     async def SubmitFeedback(
         self, request: learning_event_pb2.SubmitFeedbackRequest, context: Context
     ) -> learning_event_pb2.SubmitFeedbackResponse:
-        submitted = await self._services.feedback_handler.submit(
+        submitted = await self._services.learning.feedback_handler.submit(
             namespace_of(request), codec.feedback_from_pb(request)
         )
         return codec.submitted_to_pb(submitted)
@@ -109,7 +111,7 @@ class LearningServicer(LearningServiceServicer):
     async def RecordDecision(
         self, request: decision_pb2.RecordDecisionRequest, context: Context
     ) -> decision_pb2.RecordDecisionResponse:
-        decision, created = await self._services.decisions.record(
+        decision, created = await self._services.learning.decisions.record(
             namespace_of(request), codec.decision_draft_from_pb(request)
         )
         return decision_pb2.RecordDecisionResponse(
@@ -119,7 +121,7 @@ class LearningServicer(LearningServiceServicer):
     async def RecordDecisionOutcome(
         self, request: decision_pb2.RecordDecisionOutcomeRequest, context: Context
     ) -> decision_pb2.RecordDecisionOutcomeResponse:
-        decision = await self._services.decisions.record_outcome(
+        decision = await self._services.learning.decisions.record_outcome(
             namespace_of(request), codec.decision_outcome_from_pb(request)
         )
         return decision_pb2.RecordDecisionOutcomeResponse(decision=codec.decision_to_pb(decision))
@@ -127,13 +129,15 @@ class LearningServicer(LearningServiceServicer):
     async def GetDecision(
         self, request: decision_pb2.GetDecisionRequest, context: Context
     ) -> decision_pb2.GetDecisionResponse:
-        decision = await self._services.decisions.get(namespace_of(request), request.decision_id)
+        decision = await self._services.learning.decisions.get(
+            namespace_of(request), request.decision_id
+        )
         return decision_pb2.GetDecisionResponse(decision=codec.decision_to_pb(decision))
 
     async def DeleteDecision(
         self, request: decision_pb2.DeleteDecisionRequest, context: Context
     ) -> decision_pb2.DeleteDecisionResponse:
-        deleting = self._services.decisions.delete(
+        deleting = self._services.learning.decisions.delete(
             namespace_of(request), request.decision_id, request.etag
         )
         return decision_pb2.DeleteDecisionResponse(deleted=await was_deleted(deleting, request))
@@ -143,7 +147,7 @@ class LearningServicer(LearningServiceServicer):
     ) -> decision_pb2.ListDecisionsResponse:
         response = decision_pb2.ListDecisionsResponse()
         narrowed = codec.decision_filter_from_pb(request.filter)
-        read = self._services.decisions.list_page
+        read = self._services.learning.decisions.list_page
         return await read_page(request, response, codec.decision_to_pb, read, narrowed)
 
     # --- actions ----------------------------------------------------------------------------------
@@ -151,7 +155,7 @@ class LearningServicer(LearningServiceServicer):
     async def SelectAction(
         self, request: learning_pb2.SelectActionRequest, context: Context
     ) -> learning_pb2.SelectActionResponse:
-        selection = await self._services.selections.select(
+        selection = await self._services.learning.selections.select(
             namespace_of(request), codec.selection_draft_from_pb(request)
         )
         return codec.selection_to_pb(selection, request)
@@ -159,7 +163,7 @@ class LearningServicer(LearningServiceServicer):
     async def RecordSteps(
         self, request: learning_pb2.RecordStepsRequest, context: Context
     ) -> learning_pb2.RecordStepsResponse:
-        values = await self._services.step_recorder.record(
+        values = await self._services.learning.step_recorder.record(
             namespace_of(request), codec.steps_from_pb(request)
         )
         return learning_pb2.RecordStepsResponse(action_values=map(codec.action_value_to_pb, values))
@@ -167,7 +171,7 @@ class LearningServicer(LearningServiceServicer):
     async def GetBestActions(
         self, request: learning_pb2.GetBestActionsRequest, context: Context
     ) -> learning_pb2.GetBestActionsResponse:
-        values = await self._services.action_values.best(
+        values = await self._services.learning.action_values.best(
             namespace_of(request),
             codec.state_from_pb(request.state),
             request.limit or _DEFAULT_LIMIT,

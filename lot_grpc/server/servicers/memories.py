@@ -39,13 +39,13 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
         self, request: pb.CreateMemoryRequest, context: Context
     ) -> pb.CreateMemoryResponse:
         draft = codec.draft_from_pb(request)
-        created = await self._services.memories.create(namespace_of(request), draft)
+        created = await self._services.memories.memories.create(namespace_of(request), draft)
         return codec.created_to_pb(created)
 
     async def BatchCreateMemories(
         self, request: pb.BatchCreateMemoriesRequest, context: Context
     ) -> pb.BatchCreateMemoriesResponse:
-        create = partial(self._services.memories.create_many, namespace_of(request))
+        create = partial(self._services.memories.memories.create_many, namespace_of(request))
         results: list[Created | LotError] = await carry_out_batch(
             request.items, self._max_batch_items, codec.draft_from_pb, create
         )
@@ -61,7 +61,9 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
     async def GetMemory(
         self, request: pb.GetMemoryRequest, context: Context
     ) -> pb.GetMemoryResponse:
-        memory = await self._services.memories.get(namespace_of(request), request.memory_id)
+        memory = await self._services.memories.memories.get(
+            namespace_of(request), request.memory_id
+        )
         return pb.GetMemoryResponse(memory=codec.memory_to_pb(memory))
 
     async def UpdateMemory(
@@ -69,7 +71,7 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
     ) -> pb.UpdateMemoryResponse:
         same_id("memory", request.memory.memory_id, request.memory_id)
         edit = codec.edit_from_pb(request.memory, request.update_mask)
-        updated = await self._services.memories.update(
+        updated = await self._services.memories.memories.update(
             namespace_of(request), request.memory_id, edit, request.etag
         )
         return pb.UpdateMemoryResponse(
@@ -80,7 +82,7 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
     async def DeleteMemory(
         self, request: pb.DeleteMemoryRequest, context: Context
     ) -> pb.DeleteMemoryResponse:
-        deleting = self._services.memories.delete(
+        deleting = self._services.memories.memories.delete(
             namespace_of(request), request.memory_id, request.etag
         )
         return pb.DeleteMemoryResponse(deleted=await was_deleted(deleting, request))
@@ -89,17 +91,17 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
         self, request: pb.ListMemoriesRequest, context: Context
     ) -> pb.ListMemoriesResponse:
         response, narrowed = pb.ListMemoriesResponse(), codec.filter_from_pb(request.filter)
-        read = self._services.memories.list_page
+        read = self._services.memories.memories.list_page
         return await read_page(request, response, codec.memory_to_pb, read, narrowed)
 
     async def SearchMemories(
         self, request: pb.SearchMemoriesRequest, context: Context
     ) -> pb.SearchMemoriesResponse:
         requested, narrowed = codec.request_from_pb(request), codec.filter_from_pb(request.filter)
-        found = await self._services.memory_recall.find(
+        found = await self._services.recall.memories.find(
             namespace_of(request), memory_request(requested, narrowed)
         )
-        passages = await self._services.memory_passages.of(
+        passages = await self._services.memories.passages.of(
             [hit.thing for hit in found.hits], found.vector
         )
         return pb.SearchMemoriesResponse(
@@ -115,7 +117,7 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
     async def DeleteMemories(
         self, request: pb.DeleteMemoriesRequest, context: Context
     ) -> pb.DeleteMemoriesResponse:
-        deleted = await self._services.memory_bulk_deleter.delete(
+        deleted = await self._services.memories.bulk_deleter.delete(
             namespace_of(request), codec.filter_from_pb(request.filter), dry_run=request.dry_run
         )
         return pb.DeleteMemoriesResponse(deleted_count=deleted.count, memory_ids=deleted.memory_ids)
@@ -130,8 +132,9 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
     async def WatchChanges(
         self, request: change_pb2.WatchChangesRequest, context: Context
     ) -> AsyncIterator[change_pb2.WatchChangesResponse]:
-        change_watcher = self._services.change_watcher.watch(watch_from_pb(request))
-        async with aclosing(change_watcher) as batches:
+        watcher = self._services.changes.watcher
+        requested = watch_from_pb(request, watcher.watched)
+        async with aclosing(watcher.watch(requested)) as batches:
             async for news in batches:
                 for message in news_to_pb(news):
                     message.server_time.CopyFrom(time_to_pb(self._clock.now()))

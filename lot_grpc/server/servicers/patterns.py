@@ -36,13 +36,13 @@ class PatternServicer(PatternServiceServicer):
     ) -> pb.SavePatternResponse:
         draft = codec.draft_from_pb(request)
         return codec.saved_to_pb(
-            await self._services.pattern_writer.save(namespace_of(request), draft)
+            await self._services.patterns.writer.save(namespace_of(request), draft)
         )
 
     async def BatchSavePatterns(
         self, request: pb.BatchSavePatternsRequest, context: Context
     ) -> pb.BatchSavePatternsResponse:
-        save = partial(self._services.pattern_writer.save_many, namespace_of(request))
+        save = partial(self._services.patterns.writer.save_many, namespace_of(request))
         results: list[Saved | LotError] = await carry_out_batch(
             request.items, self._max_batch_items, codec.draft_from_pb, save
         )
@@ -59,11 +59,15 @@ class PatternServicer(PatternServiceServicer):
         self, request: pb.GetPatternRequest, context: Context
     ) -> pb.GetPatternResponse:
         namespace, services = namespace_of(request), self._services
-        pattern = await services.patterns.get(namespace, request.pattern_id)
-        lineage = await services.lineage.read(namespace, pattern) if request.include_lineage else []
+        pattern = await services.patterns.patterns.get(namespace, request.pattern_id)
+        lineage = (
+            await services.patterns.lineage.read(namespace, pattern)
+            if request.include_lineage
+            else []
+        )
         history = []
         if request.include_feedback:
-            history = await services.feedback.history(namespace, pattern.pattern_id)
+            history = await services.patterns.feedback.history(namespace, pattern.pattern_id)
         return pb.GetPatternResponse(
             pattern=codec.pattern_to_pb(pattern),
             lineage=map(codec.lineage_to_pb, lineage),
@@ -75,7 +79,7 @@ class PatternServicer(PatternServiceServicer):
     ) -> pb.UpdatePatternResponse:
         codec.same_id("pattern", request.pattern.pattern_id, request.pattern_id)
         edit = codec.edit_from_pb(request.pattern, request.update_mask)
-        updated = await self._services.patterns.update(
+        updated = await self._services.patterns.patterns.update(
             namespace_of(request), request.pattern_id, edit, request.etag
         )
         return codec.updated_to_pb(updated)
@@ -83,7 +87,7 @@ class PatternServicer(PatternServiceServicer):
     async def DeletePattern(
         self, request: pb.DeletePatternRequest, context: Context
     ) -> pb.DeletePatternResponse:
-        deleting = self._services.patterns.delete(
+        deleting = self._services.patterns.patterns.delete(
             namespace_of(request), request.pattern_id, request.etag
         )
         return pb.DeletePatternResponse(deleted=await was_deleted(deleting, request))
@@ -92,14 +96,14 @@ class PatternServicer(PatternServiceServicer):
         self, request: pb.ListPatternsRequest, context: Context
     ) -> pb.ListPatternsResponse:
         response, narrowed = pb.ListPatternsResponse(), codec.filter_from_pb(request.filter)
-        read = self._services.patterns.list_page
+        read = self._services.patterns.patterns.list_page
         return await read_page(request, response, codec.pattern_to_pb, read, narrowed)
 
     async def RecallPatterns(
         self, request: pb.RecallPatternsRequest, context: Context
     ) -> pb.RecallPatternsResponse:
         requested, narrowed = codec.request_from_pb(request), codec.filter_from_pb(request.filter)
-        answer = await self._services.pattern_recall.find(
+        answer = await self._services.recall.patterns.find(
             namespace_of(request), pattern_request(requested, narrowed)
         )
         return pb.RecallPatternsResponse(
@@ -114,21 +118,23 @@ class PatternServicer(PatternServiceServicer):
     ) -> pb.GetPatternStatsResponse:
         narrowed = codec.filter_from_pb(request.filter)
         return codec.stats_to_pb(
-            await self._services.patterns.stats(namespace_of(request), narrowed)
+            await self._services.patterns.patterns.stats(namespace_of(request), narrowed)
         )
 
     async def PrunePatterns(
         self, request: pb.PrunePatternsRequest, context: Context
     ) -> pb.PrunePatternsResponse:
         draft = codec.prune_draft_from_pb(request)
-        return codec.pruned_to_pb(await self._services.pruning.prune(namespace_of(request), draft))
+        return codec.pruned_to_pb(
+            await self._services.patterns.pruner.prune(namespace_of(request), draft)
+        )
 
     # --- outcomes and feedback --------------------------------------------------------------------
 
     async def RecordOutcome(
         self, request: pb.RecordOutcomeRequest, context: Context
     ) -> pb.RecordOutcomeResponse:
-        recorded = await self._services.outcomes.record(
+        recorded = await self._services.patterns.outcomes.record(
             namespace_of(request), outcomes_codec.outcome_draft_from_pb(request)
         )
         return pb.RecordOutcomeResponse(
@@ -138,14 +144,14 @@ class PatternServicer(PatternServiceServicer):
     async def ListOutcomes(
         self, request: pb.ListOutcomesRequest, context: Context
     ) -> pb.ListOutcomesResponse:
-        response, read = pb.ListOutcomesResponse(), self._services.outcome_log.list_page
+        response, read = pb.ListOutcomesResponse(), self._services.patterns.outcome_log.list_page
         to_pb = outcomes_codec.outcome_entry_to_pb
         return await read_page(request, response, to_pb, read, request.pattern_id)
 
     async def CorrectOutcome(
         self, request: pb.CorrectOutcomeRequest, context: Context
     ) -> pb.CorrectOutcomeResponse:
-        corrected = await self._services.outcome_log.correct(
+        corrected = await self._services.patterns.outcome_log.correct(
             namespace_of(request), outcomes_codec.correction_draft_from_pb(request)
         )
         return pb.CorrectOutcomeResponse(
@@ -155,7 +161,7 @@ class PatternServicer(PatternServiceServicer):
     async def GiveFeedback(
         self, request: pb.GiveFeedbackRequest, context: Context
     ) -> pb.GiveFeedbackResponse:
-        given = await self._services.feedback.give_with_entry(
+        given = await self._services.patterns.feedback.give_with_entry(
             namespace_of(request), codec.feedback_from_pb(request)
         )
         return pb.GiveFeedbackResponse(
@@ -166,7 +172,7 @@ class PatternServicer(PatternServiceServicer):
     async def ListFeedbackCandidates(
         self, request: pb.ListFeedbackCandidatesRequest, context: Context
     ) -> pb.ListFeedbackCandidatesResponse:
-        found = await self._services.feedback_candidates.find(
+        found = await self._services.patterns.feedback_candidates.find(
             namespace_of(request),
             codec.filter_from_pb(request.filter),
             request.limit or _DEFAULT_CANDIDATES,
@@ -183,7 +189,7 @@ class PatternServicer(PatternServiceServicer):
     async def ExtractPatterns(
         self, request: pb.ExtractPatternsRequest, context: Context
     ) -> pb.ExtractPatternsResponse:
-        extracted = await self._services.extraction.extract(
+        extracted = await self._services.extraction.patterns.extract(
             namespace_of(request), codec.extraction_draft_from_pb(request)
         )
         return pb.ExtractPatternsResponse(
@@ -194,7 +200,7 @@ class PatternServicer(PatternServiceServicer):
     async def ExtractPatternsFromCode(
         self, request: pb.ExtractPatternsFromCodeRequest, context: Context
     ) -> pb.ExtractPatternsFromCodeResponse:
-        extracted = await self._services.code_extraction.extract(
+        extracted = await self._services.extraction.code.extract(
             namespace_of(request), codec.code_draft_from_pb(request)
         )
         patterns: list[pattern_pb2.Pattern] = []
@@ -211,7 +217,7 @@ class PatternServicer(PatternServiceServicer):
     async def DistillPatterns(
         self, request: pb.DistillPatternsRequest, context: Context
     ) -> pb.DistillPatternsResponse:
-        distilled = await self._services.distilling.distil(
+        distilled = await self._services.distillation.distiller.distil(
             namespace_of(request), codec.distill_request_from_pb(request)
         )
         return codec.distilled_to_pb(distilled)

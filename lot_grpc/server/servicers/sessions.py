@@ -28,7 +28,7 @@ class SessionRpcs(MemoryServiceServicer):
     async def PutPreference(
         self, request: preference_pb2.PutPreferenceRequest, context: Context
     ) -> preference_pb2.PutPreferenceResponse:
-        put = await self._services.preferences.put(
+        put = await self._services.preferences.preferences.put(
             namespace_of(request), codec.preference_from_pb(request)
         )
         return preference_pb2.PutPreferenceResponse(
@@ -40,7 +40,7 @@ class SessionRpcs(MemoryServiceServicer):
     ) -> preference_pb2.GetPreferenceResponse:
         answer = preference_pb2.GetPreferenceResponse()
         page = Page(request, answer, codec.revision_to_pb, reserved=_LARGEST)
-        preference, _ = await self._services.preferences.get_with_history(
+        preference, _ = await self._services.preferences.preferences.get_with_history(
             namespace_of(request),
             request.key,
             request.history_limit,
@@ -59,13 +59,13 @@ class SessionRpcs(MemoryServiceServicer):
         self, request: preference_pb2.ListPreferencesRequest, context: Context
     ) -> preference_pb2.ListPreferencesResponse:
         response, categories = preference_pb2.ListPreferencesResponse(), tuple(request.categories)
-        read = self._services.preferences.list_page
+        read = self._services.preferences.preferences.list_page
         return await read_page(request, response, codec.preference_to_pb, read, categories)
 
     async def DeletePreference(
         self, request: preference_pb2.DeletePreferenceRequest, context: Context
     ) -> preference_pb2.DeletePreferenceResponse:
-        deleting = self._services.preferences.delete(
+        deleting = self._services.preferences.preferences.delete(
             namespace_of(request), request.key, request.etag
         )
         return preference_pb2.DeletePreferenceResponse(deleted=await was_deleted(deleting, request))
@@ -75,7 +75,7 @@ class SessionRpcs(MemoryServiceServicer):
     async def PutSessionValue(
         self, request: pb.PutSessionValueRequest, context: Context
     ) -> pb.PutSessionValueResponse:
-        expire_time = await self._services.session_values.put(
+        expire_time = await self._services.sessions.values.put(
             namespace_of(request),
             request.session_id,
             request.key,
@@ -89,7 +89,7 @@ class SessionRpcs(MemoryServiceServicer):
     async def GetSessionValue(
         self, request: pb.GetSessionValueRequest, context: Context
     ) -> pb.GetSessionValueResponse:
-        value = await self._services.session_values.get(
+        value = await self._services.sessions.values.get(
             namespace_of(request), request.session_id, request.key
         )
         if value is None:
@@ -101,7 +101,7 @@ class SessionRpcs(MemoryServiceServicer):
     async def AppendSessionMessage(
         self, request: pb.AppendSessionMessageRequest, context: Context
     ) -> pb.AppendSessionMessageResponse:
-        appended = await self._services.session_messages.append(
+        appended = await self._services.sessions.messages.append(
             namespace_of(request), codec.draft_from_pb(request)
         )
         return codec.appended_to_pb(appended)
@@ -109,7 +109,7 @@ class SessionRpcs(MemoryServiceServicer):
     async def GetSession(
         self, request: pb.GetSessionRequest, context: Context
     ) -> pb.GetSessionResponse:
-        session = await self._services.sessions.get(
+        session = await self._services.sessions.sessions.get(
             namespace_of(request),
             request.session_id,
             request.message_limit,
@@ -135,7 +135,7 @@ class SessionRpcs(MemoryServiceServicer):
         self, request: pb.ClearSessionRequest, context: Context
     ) -> pb.ClearSessionResponse:
         bound = request.max_importance if request.HasField("max_importance") else None
-        clearing = self._services.sessions.clear(
+        clearing = self._services.sessions.sessions.clear(
             namespace_of(request),
             request.session_id,
             request.keys,

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from functools import partial
 
-from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import (
     ImportFormatTooNewError,
     ImportIdleError,
@@ -21,15 +20,13 @@ from lot_grpc.pb.lot.v1.admin_service_pb2_grpc import AdminServiceServicer
 from lot_grpc.ports import Clock
 from lot_grpc.server.call import Context
 from lot_grpc.server.codec.admin import counts_to_pb
-from lot_grpc.server.codec.changes import RESOURCE_KIND
 from lot_grpc.server.codec.transfer import (
     CONFLICT,
     Reading,
     row_from_pb,
     row_to_pb,
-    specs_of,
 )
-from lot_grpc.server.codec.values import duration_to_pb, time_to_pb
+from lot_grpc.server.codec.values import RESOURCE_KIND, duration_to_pb, time_to_pb
 from lot_grpc.server.cursors import export_cursor, position_of, request_of
 from lot_grpc.server.servicers.base import ServerDescription, namespace_of
 from lot_grpc.server.streams import Requests
@@ -59,26 +56,28 @@ class TransferRpcs(AdminServiceServicer):
         self, request: pb.ExportRequest, context: Context
     ) -> AsyncIterator[pb.ExportResponse]:
         started = time.perf_counter()
-        question = request_of(request)
-        after = position_of(question, request.after_cursor)
-        ask = ExportSpec(
+        request_key = request_of(request)
+        after = position_of(
+            request_key, request.after_cursor, self._services.runtime.registry.exported
+        )
+        spec = ExportSpec(
             "" if request.all_namespaces else namespace_of(request),
             frozenset(RESOURCE_KIND.all_from_pb(request.resource_kinds)),
             request.include_vectors,
         )
-        epoch = self._services.model.epoch
+        epoch = self._services.runtime.model.epoch
         yield pb.ExportResponse(header=self._header(), cursor=request.after_cursor)
-        counts: dict[ResourceKind, int] = {}
+        counts: dict[str, int] = {}
         cursor = request.after_cursor
         if request.dry_run:
-            counts = await self._services.exporter.counts(ask)
+            counts = await self._services.transfer.exporter.counts(spec)
         else:
             message, size = pb.ExportResponse(), 0
-            async with aclosing(self._services.exporter.rows(ask, after)) as rows:
+            async with aclosing(self._services.transfer.exporter.rows(spec, after)) as rows:
                 async for row, position in rows:
-                    if ask.vectors and self._services.model.epoch != epoch:
-                        raise ModelSwitchedError(self._services.model.contract.model)
-                    record = row_to_pb(row, vectors=ask.vectors)
+                    if spec.vectors and self._services.runtime.model.epoch != epoch:
+                        raise ModelSwitchedError(self._services.runtime.model.contract.model)
+                    record = row_to_pb(row, vectors=spec.vectors)
                     bytes_ = record.ByteSize()
                     if size and (
                         size + bytes_ > _MESSAGE_BYTES or len(message.records) >= _MESSAGE_RECORDS
@@ -88,7 +87,7 @@ class TransferRpcs(AdminServiceServicer):
                         message, size = pb.ExportResponse(), 0
                     message.records.append(record)
                     size += bytes_
-                    cursor = export_cursor(question, position)
+                    cursor = export_cursor(request_key, position)
                     if row.kind.is_thing:
                         counts[row.kind.resource_kind] = counts.get(row.kind.resource_kind, 0) + 1
             if size:
@@ -121,7 +120,7 @@ class TransferRpcs(AdminServiceServicer):
     ) -> AsyncIterator[pb.ImportResponse]:
         run: ImportRun | None = None
         reading: Reading | None = None
-        epoch = self._services.model.epoch
+        epoch = self._services.runtime.model.epoch
         request_iterator.limit_wait(_OPEN_SECONDS, _not_opened)
         time_slice = TimeSlice()
         async for request in request_iterator:
@@ -136,14 +135,14 @@ class TransferRpcs(AdminServiceServicer):
                     "namespace, keep_namespaces, header, conflict and dry_run are only allowed in "
                     "the first message; open another stream for another import"
                 )
-            async with self._services.gate.together():
-                if self._services.model.epoch != epoch:
-                    raise ModelSwitchedError(self._services.model.contract.model)
+            async with self._services.runtime.gate.together():
+                if self._services.runtime.model.epoch != epoch:
+                    raise ModelSwitchedError(self._services.runtime.model.contract.model)
                 rows = []
                 for number, record in enumerate(request.records):
                     rows.append(row_from_pb(record, f"records[{number}]", reading))
                     await time_slice.give_way()
-                await self._services.importer.take(run, rows)
+                await self._services.transfer.importer.take(run, rows)
             tally = run.tally()
             yield pb.ImportResponse(
                 cursor=request.cursor,
@@ -178,7 +177,8 @@ class TransferRpcs(AdminServiceServicer):
         reading = Reading(
             namespace,
             exact=header.server_version == self._facts.version,
-            specs=specs_of(header.dimensions) if same_space else {},
+            collections=self._services.runtime.registry.exported,
+            dimensions=header.dimensions if same_space else 0,
         )
         return ImportRun(terms), reading
 

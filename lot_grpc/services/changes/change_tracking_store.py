@@ -14,13 +14,8 @@ from typing import Any
 from lot_grpc.ports import Record, VectorStore, Where
 from lot_grpc.services.changes.sequencer import ChangeSequencer, ReservedNumbers
 from lot_grpc.services.forwarding_store import ForwardingStore
-from lot_grpc.services.records.changes import (
-    BY_COLLECTION,
-    TRACKED,
-    first_stamp,
-    stamp,
-    stored_stamp,
-)
+from lot_grpc.services.records.changes import first_stamp, stamp, stored_stamp
+from lot_grpc.services.registry import Registry
 
 
 class ChangeTrackingStore(ForwardingStore):
@@ -30,20 +25,26 @@ class ChangeTrackingStore(ForwardingStore):
     merely expires is not told.
     """
 
-    def __init__(self, inner: VectorStore, sequencer: ChangeSequencer) -> None:
+    def __init__(self, inner: VectorStore, sequencer: ChangeSequencer, registry: Registry) -> None:
         super().__init__(inner)
         self._sequencer = sequencer
+        self._tracked = registry.tracked
+        self._quiet = {
+            one.collection.name: one.watch.quiet
+            for one in registry.watched.values()
+            if one.watch is not None
+        }
 
     async def insert(self, collection: str, records: Sequence[Record]) -> set[str]:
         """Insert, each record with a stamp that says that it is new."""
-        if collection not in TRACKED or not records:
+        if collection not in self._tracked or not records:
             return await self._inner.insert(collection, records)
         async with self._taking(collection, len(records)) as taken:
             return await self._inner.insert(collection, _numbered(records, taken))
 
     async def put(self, collection: str, records: Sequence[Record]) -> None:
         """Put, each record with a stamp that says that it is new."""
-        if collection not in TRACKED or not records:
+        if collection not in self._tracked or not records:
             await self._inner.put(collection, records)
             return
         async with self._taking(collection, len(records)) as taken:
@@ -51,7 +52,7 @@ class ChangeTrackingStore(ForwardingStore):
 
     async def replace(self, collection: str, record: Record, when: Where) -> bool:
         """Replace, with a stamp; that of the record's first write is carried over."""
-        if collection not in TRACKED:
+        if collection not in self._tracked:
             return await self._inner.replace(collection, record, when)
         found = await self._inner.get(collection, record.namespace, [record.id])
         kept = stored_stamp(found[record.id].payload) if record.id in found else {}
@@ -71,7 +72,9 @@ class ChangeTrackingStore(ForwardingStore):
         when: Where = (),
     ) -> bool:
         """Update, with a stamp unless only bookkeeping is written."""
-        if collection not in TRACKED or _quiet(collection, set):
+        if collection not in self._tracked or set.keys() <= self._quiet.get(
+            collection, frozenset()
+        ):
             return await self._inner.update(
                 collection, namespace, id, set=set, unset=unset, when=when
             )
@@ -97,8 +100,3 @@ def _numbered(records: Sequence[Record], taken: ReservedNumbers) -> list[Record]
         replace(one, payload={**one.payload, **first_stamp(taken.writer_id, taken.first + number)})
         for number, one in enumerate(records)
     ]
-
-
-def _quiet(collection: str, changed: Mapping[str, Any]) -> bool:
-    watched = BY_COLLECTION.get(collection)
-    return watched is not None and changed.keys() <= watched.quiet

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lot_grpc.domain.change import ChangeType, Cursor, ResourceKind
-from lot_grpc.services.records.changes import WATCHED
+from lot_grpc.domain.change import ChangeType, Cursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class ChangeEvent:
 
     namespace: str
     type: ChangeType
-    resource_kind: ResourceKind | None
+    resource_kind: str | None
     id: str
     time: int
     thing: Any
@@ -56,13 +55,15 @@ class ChangeBatch:
 
 @dataclass(frozen=True, slots=True)
 class WatchRequest:
-    """What to watch. ``types`` empty: all. ``cursor`` None: from now on, or from the start.
+    """What to watch. ``resource_kinds`` and ``types`` empty: all.
+
+    ``cursor`` None: from now on, or from the start.
 
     ``heartbeat``: seconds without news after which news without changes is given.
     """
 
     namespace: str
-    resource_kinds: tuple[ResourceKind, ...] = tuple(WATCHED)
+    resource_kinds: tuple[str, ...] = ()
     types: frozenset[ChangeType] = frozenset()
     cursor: Cursor | None = None
     from_start: bool = False

@@ -10,24 +10,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from lot_grpc.domain.change import ChangeType, Positions, ResourceKind
+from lot_grpc.domain.change import ChangeType, Positions
 from lot_grpc.ports import AllOf, Condition, Equals, OneOf, Order, Range, Record, VectorStore
-from lot_grpc.services.records.changes import (
-    BY_COLLECTION,
-    GENERATION,
-    STORED_BY,
-    STORED_SEQ,
-    WATCHED,
-    Watched,
-)
-from lot_grpc.services.records.collections import CHANGE_SEQ, PATTERNS, TOMBSTONES, WRITER_ID
+from lot_grpc.services.records.changes import GENERATION, STORED_BY, STORED_SEQ
+from lot_grpc.services.records.collections import CHANGE_SEQ, TOMBSTONES, WRITER_ID
+from lot_grpc.services.registry import Registry
+from lot_grpc.services.resource_spec import ResourceSpec
 
 _BATCH = 500
 _BY_NUMBER = Order(CHANGE_SEQ)
 _STAMP_KEYS = (WRITER_ID, CHANGE_SEQ, STORED_BY, STORED_SEQ)
 _STONE_KEYS: tuple[str, ...] = (WRITER_ID, CHANGE_SEQ, "resource_kind", "id", "done", GENERATION)
-_SOURCES = ("kind", "source_episode_ids", "source_pattern_ids")
-_LEARNED_KINDS = ("learned", "distilled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +28,12 @@ class Change:
     """That a thing was changed, by whom and when; not the thing itself.
 
     ``stored`` is the stamp of the write that made it, None where an older version did. ``learned``:
-    it is a pattern with sources. ``cleared``: not one thing, but all of the kind; then
+    the server learned it. ``cleared``: not one thing, but all of the kind; then
     ``resource_kind`` None is everything.
     """
 
     namespace: str
-    resource_kind: ResourceKind | None
+    resource_kind: str | None
     id: str
     writer_id: str
     seq: int
@@ -49,17 +42,9 @@ class Change:
     learned: bool = False
     cleared: bool = False
 
-    def concerns(self, resource_kinds: Collection[ResourceKind]) -> bool:
+    def concerns(self, resource_kinds: Collection[str]) -> bool:
         """Whether it is of one of these kinds."""
         return self.resource_kind is None or self.resource_kind in resource_kinds
-
-    @property
-    def place(self) -> tuple[Watched, str] | None:
-        """Where the thing lies, and its record; None for a clear."""
-        if self.resource_kind is None or self.cleared:
-            return None
-        watched = WATCHED[self.resource_kind]
-        return watched, watched.point(self.namespace, self.id)
 
     def type_since(self, since: Positions) -> ChangeType:
         """What it is to a reader who knows all up to ``since``."""
@@ -83,21 +68,24 @@ class ChangeRange:
 class Feed:
     """Reads changes of all namespaces."""
 
-    def __init__(self, store: VectorStore) -> None:
+    def __init__(self, store: VectorStore, registry: Registry) -> None:
         self._store = store
+        self._registry = registry
 
     async def read(
         self,
         after: Positions,
         ends: Positions,
         namespace: str | None = None,
-        resource_kinds: Collection[ResourceKind] = tuple(WATCHED),
+        resource_kinds: Collection[str] = (),
         collections: Collection[str] | None = None,
     ) -> ChangeRange:
         """The next changes behind ``after``; there are more while ``reached`` is short of ``ends``.
 
-        ``namespace`` None: of all. ``collections`` None: of all that the kinds lie in.
+        ``namespace`` None: of all. ``resource_kinds`` empty: all. ``collections`` None: of all that
+        the kinds lie in.
         """
+        resource_kinds = resource_kinds or self._registry.watched
         open_ends = {one: end for one, end in ends.items() if end > after.get(one, 0)}
         reached = {**after, **open_ends}
         if not open_ends:
@@ -105,11 +93,14 @@ class Feed:
         where = OneOf(
             tuple(_between(one, after.get(one, 0), end) for one, end in open_ends.items())
         )
-        found: list[tuple[Watched | None, Record]] = []
+        found: list[tuple[ResourceSpec | None, Record]] = []
         bound: int | None = None
-        for collection in _collections(resource_kinds) if collections is None else collections:
+        if collections is None:
+            collections = self._collections(resource_kinds)
+        for collection in collections:
             records = await self._scroll(collection, namespace, where)
-            found += ((BY_COLLECTION.get(collection), record) for record in records)
+            watched = self._registry.watched_collections.get(collection)
+            found += ((watched, record) for record in records)
             if len(records) == _BATCH:  # what lies behind the last of them is not read yet
                 last = records[-1].payload[CHANGE_SEQ]
                 bound = last if bound is None else min(bound, last)
@@ -120,7 +111,8 @@ class Feed:
         changes = [
             change
             for watched, record in found
-            if (change := _change(watched, record)) is not None and change.concerns(resource_kinds)
+            if (change := self._change(watched, record)) is not None
+            and change.concerns(resource_kinds)
         ]
         changes.sort(key=lambda one: (one.seq, one.writer_id))
         return ChangeRange(changes, reached)
@@ -129,44 +121,44 @@ class Feed:
         self, collection: str, namespace: str | None, where: Condition
     ) -> list[Record]:
         keys = _STONE_KEYS
-        if collection != TOMBSTONES:
-            keys = (*_STAMP_KEYS, BY_COLLECTION[collection].id_key)
-        if collection == PATTERNS:
-            keys = (*keys, *_SOURCES)
+        watched = self._registry.watched_collections.get(collection)
+        if watched is not None and watched.watch is not None:
+            keys = (*_STAMP_KEYS, watched.id_key, *watched.watch.learned_keys)
         return await self._store.scroll(
             collection, namespace, [where], limit=_BATCH, order=_BY_NUMBER, payload=keys
         )
 
+    def _collections(self, resource_kinds: Iterable[str]) -> list[str]:
+        watched = self._registry.watched
+        return [*(watched[kind].collection.name for kind in resource_kinds), TOMBSTONES]
 
-def _collections(resource_kinds: Iterable[ResourceKind]) -> list[str]:
-    return [*(WATCHED[resource_kind].collection for resource_kind in resource_kinds), TOMBSTONES]
+    def _change(self, watched: ResourceSpec | None, record: Record) -> Change | None:
+        """The change that a stamp tells of; None for a delete under way or of other kinds."""
+        payload = record.payload
+        by, seq = payload[WRITER_ID], payload[CHANGE_SEQ]
+        if watched is None and GENERATION in payload:
+            cleared = payload["resource_kind"] or None
+            return Change(record.namespace, cleared, "", by, seq, cleared=True)
+        if watched is None:
+            if not payload["done"] or payload["resource_kind"] not in self._registry.watched:
+                return None
+            kind = self._registry.watched[payload["resource_kind"]].kind
+            return Change(record.namespace, kind, payload["id"], by, seq, deleted=True)
+        stored = (payload[STORED_BY], payload[STORED_SEQ]) if STORED_SEQ in payload else None
+        learned = watched.watch is not None and watched.watch.learned(payload)
+        return Change(
+            record.namespace,
+            watched.kind,
+            payload[watched.id_key],
+            by,
+            seq,
+            stored=stored,
+            learned=learned,
+        )
 
 
 def _between(writer_id: str, after: int, end: int) -> Condition:
     return AllOf((Equals(WRITER_ID, writer_id), Range(CHANGE_SEQ, gt=after, lte=end)))
-
-
-def _change(watched: Watched | None, record: Record) -> Change | None:
-    """The change that a stamp tells of; None for a delete that is under way or of other kinds."""
-    payload = record.payload
-    by, seq = payload[WRITER_ID], payload[CHANGE_SEQ]
-    if watched is None and GENERATION in payload:
-        cleared = ResourceKind(payload["resource_kind"]) if payload["resource_kind"] else None
-        return Change(record.namespace, cleared, "", by, seq, cleared=True)
-    if watched is None:
-        if not payload["done"] or payload["resource_kind"] not in WATCHED:
-            return None
-        resource_kind = ResourceKind(payload["resource_kind"])
-        return Change(record.namespace, resource_kind, payload["id"], by, seq, deleted=True)
-    stored = (payload[STORED_BY], payload[STORED_SEQ]) if STORED_SEQ in payload else None
-    learned = watched.resource_kind is ResourceKind.PATTERN and (
-        payload["kind"] in _LEARNED_KINDS
-        or any(payload.get(key) for key in ("source_episode_ids", "source_pattern_ids"))
-    )
-    identity = payload[watched.id_key]
-    return Change(
-        record.namespace, watched.resource_kind, identity, by, seq, False, stored, learned
-    )
 
 
 def short_of(reached: Positions, ends: Positions) -> bool:

@@ -43,7 +43,7 @@ class Poller:
         interval: float,
     ) -> None:
         """``interval``: seconds between looks for what other processes changed."""
-        self._feed = feed
+        self.feed = feed
         self._sequencer = sequencer
         self._replicas = replicas
         self._time = time_source
@@ -145,7 +145,7 @@ class Poller:
             own = known.get(self._sequencer.writer_id, 0)
             touched = [name for name, last in self._sequencer.touched.items() if last > own]
         while True:
-            stretch = await self._feed.read(self.positions, ends, collections=touched)
+            stretch = await self.feed.read(self.positions, ends, collections=touched)
             found = [PolledChange(change, known) for change in stretch.changes]
             self._changes.extend(found)
             self.count += len(found)

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lot_grpc.domain.change import ChangeType, Cursor, Positions, ResourceKind, ScanPosition
 from lot_grpc.domain.errors import CursorTooOldError
@@ -18,12 +18,10 @@ from lot_grpc.services.changes.events import (
     PatternMatch,
     WatchRequest,
 )
-from lot_grpc.services.changes.feed import Change, Feed, short_of
+from lot_grpc.services.changes.feed import Change, short_of
 from lot_grpc.services.changes.poller import Poller
-from lot_grpc.services.changes.readers import Readers
-from lot_grpc.services.changes.replicas import ReplicaRegistry
+from lot_grpc.services.operations import ResourceOperations
 from lot_grpc.services.paging import Position, each, read_page
-from lot_grpc.services.records.changes import WATCHED
 from lot_grpc.services.time_source import TimeSource
 
 _AT_ONCE = 100
@@ -52,19 +50,18 @@ class ChangeWatcher:
         self,
         store: VectorStore,
         time_source: TimeSource,
-        replicas: ReplicaRegistry,
-        feed: Feed,
         poller: Poller,
-        readers: Readers,
+        operations: ResourceOperations,
         keep: int,
     ) -> None:
         """``keep``: microseconds for which a cursor is good."""
         self._store = store
         self._time = time_source
-        self._replicas = replicas
-        self._feed = feed
+        self._feed = poller.feed
         self._poller = poller
-        self._readers = readers
+        self._operations = operations
+        self.watched = operations.registry.watched
+        """The kinds that can be watched, in the order of a watch from the start."""
         self._keep = keep
         self._followers: set[_Follower] = set()
 
@@ -73,6 +70,7 @@ class ChangeWatcher:
 
         Raises CursorTooOldError, and what the store raises.
         """
+        request = replace(request, resource_kinds=request.resource_kinds or tuple(self.watched))
         async with self._poller.following() as wake:
             cursor = await self._begin(request)
             since = cursor.positions if cursor.since is None else cursor.since
@@ -134,11 +132,6 @@ class ChangeWatcher:
                 )
                 follower.wake.set()
 
-    async def sweep(self) -> None:
-        """Drop the rows of processes that no good cursor can name any more."""
-        if not self._store.exclusive:
-            await self._replicas.drop_seen_before(self._time.now() - 2 * self._keep)
-
     # --- beginning ----------------------------------------------------------------------------
 
     async def _begin(self, request: WatchRequest) -> Cursor:
@@ -160,10 +153,10 @@ class ChangeWatcher:
         """Everything that is there, kind by kind, newest first."""
         resource_kinds = [
             resource_kind
-            for resource_kind in WATCHED
+            for resource_kind in self.watched
             if resource_kind in follower.request.resource_kinds
         ]
-        order = list(WATCHED)
+        order = list(self.watched)
         for resource_kind in resource_kinds:
             if order.index(resource_kind) < order.index(at.resource_kind):
                 continue
@@ -175,18 +168,13 @@ class ChangeWatcher:
         yield ChangeBatch([], self._cursor(follower))
 
     async def _scan_kind(
-        self, follower: _Follower, resource_kind: ResourceKind, after: Position | None
+        self, follower: _Follower, resource_kind: str, after: Position | None
     ) -> AsyncGenerator[ChangeBatch, None]:
-        watched, request = WATCHED[resource_kind], follower.request
+        watched, request = self.watched[resource_kind], follower.request
+        collection = watched.collection.name
         while True:
             records, behind = await read_page(
-                self._store,
-                watched.collection,
-                request.namespace,
-                (),
-                _AT_ONCE,
-                after,
-                _AS_THEY_ARE,
+                self._store, collection, request.namespace, (), _AT_ONCE, after, _AS_THEY_ARE
             )
             changes = []
             at = after
@@ -202,7 +190,9 @@ class ChangeWatcher:
                         resource_kind,
                         record.payload[watched.id_key],
                         record.payload["create_time"],
-                        await self._readers[resource_kind](record) if request.payload else None,
+                        await self._operations.of(resource_kind).read(record)
+                        if request.payload
+                        else None,
                         self._cursor(follower, place),
                     )
                 )
@@ -284,15 +274,15 @@ class ChangeWatcher:
         ):
             return []
         thing = None
-        place = change.place
-        if place is not None and (request.payload or change.deleted):
-            watched, point = place
-            found = await self._store.get(watched.collection, change.namespace, [point])
+        if change.resource_kind and not change.cleared and (request.payload or change.deleted):
+            watched = self.watched[change.resource_kind]
+            point = watched.point_of(change.namespace, change.id)
+            found = await self._store.get(watched.collection.name, change.namespace, [point])
             record = found.get(point)
             if (record is None) is not change.deleted:
                 return []  # deleted since, or stored again: that is told by its own change
             if record is not None:
-                thing = await self._readers[watched.resource_kind](record)
+                thing = await self._operations.of(watched.kind).read(record)
         cursor = self._cursor(follower)
         return [
             ChangeEvent(

@@ -13,7 +13,7 @@ from typing import Any
 from lot_grpc.domain.errors import NamespaceClearingError
 from lot_grpc.ports import IdIn, Record, VectorStore, Where
 from lot_grpc.services.clearing.clear_registry import ClearRegistry
-from lot_grpc.services.clearing.extent import parts_of
+from lot_grpc.services.clearing.extent import ClearExtent
 from lot_grpc.services.forwarding_store import ForwardingStore
 from lot_grpc.services.store_metadata import META_NAMESPACE
 
@@ -21,8 +21,11 @@ from lot_grpc.services.store_metadata import META_NAMESPACE
 class ClearGuardStore(ForwardingStore):
     """``VectorStore`` over another. Writes raise NamespaceClearingError, and then wrote nothing."""
 
-    def __init__(self, inner: VectorStore, clear_registry: ClearRegistry) -> None:
+    def __init__(
+        self, inner: VectorStore, extent: ClearExtent, clear_registry: ClearRegistry
+    ) -> None:
         super().__init__(inner)
+        self._extent = extent
         self._clear_registry = clear_registry
 
     async def insert(self, collection: str, records: Sequence[Record]) -> set[str]:
@@ -95,7 +98,10 @@ class ClearGuardStore(ForwardingStore):
     ) -> None:
         """Delete again what a clear did not wait for. Raises NamespaceClearingError then."""
         for clear in await self._clear_registry.overtaken(namespaces, entered):
-            if any(part.collection == collection for part in parts_of(clear.resource_kinds)):
+            if any(
+                part.collection == collection
+                for part in self._extent.parts_of(clear.resource_kinds)
+            ):
                 theirs = tuple(one.id for one in records if one.namespace == clear.namespace)
                 await self._inner.delete(collection, clear.namespace, [IdIn(theirs)])
                 raise NamespaceClearingError(clear.namespace, "was cleared during this call")

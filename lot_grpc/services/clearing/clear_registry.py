@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import NamespaceClearingError
 from lot_grpc.domain.ids import point_id
 from lot_grpc.ports import Equals, Payload, Record, VectorStore
@@ -42,7 +41,7 @@ class Clear:
 
     namespace: str
     generation: int
-    resource_kinds: tuple[ResourceKind, ...]
+    resource_kinds: tuple[str, ...]
     begin_time: int
     seen_time: int
     clear_time: int = 0
@@ -57,7 +56,7 @@ class Clear:
         return {
             "cleared_namespace": self.namespace,
             "generation": self.generation,
-            "resource_kinds": [resource_kind.value for resource_kind in self.resource_kinds],
+            "resource_kinds": [str(resource_kind) for resource_kind in self.resource_kinds],
             "begin_time": self.begin_time,
             "seen_time": self.seen_time,
             "clear_time": self.clear_time,
@@ -181,7 +180,7 @@ class ClearRegistry:
 
     # --- clears -------------------------------------------------------------------------------
 
-    async def begin(self, namespace: str, resource_kinds: Sequence[ResourceKind]) -> Clear:
+    async def begin(self, namespace: str, resource_kinds: Sequence[str]) -> Clear:
         """Write a clear down. Raises NamespaceClearingError if one is at work."""
         last = await self.of(namespace, fresh=True)
         if last is not None and last.at_work:
@@ -247,7 +246,7 @@ def _clear(row: Record) -> Clear:
     return Clear(
         payload["cleared_namespace"],
         payload["generation"],
-        tuple(map(ResourceKind, payload["resource_kinds"])),
+        tuple(payload["resource_kinds"]),
         payload["begin_time"],
         payload["seen_time"],
         payload["clear_time"],

@@ -15,17 +15,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import NamespaceClearingError
-from lot_grpc.ports import Condition, IdIn, Not, Record, VectorStore
-from lot_grpc.services.changes.sequencer import ChangeSequencer
-from lot_grpc.services.clearing.clear_registry import SILENT, Clear, ClearRegistry
-from lot_grpc.services.clearing.extent import Part, check_clearable, counted, keeps, parts_of
+from lot_grpc.ports import Condition, IdIn, Not, Record
+from lot_grpc.services.clearing.clear_registry import SILENT, Clear
 from lot_grpc.services.episodes.active_streams import ActiveStreams
 from lot_grpc.services.episodes.notifier import EpisodeNotifier
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.records.changes import GENERATION, clear_mark, clear_mark_point
 from lot_grpc.services.records.collections import TOMBSTONES
+from lot_grpc.services.resource_spec import RecordSet
+from lot_grpc.services.store_stack import StoreStack
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
 
@@ -50,49 +49,43 @@ class NamespaceClearer:
 
     def __init__(
         self,
-        store: VectorStore,
+        stack: StoreStack,
         time_source: TimeSource,
-        clear_registry: ClearRegistry,
-        sequencer: ChangeSequencer,
         active_streams: ActiveStreams,
         notifier: EpisodeNotifier,
         retrievals: Retrievals,
     ) -> None:
-        """``store`` is the one beneath the guard."""
-        self._store = store
+        self._store = stack.tracked  # beneath the guard
         self._time = time_source
-        self._clear_registry = clear_registry
-        self._sequencer = sequencer
+        self._extent = stack.extent
+        self._clear_registry = stack.clears
+        self._sequencer = stack.sequencer
         self._active_streams = active_streams
         self._notifier = notifier
         self._retrievals = retrievals
         self._mine: set[str] = set()
         """Namespaces that this process is clearing."""
 
-    async def count(
-        self, namespace: str, resource_kinds: Sequence[ResourceKind]
-    ) -> dict[ResourceKind, int]:
+    async def count(self, namespace: str, resource_kinds: Sequence[str]) -> dict[str, int]:
         """How much a clear would delete, by kind; those with none are left out.
 
         Raises RequestInvalidError for kinds that are only cleared with others.
         """
-        check_clearable(resource_kinds)
-        counts: dict[ResourceKind, int] = {}
-        for resource_kind, part in counted(resource_kinds).items():
+        self._extent.check_clearable(resource_kinds)
+        counts: dict[str, int] = {}
+        for resource_kind, part in self._extent.counted(resource_kinds).items():
             if count := await self._store.count(part.collection, namespace, part.where):
                 counts[resource_kind] = count
             await asyncio.sleep(0)
         return counts
 
-    async def clear(
-        self, namespace: str, resource_kinds: Sequence[ResourceKind] = ()
-    ) -> dict[ResourceKind, int]:
+    async def clear(self, namespace: str, resource_kinds: Sequence[str] = ()) -> dict[str, int]:
         """Delete what there is of the kinds, none: everything; say how much, as ``count`` does.
 
         Raises NamespaceClearingError while another clear is at work, and what ``count`` raises. Of
         one that fails half-way the rest is deleted by housekeeping, or by the next clear.
         """
-        check_clearable(resource_kinds)
+        self._extent.check_clearable(resource_kinds)
         last = await self._clear_registry.of(namespace, fresh=True)
         if last is not None and last.at_work:
             await self._finish(last)
@@ -129,14 +122,14 @@ class NamespaceClearer:
         finally:
             self._mine.discard(namespace)
 
-    async def _carry_out(self, clear: Clear) -> dict[ResourceKind, int]:
+    async def _carry_out(self, clear: Clear) -> dict[str, int]:
         hold = _ActiveClear(clear, time.monotonic())
         namespace = clear.namespace
         await self._end_streams(namespace)
         await self._clear_registry.drained(namespace)
         await self._end_streams(namespace)  # of calls that had begun to open one
         counts = await self.count(namespace, clear.resource_kinds)
-        parts = parts_of(clear.resource_kinds)
+        parts = self._extent.parts_of(clear.resource_kinds)
         while await self._delete(hold, parts):  # again, until nothing was found
             pass
         self._retrievals.forget(namespace)
@@ -156,7 +149,7 @@ class NamespaceClearer:
                 async with self._active_streams.turn(namespace, writer.episode_id):
                     self._active_streams.leave(writer)
 
-    async def _delete(self, hold: _ActiveClear, parts: Sequence[Part]) -> int:
+    async def _delete(self, hold: _ActiveClear, parts: Sequence[RecordSet]) -> int:
         clear, time_slice = hold.clear, TimeSlice()
         mark = Not(
             IdIn(
@@ -168,7 +161,10 @@ class NamespaceClearer:
         )
         total = 0
         for part in parts:
-            where: list[Condition] = [*part.where, *([mark] if keeps(part) else [])]
+            where: list[Condition] = [
+                *part.where,
+                *([mark] if part.collection == TOMBSTONES else []),
+            ]
             while True:
                 await self._hold(hold)
                 deleted = await self._store.delete(part.collection, clear.namespace, where, _BATCH)
@@ -202,6 +198,6 @@ class NamespaceClearer:
             await self._store.put(TOMBSTONES, [Record(point, clear.namespace, payload)])
 
 
-def _reported_kinds(clear: Clear) -> Sequence[ResourceKind | None]:
+def _reported_kinds(clear: Clear) -> Sequence[str | None]:
     """The kinds to tell of; None is all."""
     return clear.resource_kinds or (None,)

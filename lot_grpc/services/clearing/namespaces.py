@@ -12,10 +12,9 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lot_grpc.domain.change import ResourceKind
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.clearing.clear_registry import ClearRegistry
-from lot_grpc.services.records.resource_kinds import COLLECTIONS
+from lot_grpc.services.registry import Registry
 from lot_grpc.services.store_metadata import META_NAMESPACE
 
 
@@ -24,7 +23,7 @@ class NamespaceUsage:
     """What a namespace holds, by kind; those with none are left out."""
 
     namespace: str
-    counts: Mapping[ResourceKind, int]
+    counts: Mapping[str, int]
     clearing: bool = False
 
 
@@ -39,8 +38,11 @@ class NamespacePage:
 class Namespaces:
     """Lists them."""
 
-    def __init__(self, store: VectorStore, clear_registry: ClearRegistry) -> None:
+    def __init__(
+        self, store: VectorStore, registry: Registry, clear_registry: ClearRegistry
+    ) -> None:
         self._store = store
+        self._registry = registry
         self._clear_registry = clear_registry
 
     async def page(self, size: int, after: str) -> NamespacePage:
@@ -58,15 +60,15 @@ class Namespaces:
 
     async def _names(self) -> set[str]:
         names: set[str] = set()
-        for collection in {name for own in COLLECTIONS.values() for name in own}:
+        for collection in self._registry.resource_collections:
             names |= await self._store.namespaces(collection)
             await asyncio.sleep(0)
         return names - {META_NAMESPACE}
 
-    async def _counts(self, namespace: str) -> dict[ResourceKind, int]:
-        counts: dict[ResourceKind, int] = {}
-        for resource_kind, names in COLLECTIONS.items():
-            if names and (count := await self._store.count(names[0], namespace)):
-                counts[resource_kind] = count
+    async def _counts(self, namespace: str) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for kind, resource in self._registry.resources.items():
+            if count := await self._store.count(resource.collection.name, namespace):
+                counts[kind] = count
             await asyncio.sleep(0)
         return counts

@@ -14,7 +14,7 @@ from lot_grpc.domain.search_text import SearchText, joined
 from lot_grpc.ports import Embedder
 from lot_grpc.services.context.patterns import ContextPatterns
 from lot_grpc.services.context.request import ContextRequest
-from lot_grpc.services.memories.error_finder import ErrorFound
+from lot_grpc.services.errors.error_finder import ErrorFound
 from lot_grpc.services.recall.matching import match_of
 from lot_grpc.services.recall.recall import Hit
 

@@ -18,22 +18,20 @@ from lot_grpc.domain.context.markdown import SHORTENED
 from lot_grpc.domain.context.prompt import Prompt, prompt_of
 from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.memory import Memory
-from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.preference import Preference
 from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter
 from lot_grpc.lexical.bm25 import lexical_query
-from lot_grpc.ports import Embedder, Embedding, VectorStore
+from lot_grpc.ports import Embedding
 from lot_grpc.services.changes.watcher import ChangeWatcher
 from lot_grpc.services.context.likely import NearHits, likely_hits
 from lot_grpc.services.context.patterns import ContextPatterns, PatternChooser
 from lot_grpc.services.context.preferences import liked
 from lot_grpc.services.context.request import ContextRequest, filled_in
+from lot_grpc.services.errors.error_finder import ErrorFound, ErrorQuery, ErrorSolutionFinder
 from lot_grpc.services.learning.recommendations import Recommended, Recommender
-from lot_grpc.services.memories.error_finder import ErrorFound, ErrorQuery, ErrorSolutionFinder
 from lot_grpc.services.memories.passages import Passage, PassageMatcher
-from lot_grpc.services.recall.learned_tasks import LearnedTasks
-from lot_grpc.services.recall.recall import Hit, Recall, RecallRequest
-from lot_grpc.services.recall.retrievals import Retrievals
+from lot_grpc.services.recall.module import RecallModule
+from lot_grpc.services.recall.recall import Hit, RecallRequest
 from lot_grpc.services.recall.search import embed_wordless
 from lot_grpc.services.recall.targets import (
     RecallOptions,
@@ -41,6 +39,7 @@ from lot_grpc.services.recall.targets import (
     memory_request,
     pattern_request,
 )
+from lot_grpc.services.runtime import Runtime
 
 FAILURES: Final = 10
 """So many failed episodes, the most similar by meaning, warnings are drawn from."""
@@ -95,28 +94,23 @@ class TaskContextBuilder:
 
     def __init__(
         self,
-        store: VectorStore,
-        embedder: Embedder,
-        patterns: Recall[Pattern],
-        episodes: Recall[Episode],
-        memories: Recall[Memory],
+        runtime: Runtime,
+        recall: RecallModule,
+        passages: PassageMatcher,
         errors: ErrorSolutionFinder,
         recommender: Recommender,
-        learned: LearnedTasks,
-        retrievals: Retrievals,
         change_watcher: ChangeWatcher,
-        passages: PassageMatcher,
     ) -> None:
-        self._store = store
+        self._store = runtime.store
+        self._embedder = runtime.model
+        self._retrievals = runtime.retrievals
+        self._patterns = PatternChooser(runtime.store, recall.patterns)
+        self._episodes = recall.episodes
+        self._memories = recall.memories
+        self._learned = recall.learned_tasks
         self._passages = passages
-        self._embedder = embedder
-        self._patterns = PatternChooser(store, patterns)
-        self._episodes = episodes
-        self._memories = memories
         self._errors = errors
         self._recommending = recommender
-        self._learned = learned
-        self._retrievals = retrievals
         self._change_watcher = change_watcher
 
     async def gather(self, namespace: str, request: ContextRequest) -> TaskContext:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.pattern import Pattern, PatternContent, search_text
 from lot_grpc.kernel.compare_and_set import compare_and_set, replace_as_read, update_as_read
 from lot_grpc.ports import Record, VectorStore
@@ -35,7 +36,6 @@ from lot_grpc.services.records.patterns import (
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
 
-RESOURCE_KIND = "pattern"
 _EMBEDDED_AT_ONCE = 8
 
 
@@ -112,7 +112,7 @@ class Heads:
             await replace_as_read(self._store, PATTERNS, record, new, "revision", STATS_REVISION)
             group.pattern = pattern
 
-        await compare_and_set(RESOURCE_KIND, group.pattern_id, attempt)
+        await compare_and_set(ResourceKind.PATTERN, group.pattern_id, attempt)
 
     async def mark(self, namespace: str, group: Group, time_slice: TimeSlice) -> None:
         """Let the members name their head, where they do not yet."""
@@ -150,7 +150,7 @@ class Heads:
             await update_as_read(self._store, PATTERNS, record, {PARENT: head}, STATS_REVISION)
             return True
 
-        return await compare_and_set(RESOURCE_KIND, head, attempt)
+        return await compare_and_set(ResourceKind.PATTERN, head, attempt)
 
 
 def remade(head: Record, made: PatternContent) -> Pattern:

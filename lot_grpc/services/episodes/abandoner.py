@@ -22,7 +22,7 @@ from lot_grpc.ports import Condition, Equals, Payload, Range, Record, VectorStor
 from lot_grpc.services.episodes.active_streams import ActiveStreams
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.notifier import EpisodeNotifier
-from lot_grpc.services.housekeeping import Swept
+from lot_grpc.services.maintenance import Swept
 from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import (
     ABANDONING,

@@ -8,6 +8,7 @@ begins. What it used is counted before it goes (``reuse``).
 
 from __future__ import annotations
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import EpisodeNotFoundError
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.kernel.idempotency import IdempotencyRecord
@@ -17,14 +18,9 @@ from lot_grpc.services.episodes.active_streams import ActiveStreams
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.notifier import EpisodeNotifier
 from lot_grpc.services.episodes.reuse import ReuseCounter
-from lot_grpc.services.records.collections import EPISODES, SORT_KEY
-from lot_grpc.services.records.episodes import REUSE, USED_EPISODES, WRITER_EPOCH, episode_point
+from lot_grpc.services.records.collections import EPISODES
+from lot_grpc.services.records.episodes import WRITER_EPOCH, episode_point
 from lot_grpc.services.time_slice import TimeSlice
-
-RESOURCE_KIND = "episode"
-
-SEEN_KEYS = ("episode_id", "revision", WRITER_EPOCH, SORT_KEY, REUSE, USED_EPISODES)
-"""What ``delete_as_seen`` must know of an episode."""
 
 _AT_ONCE = 200
 
@@ -64,10 +60,10 @@ class EpisodeDeleter:
                 raise ConflictError
             return events
 
-        return await compare_and_set(RESOURCE_KIND, episode_id, attempt)
+        return await compare_and_set(ResourceKind.EPISODE, episode_id, attempt)
 
     async def delete_as_seen(self, record: Record) -> bool:
-        """Delete an episode that is still as its record says, read with ``SEEN_KEYS`` at least.
+        """Delete one that is still as its record says, read with ``EPISODE.seen_keys`` at least.
 
         False for one that was ended, or taken up again, since.
         """
@@ -79,7 +75,7 @@ class EpisodeDeleter:
 
     async def finish_open_delete(self, namespace: str, episode_id: str) -> Tombstone | None:
         """Finish a delete of this id that was left half done; return the latest of its deletes."""
-        stone = await self._tombstones.find(namespace, RESOURCE_KIND, episode_id)
+        stone = await self._tombstones.find(namespace, ResourceKind.EPISODE, episode_id)
         if stone is not None and not stone.done:
             await self._finish(stone)
         return stone
@@ -94,7 +90,7 @@ class EpisodeDeleter:
         await self.finish_open_delete(entry.namespace, episode_id)
         point = episode_point(entry.namespace, episode_id)
         record = (await self._store.get(EPISODES, entry.namespace, [point])).get(point)
-        if await self._tombstones.deleted_since(entry, RESOURCE_KIND, episode_id, record):
+        if await self._tombstones.deleted_since(entry, ResourceKind.EPISODE, episode_id, record):
             raise EpisodeNotFoundError(entry.namespace, episode_id, DELETED_SINCE)
 
     async def _delete(self, record: Record) -> int | None:
@@ -103,7 +99,9 @@ class EpisodeDeleter:
         async with self._active_streams.turn(namespace, episode_id):
             await self._reuse.count_of(record)
             unchanged = (WRITER_EPOCH,)
-            stone = await self._tombstones.begin(RESOURCE_KIND, episode_id, record, unchanged)
+            stone = await self._tombstones.begin(
+                ResourceKind.EPISODE, episode_id, record, unchanged
+            )
             deleted = await self._finish(stone)
             writer = self._active_streams.current(namespace, episode_id)
             if deleted is not None and writer is not None:

@@ -25,7 +25,7 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
-from lot_grpc.kernel.idempotency import IdempotencyKey, IdempotencyRecord, IdempotencyStore
+from lot_grpc.kernel.idempotency import IdempotencyKey, IdempotencyRecord
 from lot_grpc.kernel.tombstones import DELETED_SINCE
 from lot_grpc.services.episodes.active_streams import ActiveStreams, OpenStream
 from lot_grpc.services.episodes.episode_deleter import EpisodeDeleter
@@ -33,7 +33,7 @@ from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.fence import Fence
 from lot_grpc.services.episodes.notifier import EpisodeNotifier
 from lot_grpc.services.records.episodes import event_hash
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.runtime import Runtime
 
 _METHOD = "RecordEvent"
 
@@ -50,16 +50,15 @@ class EventRecorder:
 
     def __init__(
         self,
-        time_source: TimeSource,
-        idempotency: IdempotencyStore,
+        runtime: Runtime,
         log: EventLog,
         active_streams: ActiveStreams,
         fence: Fence,
         notifier: EpisodeNotifier,
         deleting: EpisodeDeleter,
     ) -> None:
-        self._time = time_source
-        self._idempotency = idempotency
+        self._time = runtime.time
+        self._idempotency = runtime.idempotency
         self._log = log
         self._active_streams = active_streams
         self._fence = fence

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.error_solution import ErrorSolution
 from lot_grpc.domain.errors import EtagMismatchError, LotError, PatternNotFoundError
@@ -20,17 +21,15 @@ from lot_grpc.domain.extraction.single import solution_request, task_pattern
 from lot_grpc.domain.pattern import Pattern, PatternContent, PatternType
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.kernel.intents import Journal, Mark
-from lot_grpc.kernel.tombstones import Tombstones
-from lot_grpc.ports import Record, VectorStore
+from lot_grpc.ports import Record
+from lot_grpc.services.errors.error_solutions import ErrorSolutions
 from lot_grpc.services.extraction.digest_reader import DigestReader
 from lot_grpc.services.extraction.error_extraction import ErrorExtraction
-from lot_grpc.services.extraction.evidence_collector import EvidenceCollector, own_group
-from lot_grpc.services.extraction.learned_patterns import LearnedPatterns
+from lot_grpc.services.extraction.evidence_collector import own_group
 from lot_grpc.services.extraction.pattern_extraction import MIN_SAMPLES, PatternExtraction
-from lot_grpc.services.memories.error_solutions import ErrorSolutions
 from lot_grpc.services.patterns.drafts import PatternDraft
 from lot_grpc.services.patterns.pattern_writer import PatternWriter
-from lot_grpc.services.patterns.patterns import RESOURCE_KIND, PatternEdit, Patterns
+from lot_grpc.services.patterns.patterns import PatternEdit, Patterns
 from lot_grpc.services.records.collections import EPISODES, SORT_KEY
 from lot_grpc.services.records.episodes import (
     DONE,
@@ -41,6 +40,7 @@ from lot_grpc.services.records.episodes import (
     episode_from_record,
     episode_point,
 )
+from lot_grpc.services.runtime import Runtime
 
 GROWTH = 1.1
 """How much a group must have grown since it was last learned from: reading all of it at each end
@@ -60,27 +60,24 @@ class EpisodeExtraction:
 
     def __init__(
         self,
-        store: VectorStore,
+        runtime: Runtime,
         pattern_writer: PatternWriter,
         patterns: Patterns,
-        digest_reader: DigestReader,
-        evidence_collector: EvidenceCollector,
-        extraction: PatternExtraction,
-        learned: LearnedPatterns,
-        tombstones: Tombstones,
         error_solutions: ErrorSolutions,
+        digest_reader: DigestReader,
+        extraction: PatternExtraction,
     ) -> None:
-        self._store = store
+        self._store = runtime.store
         self._pattern_writer = pattern_writer
         self._patterns = patterns
         self._digest_reader = digest_reader
-        self._evidence_collector = evidence_collector
         self._extraction = extraction
-        self._learned = learned
-        self._tombstones = tombstones
+        self._tombstones = runtime.tombstones
         self._error_solutions = error_solutions
-        self._wishes = Journal(store, EPISODES, Mark(EXTRACTION, WANTED, DONE), begun="update_time")
-        self._error_extraction = ErrorExtraction(error_solutions, tombstones)
+        self._wishes = Journal(
+            runtime.store, EPISODES, Mark(EXTRACTION, WANTED, DONE), begun="update_time"
+        )
+        self._error_extraction = ErrorExtraction(error_solutions, runtime.tombstones)
 
     async def take(self, namespace: str, episode_id: str) -> ExtractedPatterns:
         """Take an ended episode's lesson, or find what it came to before.
@@ -162,7 +159,7 @@ class EpisodeExtraction:
             except EtagMismatchError as error:
                 raise ConflictError from error
 
-        return await compare_and_set(RESOURCE_KIND, pattern.pattern_id, attempt)
+        return await compare_and_set(ResourceKind.PATTERN, pattern.pattern_id, attempt)
 
     async def _refresh_group(self, record: Record) -> Pattern | None:
         """The group's LEARNED pattern, if the group is large enough and grew enough.
@@ -171,13 +168,13 @@ class EpisodeExtraction:
         """
         namespace = record.namespace
         group = own_group(record)
-        count = await self._evidence_collector.count(namespace, group)
+        count = await self._extraction.evidence_collector.count(namespace, group)
         if count < MIN_SAMPLES:
             return None
         learning_task = LearningTask(namespace, PatternType.SUCCESS, "", group, count)
-        stored = await self._learned.find(namespace, learning_task.pattern_id)
+        stored = await self._extraction.learned.find(namespace, learning_task.pattern_id)
         if stored is None and await self._tombstones.find(
-            namespace, RESOURCE_KIND, learning_task.pattern_id
+            namespace, ResourceKind.PATTERN, learning_task.pattern_id
         ):
             return None
         if stored is not None and count < GROWTH * group_count_of(stored.content):

@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionContent, same_solution_id
 from lot_grpc.domain.extraction.digest import Step
 from lot_grpc.domain.extraction.error_solutions import ended_by, error_solution_of
 from lot_grpc.domain.extraction.errors_met import errors_met
 from lot_grpc.kernel.tombstones import Tombstones
-from lot_grpc.services.memories.error_drafts import ErrorSolutionDraft
-from lot_grpc.services.memories.error_solutions import RESOURCE_KIND, ErrorSolutions
+from lot_grpc.services.errors.drafts import ErrorSolutionDraft
+from lot_grpc.services.errors.error_solutions import ErrorSolutions
 
 
 class ErrorExtraction:
@@ -32,7 +33,7 @@ class ErrorExtraction:
         What is there already stays as it is. One that somebody deleted stays deleted.
         """
         contents = await asyncio.to_thread(_contents, episode, steps)
-        things = [(RESOURCE_KIND, solution_id) for solution_id in contents]
+        things = [(ResourceKind.ERROR_SOLUTION, solution_id) for solution_id in contents]
         deleted = await self._tombstones.those_of(episode.namespace, things)
         stored = await self._error_solutions.get_many(episode.namespace, list(contents))
         there = {solution.error_solution_id: solution for solution in stored}
@@ -40,7 +41,7 @@ class ErrorExtraction:
         for solution_id, content in contents.items():
             if solution_id in there:
                 solutions.append(there[solution_id])
-            elif (RESOURCE_KIND, solution_id) not in deleted:
+            elif (ResourceKind.ERROR_SOLUTION, solution_id) not in deleted:
                 draft = ErrorSolutionDraft(content)
                 saved = await self._error_solutions.save(episode.namespace, draft)
                 solutions.append(saved.error_solution)

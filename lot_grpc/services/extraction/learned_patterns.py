@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.extraction.learning import EXTRACTION, Learned
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.json_values import as_doubles
@@ -22,7 +23,6 @@ from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.indexer import Indexer
 from lot_grpc.services.outcomes.pending_outcomes import forget_older_logs
 from lot_grpc.services.patterns.lineage import Lineage
-from lot_grpc.services.patterns.patterns import RESOURCE_KIND
 from lot_grpc.services.records.collections import PATTERNS, SORT_KEY
 from lot_grpc.services.records.patterns import (
     LEARNED_FIELDS,
@@ -87,7 +87,7 @@ class LearnedPatterns:
                 raise ConflictError
             return plan.pattern
 
-        return await compare_and_set(RESOURCE_KIND, learning_task.pattern_id, attempt)
+        return await compare_and_set(ResourceKind.PATTERN, learning_task.pattern_id, attempt)
 
     def _plan(self, learned: Learned, before: Record | None) -> _Plan:
         learning_task, now = learned.learning_task, self._time.now()

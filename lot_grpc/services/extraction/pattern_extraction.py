@@ -38,8 +38,8 @@ class PatternExtraction:
     """Learns from episodes, a group at a time."""
 
     def __init__(self, evidence_collector: EvidenceCollector, learned: LearnedPatterns) -> None:
-        self._evidence_collector = evidence_collector
-        self._learned = learned
+        self.evidence_collector = evidence_collector
+        self.learned = learned
 
     async def extract(self, namespace: str, draft: ExtractionDraft) -> Extracted:
         """Learn from all groups that are large enough. Raises RequestInvalidError for the regex.
@@ -47,7 +47,7 @@ class PatternExtraction:
         Doing it again with the same episodes changes nothing, with more updates the same patterns.
         """
         check_regex(draft.regex, "task_type_pattern")
-        gathered = await self._evidence_collector.gather(
+        gathered = await self.evidence_collector.gather(
             draft.namespaces or (namespace,), draft.regex
         )
         patterns = []
@@ -60,24 +60,24 @@ class PatternExtraction:
             )
             learned = await self._learn(learning_task, members, gathered, draft.min_samples)
             if learned is not None:
-                keep = self._learned.preview if draft.dry_run else self._learned.store
+                keep = self.learned.preview if draft.dry_run else self.learned.store
                 patterns.append(await keep(learned))
         return Extracted(patterns, gathered.count)
 
     async def refresh(self, learning_task: LearningTask) -> Pattern | None:
         """Bring the pattern of one group up to date; None if the group teaches too little."""
-        members = await self._evidence_collector.members(
+        members = await self.evidence_collector.members(
             learning_task.namespace, learning_task.group
         )
-        tasks = await self._evidence_collector.contrast(learning_task.namespace)
+        tasks = await self.evidence_collector.contrast(learning_task.namespace)
         learned = await self._learn(learning_task, members, tasks, MIN_SAMPLES)
-        return await self._learned.store(learned) if learned is not None else None
+        return await self.learned.store(learned) if learned is not None else None
 
     async def _learn(
         self, learning_task: LearningTask, members: Members, tasks: Gathered, min_samples: int
     ) -> Learned | None:
         """Read a group and learn from it, in a thread that gives way."""
-        digests = await self._evidence_collector.read(members)
+        digests = await self.evidence_collector.read(members)
         others = [] if learning_task.regex else await tasks.others(learning_task.group)
         if not digests:
             return None

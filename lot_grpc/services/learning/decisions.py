@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.decision import (
     Decision,
     DecisionContent,
@@ -20,7 +21,7 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.sameness import same_values
 from lot_grpc.kernel.apply_once import Target, apply_once
 from lot_grpc.kernel.compare_and_set import compare_and_set, update_as_read
-from lot_grpc.kernel.create import CreateOnce, Creation, Kind
+from lot_grpc.kernel.create import CreateOnce, Creation
 from lot_grpc.kernel.idempotency import (
     DONE,
     IdempotencyKey,
@@ -29,24 +30,20 @@ from lot_grpc.kernel.idempotency import (
 from lot_grpc.kernel.intents import Journal, Mark
 from lot_grpc.kernel.tombstones import DELETED_SINCE, Tombstones
 from lot_grpc.ports import Record, VectorStore
+from lot_grpc.services.learning.spec import DECISION
+from lot_grpc.services.operations import Resources
 from lot_grpc.services.records.collections import DECISIONS, REQUESTS, SORT_KEY
 from lot_grpc.services.records.decisions import (
     REVISION,
     UNSETTLED,
-    decision_conditions,
     decision_from_record,
     decision_point,
     decision_record,
     result_payload,
 )
-from lot_grpc.services.resources import Resources
 from lot_grpc.services.time_source import TimeSource
 
-RESOURCE_KIND = "decision"
 _REVISIONS = (REVISION, SORT_KEY)
-_KIND = Kind(
-    "RecordDecision", DECISIONS, RESOURCE_KIND, "decision_id", decision_point, DecisionNotFoundError
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +81,7 @@ class Decisions(Resources[Decision, DecisionFilter]):
         create: CreateOnce,
         tombstones: Tombstones,
     ) -> None:
-        super().__init__(
-            store,
-            tombstones,
-            _KIND,
-            decision_from_record,
-            decision_conditions,
-            unchanged=(REVISION,),
-        )
+        super().__init__(DECISION, store, tombstones)
         self._time = time_source
         self._idempotency = idempotency
         self._create = create
@@ -119,7 +109,7 @@ class Decisions(Resources[Decision, DecisionFilter]):
             request_id=draft.request_id,
             content_hash=draft.hash(),
         )
-        record, created = await self._create.insert(_KIND, creation, make, require_same)
+        record, created = await self._create.insert(DECISION.creation, creation, make, require_same)
         return decision_from_record(record), created
 
     async def record_outcome(self, namespace: str, draft: DecisionOutcomeDraft) -> Decision:
@@ -157,7 +147,7 @@ class Decisions(Resources[Decision, DecisionFilter]):
             return await update_as_read(self._store, DECISIONS, record, changed, *_REVISIONS)
 
         point = decision_point(namespace, decision_id)
-        target = Target(RESOURCE_KIND, decision_id, namespace, DECISIONS, point, UNSETTLED)
+        target = Target(ResourceKind.DECISION, decision_id, namespace, DECISIONS, point, UNSETTLED)
         record = await apply_once(self._store, self._requests, request, target, write)
         if record is None:
             raise DecisionNotFoundError(namespace, decision_id)
@@ -175,4 +165,4 @@ class Decisions(Resources[Decision, DecisionFilter]):
                 changed = {"feedback_reward": reward}
                 await update_as_read(self._store, DECISIONS, record, changed, *_REVISIONS)
 
-        await compare_and_set(RESOURCE_KIND, decision_id, attempt)
+        await compare_and_set(ResourceKind.DECISION, decision_id, attempt)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import LearningEventNotFoundError, NotFoundError
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.judging import Judgement, judge, only_praises
@@ -28,13 +29,11 @@ from lot_grpc.kernel.idempotency import (
     CREATE_TIME,
     IdempotencyKey,
     IdempotencyRecord,
-    IdempotencyStore,
 )
 from lot_grpc.kernel.intents import Journal, Mark
-from lot_grpc.kernel.tombstones import DELETED_SINCE, Tombstones
-from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.learning.learning_events import RESOURCE_KIND as LEARNING_EVENT
-from lot_grpc.services.memories.preferences import Preferences
+from lot_grpc.kernel.tombstones import DELETED_SINCE
+from lot_grpc.ports import Record
+from lot_grpc.services.preferences.preferences import Preferences
 from lot_grpc.services.records.collections import LEARNING_EVENTS
 from lot_grpc.services.records.learning_events import (
     SETTLED,
@@ -42,7 +41,7 @@ from lot_grpc.services.records.learning_events import (
     learning_event_point,
     learning_event_record,
 )
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.runtime import Runtime
 
 _PREFERRED_ABOVE = 0.5
 """Reward from which on a judgement is a preference as well."""
@@ -108,23 +107,20 @@ class FeedbackHandler:
 
     def __init__(
         self,
-        store: VectorStore,
-        time_source: TimeSource,
-        idempotency: IdempotencyStore,
+        runtime: Runtime,
         preferences: Preferences,
         checks: Mapping[TargetKind, Check],
         moves: Mapping[TargetKind, Move],
-        tombstones: Tombstones,
     ) -> None:
         """``checks`` know every kind of target; of a kind without a move nothing moves."""
-        self._store = store
-        self._time = time_source
-        self._idempotency = idempotency
+        self._store = runtime.store
+        self._time = runtime.time
+        self._idempotency = runtime.idempotency
         self._preferences = preferences
         self._checks = checks
         self._moves = moves
-        self._tombstones = tombstones
-        self._events = Journal(store, LEARNING_EVENTS, Mark(SETTLED))
+        self._tombstones = runtime.tombstones
+        self._events = Journal(runtime.store, LEARNING_EVENTS, Mark(SETTLED))
 
     async def submit(self, namespace: str, draft: FeedbackTextDraft) -> Submitted:
         """Learn from a judgement once.
@@ -165,7 +161,7 @@ class FeedbackHandler:
             found = await self._store.get(LEARNING_EVENTS, namespace, [point])
             if point in found:
                 return found[point]
-            if await self._tombstones.deleted_since(entry, LEARNING_EVENT, own):
+            if await self._tombstones.deleted_since(entry, ResourceKind.LEARNING_EVENT, own):
                 raise LearningEventNotFoundError(namespace, own, DELETED_SINCE)
         given = draft.reward is not None
         told = Judgement(draft.reward or 0.0, conclusive=True) if given else judge(draft.text)

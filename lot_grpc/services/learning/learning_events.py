@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lot_grpc.domain.errors import LearningEventIdInUseError, LearningEventNotFoundError
+from lot_grpc.domain.errors import LearningEventIdInUseError
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.json_values import fields_to_hash
 from lot_grpc.domain.learning_event import (
@@ -13,28 +13,16 @@ from lot_grpc.domain.learning_event import (
     LearningEventFilter,
 )
 from lot_grpc.domain.sameness import same_values
-from lot_grpc.kernel.create import CreateOnce, Creation, Kind
+from lot_grpc.kernel.create import CreateOnce, Creation
 from lot_grpc.kernel.tombstones import Tombstones
 from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.records.collections import LEARNING_EVENTS
+from lot_grpc.services.learning.spec import LEARNING_EVENT
+from lot_grpc.services.operations import Resources
 from lot_grpc.services.records.learning_events import (
-    learning_event_conditions,
     learning_event_from_record,
-    learning_event_point,
     learning_event_record,
 )
-from lot_grpc.services.resources import Resources
 from lot_grpc.services.time_source import TimeSource
-
-RESOURCE_KIND = "learning_event"
-_KIND = Kind(
-    "RecordLearningEvent",
-    LEARNING_EVENTS,
-    RESOURCE_KIND,
-    "learning_event_id",
-    learning_event_point,
-    LearningEventNotFoundError,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +48,7 @@ class LearningEvents(Resources[LearningEvent, LearningEventFilter]):
         create: CreateOnce,
         tombstones: Tombstones,
     ) -> None:
-        super().__init__(
-            store, tombstones, _KIND, learning_event_from_record, learning_event_conditions
-        )
+        super().__init__(LEARNING_EVENT, store, tombstones)
         self._time = time_source
         self._create = create
 
@@ -88,5 +74,7 @@ class LearningEvents(Resources[LearningEvent, LearningEventFilter]):
             request_id=draft.request_id,
             content_hash=draft.hash(),
         )
-        record, created = await self._create.insert(_KIND, creation, make, require_same)
+        record, created = await self._create.insert(
+            LEARNING_EVENT.creation, creation, make, require_same
+        )
         return learning_event_from_record(record), created

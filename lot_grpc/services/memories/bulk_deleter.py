@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.query import MemoryFilter
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.ports import Condition, Equals, IdIn, Record, VectorStore
-from lot_grpc.services.memories.drafts import RESOURCE_KIND
-from lot_grpc.services.memories.memories import SEEN_KEYS, Memories
+from lot_grpc.services.memories.memories import Memories
+from lot_grpc.services.memories.spec import MEMORY
 from lot_grpc.services.records.collections import MEMORIES
 from lot_grpc.services.records.memories import memory_conditions
 from lot_grpc.services.scanning import scan
@@ -71,10 +72,10 @@ class MemoryBulkDeleter:
             return _deleted(gone)
 
         name = doomed[0].payload["memory_id"] if doomed else ""
-        return await compare_and_set(RESOURCE_KIND, name, attempt)
+        return await compare_and_set(ResourceKind.MEMORY, name, attempt)
 
     async def _doomed(self, namespace: str, where: Sequence[Condition]) -> list[Record]:
-        records = scan(self._store, MEMORIES, namespace, where, payload=SEEN_KEYS)
+        records = scan(self._store, MEMORIES, namespace, where, payload=MEMORY.seen_keys)
         return [record async for record in records]
 
     async def _delete(self, doomed: Sequence[Record], gone: list[Record]) -> list[Record]:

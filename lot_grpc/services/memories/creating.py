@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import (
     ContentionError,
     LotError,
@@ -22,11 +23,12 @@ from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.memory import Memory, different_fields, same_memory_id, search_text
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
-from lot_grpc.kernel.create import CreateOnce, Creation, Kind
+from lot_grpc.kernel.create import CreateOnce, Creation
 from lot_grpc.ports import MultiVector, Record, VectorStore
 from lot_grpc.services.expiry import with_ttl
 from lot_grpc.services.indexer import Indexed, Indexer
-from lot_grpc.services.memories.drafts import RESOURCE_KIND, Created, MemoryDraft
+from lot_grpc.services.memories.drafts import Created, MemoryDraft
+from lot_grpc.services.memories.spec import MEMORY
 from lot_grpc.services.records.collections import MEMORIES
 from lot_grpc.services.records.memories import (
     memory_from_record,
@@ -36,7 +38,7 @@ from lot_grpc.services.records.memories import (
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
 
-KIND = Kind("CreateMemory", MEMORIES, RESOURCE_KIND, "memory_id", memory_point, MemoryNotFoundError)
+_KIND = MEMORY.creation
 
 _INSERTED = 1024
 """Vectors that are written at once: they are some 12 KB each on their way, and hold the loop."""
@@ -99,7 +101,7 @@ class Creating:
             if isinstance(work.result, Created):
                 memory, created = work.result.memory, work.result.created
                 given = (memory.memory_id, memory.create_time)
-                await self._create.finish(KIND, work, *given, created=created)
+                await self._create.finish(_KIND, work, *given, created=created)
         return [work.result for work in works if work.result is not None]
 
     # --- steps --------------------------------------------------------------------------------
@@ -110,10 +112,10 @@ class Creating:
             if work.request_id:
                 work.content_hash = work.draft.hash()
                 await time_slice.give_way()
-        await self._create.enter(KIND, works)
+        await self._create.enter(_KIND, works)
         for work in works:
             try:
-                earlier = await self._create.earlier(KIND, work)
+                earlier = await self._create.earlier(_KIND, work)
             except MemoryNotFoundError as error:
                 work.result = error
             else:
@@ -133,10 +135,10 @@ class Creating:
                 raise ConflictError
 
         try:
-            await compare_and_set(RESOURCE_KIND, works[0].id if works else "", attempt)
+            await compare_and_set(ResourceKind.MEMORY, works[0].id if works else "", attempt)
         except ContentionError:
             for work in _open(works):
-                work.result = ContentionError(RESOURCE_KIND, work.id)
+                work.result = ContentionError(ResourceKind.MEMORY, work.id)
 
     async def _take_stored(self, namespace: str, works: Sequence[_Work]) -> None:
         """Answer those whose id is taken; those of a content go on to its next id."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.json_values import fields_to_hash
 from lot_grpc.domain.memory import Details, Memory, MemoryContent
 from lot_grpc.services.expiry import check_expiry, with_ttl
-
-RESOURCE_KIND = "memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class MemoryDraft:
 
     def check(self, now: int) -> None:
         """Raise what cannot be created as asked."""
-        check_expiry(RESOURCE_KIND, self.content.expire_time, now)
+        check_expiry(ResourceKind.MEMORY, self.content.expire_time, now)
         if self.once and self.memory_id:
             raise invalid(
                 "dedupe",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import (
     LotError,
 )
@@ -16,26 +17,22 @@ from lot_grpc.kernel.tombstones import Tombstones
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.expiry import check_expiry
 from lot_grpc.services.indexer import Indexer
-from lot_grpc.services.memories.creating import KIND, Creating
+from lot_grpc.services.memories.creating import Creating
 from lot_grpc.services.memories.drafts import (
-    RESOURCE_KIND,
     Created,
     MemoryDraft,
     MemoryEdit,
     Updated,
 )
+from lot_grpc.services.memories.spec import MEMORY
+from lot_grpc.services.operations import Resources
 from lot_grpc.services.records.collections import MEMORIES, SORT_KEY
 from lot_grpc.services.records.memories import (
-    memory_conditions,
     memory_from_record,
     memory_record,
     preserved_in_edits,
 )
-from lot_grpc.services.resources import Resources
 from lot_grpc.services.time_source import TimeSource
-
-SEEN_KEYS = ("memory_id", "revision", SORT_KEY)
-"""What ``delete_as_seen`` must know of a memory."""
 
 
 class Memories(Resources[Memory, MemoryFilter]):
@@ -49,7 +46,7 @@ class Memories(Resources[Memory, MemoryFilter]):
         create: CreateOnce,
         tombstones: Tombstones,
     ) -> None:
-        super().__init__(store, tombstones, KIND, memory_from_record, memory_conditions)
+        super().__init__(MEMORY, store, tombstones)
         self._indexer = indexer
         self._time = time_source
         self._creating = Creating(store, indexer, time_source, create)
@@ -85,7 +82,7 @@ class Memories(Resources[Memory, MemoryFilter]):
             content = edit.apply(memory.content, now)
             content.check()
             if content.expire_time != memory.content.expire_time:
-                check_expiry(RESOURCE_KIND, content.expire_time, now)
+                check_expiry(ResourceKind.MEMORY, content.expire_time, now)
             if content == memory.content:
                 return Updated(memory)
             texts = search_text(memory.content), search_text(content)
@@ -101,4 +98,4 @@ class Memories(Resources[Memory, MemoryFilter]):
             await replace_as_read(self._store, MEMORIES, record, new, "revision", SORT_KEY)
             return Updated(edited, indexed.text_truncated)
 
-        return await compare_and_set(RESOURCE_KIND, memory_id, attempt)
+        return await compare_and_set(ResourceKind.MEMORY, memory_id, attempt)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import PatternNotFoundError
 from lot_grpc.domain.feedback import adjustment_of, moved
 from lot_grpc.domain.ids import content_hash, new_id
@@ -23,7 +24,7 @@ from lot_grpc.kernel.idempotency import IdempotencyKey, IdempotencyStore
 from lot_grpc.kernel.intents import Journal, Mark
 from lot_grpc.kernel.tombstones import DELETED_SINCE
 from lot_grpc.ports import Equals, IdIn, Order, Payload, Record, VectorStore
-from lot_grpc.services.patterns.patterns import RESOURCE_KIND, Patterns
+from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.records.collections import FEEDBACK, PATTERNS, SORT_KEY
 from lot_grpc.services.records.feedback import (
     FeedbackEntry,
@@ -161,7 +162,12 @@ class Feedback:
         """Count a fact if it is not counted. One without a pattern is dropped."""
         point = pattern_point(fact.namespace, fact.pattern_id)
         target = Target(
-            RESOURCE_KIND, fact.pattern_id, fact.namespace, PATTERNS, point, UNSETTLED_FEEDBACK
+            ResourceKind.PATTERN,
+            fact.pattern_id,
+            fact.namespace,
+            PATTERNS,
+            point,
+            UNSETTLED_FEEDBACK,
         )
 
         async def move(record: Record | None, pending: dict[str, Payload]) -> Record | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import (
     LotError,
     PatternIdInUseError,
@@ -24,25 +25,23 @@ from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Pattern, dedupe_hash, search_text
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
-from lot_grpc.kernel.create import CreateOnce
-from lot_grpc.kernel.tombstones import Tombstones
-from lot_grpc.ports import Record, VectorStore
+from lot_grpc.ports import Record
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.expiry import with_ttl
-from lot_grpc.services.indexer import Indexed, Indexer
+from lot_grpc.services.indexer import Indexed
 from lot_grpc.services.outcomes.pending_outcomes import forget_older_logs
 from lot_grpc.services.patterns.drafts import PatternDraft, Saved, SaveWork
 from lot_grpc.services.patterns.lineage import Lineage
-from lot_grpc.services.patterns.patterns import KIND, RESOURCE_KIND
 from lot_grpc.services.patterns.repeat_counter import RepeatCounter, stored_pattern
+from lot_grpc.services.patterns.spec import PATTERN
 from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.records.patterns import (
     claim_point,
     pattern_from_record,
     pattern_record,
 )
+from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
-from lot_grpc.services.time_source import TimeSource
 
 
 class PatternWriter:
@@ -50,21 +49,17 @@ class PatternWriter:
 
     def __init__(
         self,
-        store: VectorStore,
-        indexer: Indexer,
-        time_source: TimeSource,
-        create: CreateOnce,
+        runtime: Runtime,
         claims: Claims,
-        tombstones: Tombstones,
         lineage: Lineage,
         repeats: RepeatCounter,
     ) -> None:
-        self._store = store
-        self._indexer = indexer
-        self._time = time_source
-        self._create = create
+        self._store = runtime.store
+        self._indexer = runtime.indexer
+        self._time = runtime.time
+        self._create = runtime.create
         self._claims = claims
-        self._tombstones = tombstones
+        self._tombstones = runtime.tombstones
         self._lineage = lineage
         self._repeats = repeats
 
@@ -115,7 +110,9 @@ class PatternWriter:
                 pattern, created = work.result.pattern, work.result.created
                 given = (pattern.pattern_id, pattern.create_time)
                 further = {"merged_at": work.result.merged_at}
-                await self._create.finish(KIND, work, *given, created=created, further=further)
+                await self._create.finish(
+                    PATTERN.creation, work, *given, created=created, further=further
+                )
         return [work.result for work in works if work.result is not None]
 
     # --- steps --------------------------------------------------------------------------------
@@ -125,7 +122,7 @@ class PatternWriter:
             if work.request_id:
                 work.content_hash = work.draft.hash()
                 work.plan = {"outcome_id": work.outcome_id}
-        await self._create.enter(KIND, works)
+        await self._create.enter(PATTERN.creation, works)
         for work in works:
             work.outcome_id = work.plan.get("outcome_id", work.outcome_id)
             try:
@@ -135,7 +132,7 @@ class PatternWriter:
 
     async def _earlier(self, work: SaveWork) -> Saved | None:
         """The answer to a request of which an earlier try got as far as its pattern."""
-        earlier = await self._create.earlier(KIND, work)
+        earlier = await self._create.earlier(PATTERN.creation, work)
         if earlier is None:
             return None
         pattern = pattern_from_record(earlier.record)  # it may have been edited since
@@ -208,7 +205,7 @@ class PatternWriter:
                 await self._move_claim(work, owner)
             raise ConflictError
 
-        return await compare_and_set(RESOURCE_KIND, work.id, attempt)
+        return await compare_and_set(ResourceKind.PATTERN, work.id, attempt)
 
     # --- parts of resolving -------------------------------------------------------------------
 
@@ -221,7 +218,10 @@ class PatternWriter:
         return Saved(pattern, created=False)
 
     async def _deleted(self, work: SaveWork, pattern_id: str) -> bool:
-        return await self._tombstones.find(work.namespace, RESOURCE_KIND, pattern_id) is not None
+        return (
+            await self._tombstones.find(work.namespace, ResourceKind.PATTERN, pattern_id)
+            is not None
+        )
 
     async def _move_claim(self, work: SaveWork, owner: str) -> None:
         if owner == work.id:

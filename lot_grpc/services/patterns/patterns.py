@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lot_grpc.domain.errors import (
-    PatternNotFoundError,
-)
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.pattern import Pattern, PatternContent, dedupe_hash, search_text
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_set
-from lot_grpc.kernel.create import Kind
 from lot_grpc.kernel.tombstones import Tombstone, Tombstones
 from lot_grpc.ports import (
     EXPIRES_KEY,
+    AnyOf,
     Condition,
     Equals,
     Range,
@@ -26,32 +24,25 @@ from lot_grpc.regexes import check_regex
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.expiry import check_expiry, with_ttl
 from lot_grpc.services.indexer import Indexer
+from lot_grpc.services.operations import Resources
 from lot_grpc.services.outcomes.pending_outcomes import forget_logs
 from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.patterns.pattern_stats import PatternStats, sum_up
+from lot_grpc.services.patterns.spec import PATTERN
+from lot_grpc.services.patterns.transfer import PatternTransfer
 from lot_grpc.services.records.collections import (
+    OUTCOMES,
     PATTERNS,
     SORT_KEY,
 )
 from lot_grpc.services.records.patterns import (
     STATS_REVISION,
     claim_point,
-    pattern_conditions,
     pattern_from_record,
-    pattern_point,
     pattern_record,
     preserved_in_edits,
 )
-from lot_grpc.services.resources import Resources
 from lot_grpc.services.time_source import TimeSource
-
-RESOURCE_KIND = "pattern"
-KIND = Kind(
-    "SavePattern", PATTERNS, RESOURCE_KIND, "pattern_id", pattern_point, PatternNotFoundError
-)
-
-SEEN_KEYS = ("pattern_id", "supersedes", "revision", STATS_REVISION, SORT_KEY)
-"""What ``delete_as_seen`` must know of a pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +99,27 @@ class Patterns(Resources[Pattern, PatternFilter]):
         tombstones: Tombstones,
         lineage: Lineage,
     ) -> None:
-        given = (store, tombstones, KIND, pattern_from_record, pattern_conditions)
-        super().__init__(*given, unchanged_as_seen=(STATS_REVISION,))
+        super().__init__(PATTERN, store, tombstones)
         self._indexer = indexer
         self._time = time_source
         self._claims = claims
         self._lineage = lineage
+        self.transfer = PatternTransfer(store, claims, lineage)
+
+    async def insert(self, namespace: str, records: Sequence[Record]) -> set[str]:
+        """Insert those that are not there; return their points.
+
+        What was recorded of expired patterns whose ids are taken again is forgotten.
+        """
+        inserted = await self._lineage.insert(records)
+        fresh = [record for record in records if record.id in inserted]
+        if fresh:
+            theirs: list[Condition] = [
+                AnyOf("pattern_id", tuple(record.payload["pattern_id"] for record in fresh)),
+                Range(SORT_KEY, lt=min(record.payload[SORT_KEY] for record in fresh)),
+            ]
+            await self._store.delete(OUTCOMES, namespace, theirs)
+        return inserted
 
     # --- editing ------------------------------------------------------------------------------
 
@@ -137,7 +143,7 @@ class Patterns(Resources[Pattern, PatternFilter]):
             if content.task_type_pattern != pattern.content.task_type_pattern:
                 check_regex(content.task_type_pattern, "pattern.task_type_pattern")
             if content.expire_time != pattern.content.expire_time:
-                check_expiry(RESOURCE_KIND, content.expire_time, self._time.now())
+                check_expiry(ResourceKind.PATTERN, content.expire_time, self._time.now())
             if content == pattern.content:
                 return Updated(pattern, unchanged_fields=unchanged_fields)
             texts = search_text(pattern.content), search_text(content)
@@ -152,7 +158,7 @@ class Patterns(Resources[Pattern, PatternFilter]):
                 raise ConflictError
             return Updated(edited, indexed.text_truncated, indexed.code_truncated, unchanged_fields)
 
-        return await compare_and_set(RESOURCE_KIND, pattern_id, attempt)
+        return await compare_and_set(ResourceKind.PATTERN, pattern_id, attempt)
 
     async def _replace_with_lineage(
         self,
@@ -220,7 +226,7 @@ class Patterns(Resources[Pattern, PatternFilter]):
         await forget_logs(self._store, stone.namespace, theirs)
 
     async def finish_expiry(self, record: Record) -> None:
-        """Delete what hangs on a pattern that expired, unless its id is in use again."""
+        """Delete what belongs to a pattern that expired, unless its id is in use again."""
         pattern_id = record.payload["pattern_id"]
         if superseded := record.payload.get("supersedes"):
             await self._lineage.settle(record.namespace, superseded)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.query import PatternFilter
-from lot_grpc.ports import Condition, Equals, Order, Payload, Range, Record, VectorStore
-from lot_grpc.services.patterns.patterns import SEEN_KEYS, Patterns
-from lot_grpc.services.patterns.ranked import all_but_the_best
+from lot_grpc.ports import Condition, Order, Range, Record, VectorStore
+from lot_grpc.services.patterns.patterns import Patterns
+from lot_grpc.services.patterns.ranked import NOT_PINNED, RANK_KEYS, all_but_the_best, pattern_rank
+from lot_grpc.services.patterns.spec import PATTERN
 from lot_grpc.services.records.collections import PATTERNS, SORT_KEY
 from lot_grpc.services.records.patterns import pattern_conditions
 from lot_grpc.services.scanning import scan
@@ -21,15 +22,6 @@ from lot_grpc.services.time_slice import TimeSlice
 
 IDS_REPORTED = 1000
 """How many of the deleted are named."""
-
-RANK_KEYS = ("reliability", "success_rate", "usage_count", SORT_KEY)
-
-NOT_PINNED = Equals("pinned", False)
-
-
-def pattern_rank(payload: Payload) -> tuple[float, ...]:
-    """Which pattern is better: the more reliable, successful, used, and then the newer."""
-    return tuple(payload[key] for key in RANK_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +117,7 @@ class PatternPruner:
     ) -> list[Record]:
         if await self._store.count(PATTERNS, namespace, where) <= keep:
             return []
-        keys = (*SEEN_KEYS, *RANK_KEYS)
+        keys = (*PATTERN.seen_keys, *RANK_KEYS)
         records = scan(self._store, PATTERNS, namespace, where, payload=keys)
         return await all_but_the_best(records, pattern_rank, keep)
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
-from lot_grpc.ports import Payload, Record
+from lot_grpc.ports import Equals, Payload, Record
+from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.resource_spec import Rank
 from lot_grpc.services.time_slice import TimeSlice
+
+RANK_KEYS = ("reliability", "success_rate", "usage_count", SORT_KEY)
+
+NOT_PINNED = Equals("pinned", False)
 
 _RUN = 1000
 
-Rank = Callable[[Payload], tuple[Any, ...]]
-"""What records are ordered by; the larger, the better."""
+
+def pattern_rank(payload: Payload) -> tuple[float, ...]:
+    """Which pattern is better: the more reliable, successful, used, and then the newer."""
+    return tuple(payload[key] for key in RANK_KEYS)
 
 
 async def all_but_the_best(records: AsyncIterator[Record], rank: Rank, keep: int) -> list[Record]:

@@ -9,21 +9,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import dedupe_hash, different_fields, search_text
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
-from lot_grpc.kernel.idempotency import CREATE_TIME, IdempotencyStore
+from lot_grpc.kernel.idempotency import CREATE_TIME
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.claims import Claims
-from lot_grpc.services.indexer import Indexer
 from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.patterns.drafts import Saved, SaveWork
 from lot_grpc.services.patterns.nearest import Nearest
-from lot_grpc.services.patterns.patterns import RESOURCE_KIND
 from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.records.outcomes import OutcomeFact
 from lot_grpc.services.records.patterns import pattern_from_record, pattern_point
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.runtime import Runtime
 
 
 class RepeatCounter:
@@ -31,18 +30,15 @@ class RepeatCounter:
 
     def __init__(
         self,
-        store: VectorStore,
-        indexer: Indexer,
-        time_source: TimeSource,
-        idempotency: IdempotencyStore,
+        runtime: Runtime,
         counting: OutcomeCounter,
         claims: Claims,
         nearest: Nearest,
     ) -> None:
-        self._store = store
-        self._indexer = indexer
-        self._time = time_source
-        self._idempotency = idempotency
+        self._store = runtime.store
+        self._indexer = runtime.indexer
+        self._time = runtime.time
+        self._idempotency = runtime.idempotency
         self._counting = counting
         self._claims = claims
         self._nearest = nearest
@@ -71,7 +67,7 @@ class RepeatCounter:
                 raise ConflictError
             return replace(saved, merged_at=merge["similarity"])
 
-        work.result = await compare_and_set(RESOURCE_KIND, work.id, attempt)
+        work.result = await compare_and_set(ResourceKind.PATTERN, work.id, attempt)
 
     async def count(self, work: SaveWork, pattern_id: str) -> Saved | None:
         """Count a save for a pattern, once however often it is called; None if that is gone."""

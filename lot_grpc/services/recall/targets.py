@@ -10,17 +10,15 @@ from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter, Ranking
 from lot_grpc.services.changes.watcher import ChangeWatcher
 from lot_grpc.services.episodes.episodes import Episodes
+from lot_grpc.services.episodes.spec import EPISODE
 from lot_grpc.services.memories.memories import Memories
 from lot_grpc.services.memories.passages import PassageMatcher
+from lot_grpc.services.memories.spec import MEMORY
 from lot_grpc.services.outcomes.evidence import PatternEvidence
 from lot_grpc.services.patterns.patterns import Patterns
+from lot_grpc.services.patterns.spec import PATTERN
 from lot_grpc.services.recall.learned_tasks import LearnedTasks
 from lot_grpc.services.recall.recall import RecallRequest, SearchTarget
-from lot_grpc.services.recall.search_fields import (
-    SEARCHED_EPISODES,
-    SEARCHED_MEMORIES,
-    SEARCHED_PATTERNS,
-)
 from lot_grpc.services.records.episodes import episode_conditions, episode_filters
 from lot_grpc.services.records.fields import Filters
 from lot_grpc.services.records.memories import memory_filters
@@ -35,7 +33,7 @@ def pattern_target(
 ) -> SearchTarget[Pattern]:
     """Patterns, ranked by their outcomes on like queries; LEARNED ones by their tasks too."""
     return SearchTarget(
-        SEARCHED_PATTERNS,
+        PATTERN.collection.search_fields,
         patterns.read,
         lambda p: p.pattern_id,
         evidence,
@@ -47,13 +45,15 @@ def pattern_target(
 
 def episode_target(episodes: Episodes) -> SearchTarget[Episode]:
     """Episodes."""
-    return SearchTarget(SEARCHED_EPISODES, episodes.read, lambda e: e.episode_id, of_tasks=True)
+    return SearchTarget(
+        EPISODE.collection.search_fields, episodes.read, lambda e: e.episode_id, of_tasks=True
+    )
 
 
 def memory_target(memories: Memories, passages: PassageMatcher) -> SearchTarget[Memory]:
     """Memories; of near-ties the more important ones come first."""
     return SearchTarget(
-        SEARCHED_MEMORIES,
+        MEMORY.collection.search_fields,
         memories.read,
         lambda m: m.memory_id,
         importance=lambda record: float(record.payload["importance"]),

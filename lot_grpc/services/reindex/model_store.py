@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 
@@ -18,11 +18,9 @@ from lot_grpc.ports import (
     Where,
 )
 from lot_grpc.services.forwarding_store import ForwardingStore
-from lot_grpc.services.records.collections import collection_specs
+from lot_grpc.services.registry import Registry
 from lot_grpc.services.reindex.current_model import CurrentModel
 from lot_grpc.services.reindex.epochs import stored_name, stored_spec, stored_where
-
-_SPECS: Mapping[str, CollectionSpec] = {spec.name: spec for spec in collection_specs(1)}
 
 
 class ModelStore(ForwardingStore):
@@ -33,8 +31,12 @@ class ModelStore(ForwardingStore):
     of what is embedded is held back (``hold_back``), so that what is left shrinks.
     """
 
-    def __init__(self, inner: VectorStore, model: CurrentModel) -> None:
+    def __init__(self, inner: VectorStore, registry: Registry, model: CurrentModel) -> None:
         super().__init__(inner)
+        self._sparse = {one.name: one.sparse for one in registry.collections.values()}
+        self._dense = {
+            one.name: frozenset((*one.dense, *one.multi)) for one in registry.embedded.values()
+        }
         self._model = model
         self._turns = asyncio.Lock()
         self.rebuilding = False
@@ -69,7 +71,7 @@ class ModelStore(ForwardingStore):
         self._budget_freed.set()
 
     async def _wait_for_budget(self, collection: str, count: int) -> None:
-        if not dense_of(collection):
+        if not self._dense_of(collection):
             return
         while self._budget is not None and self._budget <= 0:
             self._budget_freed.clear()
@@ -191,10 +193,10 @@ class ModelStore(ForwardingStore):
     # --- names --------------------------------------------------------------------------------
 
     def _name_of(self, collection: str, name: str) -> str:
-        return stored_name(name, self._model.epoch) if name in dense_of(collection) else name
+        return stored_name(name, self._model.epoch) if name in self._dense_of(collection) else name
 
     def _where(self, collection: str, where: Where) -> Where:
-        return stored_where(where, dense_of(collection), self._model.epoch)
+        return stored_where(where, self._dense_of(collection), self._model.epoch)
 
     def _stored(self, collection: str, records: Sequence[Record]) -> Sequence[Record]:
         if not self._model.epoch:
@@ -211,13 +213,11 @@ class ModelStore(ForwardingStore):
 
     def _plain(self, collection: str, record: Record) -> Record:
         """The record without the vectors of other epochs, and with plain names."""
-        names = {self._name_of(collection, name): name for name in dense_of(collection)}
-        names |= {name: name for name in _SPECS[collection].sparse}
+        names = {self._name_of(collection, name): name for name in self._dense_of(collection)}
+        names |= {name: name for name in self._sparse[collection]}
         vectors = {names[name]: one for name, one in record.vectors.items() if name in names}
         return replace(record, vectors=vectors)
 
-
-def dense_of(collection: str) -> frozenset[str]:
-    """The names of a collection's dense vectors, which a model makes."""
-    spec = _SPECS.get(collection)
-    return frozenset((*spec.dense, *spec.multi)) if spec else frozenset()
+    def _dense_of(self, collection: str) -> frozenset[str]:
+        """The names of a collection's dense vectors, which a model makes."""
+        return self._dense.get(collection, frozenset())

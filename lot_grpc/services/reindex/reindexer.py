@@ -18,10 +18,8 @@ from lot_grpc.domain.errors import (
     StartupError,
 )
 from lot_grpc.ports import Embedder
-from lot_grpc.services.reindex.current_model import CurrentModel
-from lot_grpc.services.reindex.gate import ModelGate
-from lot_grpc.services.reindex.model_store import ModelStore
 from lot_grpc.services.reindex.vector_rebuild import VectorRebuild, drop_stale
+from lot_grpc.services.runtime import Runtime
 
 OpenModel: TypeAlias = Callable[[str], Awaitable[Embedder]]
 """Opens a model by its name. Raises ``StartupError``."""
@@ -42,13 +40,13 @@ class ReindexPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReindexStep:
-    """How far it is. ``collection``: at work, empty in between. Times in seconds.
+    """How far it is. ``resource_kind``: at work, empty in between. Times in seconds.
 
     ``done`` and ``total`` count records with vectors; ``remaining`` None while unknown.
     """
 
     phase: ReindexPhase
-    collection: str = ""
+    resource_kind: str = ""
     done: int = 0
     total: int = 0
     elapsed: float = 0.0
@@ -64,12 +62,9 @@ async def no_other_model(model: str) -> Embedder:
 class Reindexer:
     """One at a time."""
 
-    def __init__(
-        self, store: ModelStore, model: CurrentModel, gate: ModelGate, open_model: OpenModel
-    ) -> None:
-        self._store = store
-        self._model = model
-        self._gate = gate
+    def __init__(self, runtime: Runtime, open_model: OpenModel) -> None:
+        self._runtime = runtime
+        self._store = runtime.stack.model
         self._open_model = open_model
         self._running = False
 
@@ -84,7 +79,7 @@ class Reindexer:
         if self._running:
             raise ReindexRunningError
         self._running = True
-        run = _Run(self._store, self._model, self._gate)
+        run = _Run(self._runtime)
         work = asyncio.create_task(run.work(name, self._open_model, dry_run=dry_run))
         try:
             yield run.step()
@@ -106,12 +101,13 @@ class Reindexer:
 class _Run:
     """The work of one run, and how far it is."""
 
-    def __init__(self, store: ModelStore, model: CurrentModel, gate: ModelGate) -> None:
-        self._store = store
-        self._model = model
-        self._gate = gate
+    def __init__(self, runtime: Runtime) -> None:
+        self._store = runtime.stack.model
+        self._registry = runtime.registry
+        self._model = runtime.model
+        self._gate = runtime.gate
         self._phase = ReindexPhase.PREPARING
-        self._collection = self._detail = ""
+        self._kind = self._detail = ""
         self._done = self._total = self._first = 0
         self._began = time.monotonic()
         self._embedding_since = 0.0
@@ -121,7 +117,7 @@ class _Run:
         now = time.monotonic()
         return ReindexStep(
             self._phase,
-            self._collection,
+            self._kind,
             min(self._done, self._total),
             self._total,
             now - self._began,
@@ -149,7 +145,7 @@ class _Run:
                 await target.close()
 
     async def _with(self, target: Embedder, *, dry_run: bool) -> None:
-        rebuilding = VectorRebuild(self._store.inner, target, self._store.turn)
+        rebuilding = VectorRebuild(self._store.inner, self._registry, target, self._store.turn)
         self._total = await rebuilding.total()
         if dry_run:
             self._phase = ReindexPhase.DONE
@@ -166,9 +162,9 @@ class _Run:
         self._embedding_since = time.monotonic()
         await self._until_switched(rebuilding, target)
         self._store.rebuilding = False
-        await drop_stale(self._store.inner)
+        await drop_stale(self._store.inner, self._registry)
         contract = target.contract
-        self._phase, self._collection, self._done = ReindexPhase.DONE, "", self._total
+        self._phase, self._kind, self._done = ReindexPhase.DONE, "", self._total
         self._detail = (
             f"{contract.model} is now in use, with {contract.dimensions} dimensions; set "
             "LOT_EMBEDDING_MODEL (and LOT_EMBEDDING_PROVIDER, LOT_EMBEDDING_PATH) to it before the "
@@ -212,7 +208,7 @@ class _Run:
         await former.close()  # nobody is inside the gate, so that nobody uses it
 
     def _report_progress(self, collection: str, done: int) -> None:
-        self._collection = collection
+        self._kind = self._registry.counted_as[collection]
         self._done += done
         self._store.embedded(done)
         self._total = max(self._total, self._done)

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, replace
-from typing import Any, Final
+from typing import Any
 
 from lot_grpc.domain.search_text import SearchText
 from lot_grpc.ports import (
@@ -26,16 +26,11 @@ from lot_grpc.ports import (
     Vector,
     VectorStore,
 )
-from lot_grpc.services.indexer import Indexer
-from lot_grpc.services.recall.search_fields import SEARCHED_COLLECTIONS, texts_of
-from lot_grpc.services.records.collections import (
-    CELLS,
-    QUERY_VECTOR,
-    TEXT_VECTOR,
-    collection_specs,
-)
+from lot_grpc.services.record_embedder import RecordEmbedder
+from lot_grpc.services.registry import Registry
 from lot_grpc.services.reindex.current_model import CurrentModel
 from lot_grpc.services.reindex.epochs import stored_name, stored_spec
+from lot_grpc.services.resource_spec import ResourceCollection
 from lot_grpc.services.store_metadata import (
     EPOCH,
     REBUILD,
@@ -44,9 +39,6 @@ from lot_grpc.services.store_metadata import (
     same_model,
     update_metadata,
 )
-
-_MAIN: Final = {**dict.fromkeys(SEARCHED_COLLECTIONS, TEXT_VECTOR), CELLS: QUERY_VECTOR}
-"""By collection, the vector that each record of it has."""
 
 _BATCH = 64
 
@@ -58,17 +50,20 @@ ReportProgress = Callable[[str, int], None]
 class VectorRebuild:
     """One run. ``store`` is the one with the names as they are; ``turn`` keeps writers away."""
 
-    def __init__(self, store: VectorStore, target: Embedder, turn: Turn) -> None:
+    def __init__(
+        self, store: VectorStore, registry: Registry, target: Embedder, turn: Turn
+    ) -> None:
         self._store = store
+        self._registry = registry
         self._target = CurrentModel(target)
-        self._indexer = Indexer(self._target)
+        self._embedder = RecordEmbedder(self._target)
         self._turn = turn
         self.epoch = 0
 
     @property
     def specs(self) -> list[CollectionSpec]:
         """The collections with dense vectors, as the target model needs them."""
-        specs = collection_specs(self._target.contract.dimensions)
+        specs = self._registry.collection_specs(self._target.contract.dimensions)
         return [spec for spec in specs if spec.dense]
 
     async def begin(self) -> bool:
@@ -76,7 +71,8 @@ class VectorRebuild:
 
         What an unfinished run to another model left is dropped.
         """
-        await drop_stale(self._store)  # else a new epoch might take the number of one of these
+        # Else a new epoch might take the number of one of these.
+        await drop_stale(self._store, self._registry)
         row = await read_metadata(self._store)
         left: Mapping[str, Any] | None = row.get(REBUILD)
         ours = asdict(self._target.contract)
@@ -89,7 +85,7 @@ class VectorRebuild:
             self.epoch = max([row.get(EPOCH, 0), *dropped]) + 1
             rebuild = None if serves else {"epoch": self.epoch, "embedding": ours}
             await update_metadata(self._store, {REBUILD: rebuild, STALE_EPOCHS: dropped})
-            await drop_stale(self._store)
+            await drop_stale(self._store, self._registry)
         if serves:
             return False
         for spec in self.specs:
@@ -100,11 +96,16 @@ class VectorRebuild:
 
     async def total(self) -> int:
         """How many records have vectors."""
-        return sum([await self._store.count(name, None) for name in _MAIN])
+        return sum([await self._store.count(name, None) for name in self._registry.embedded])
 
     async def left(self) -> int:
         """How many of them lack the new ones."""
-        return sum([await self._store.count(name, None, self._lacking(name)) for name in _MAIN])
+        return sum(
+            [
+                await self._store.count(name, None, self._lacking(name))
+                for name in self._registry.embedded
+            ]
+        )
 
     async def embed_all(self, report_progress: ReportProgress) -> None:
         """Give all that lack them the new vectors.
@@ -112,8 +113,8 @@ class VectorRebuild:
         Raises:
             EmbeddingFailedError: The target model failed on one; what is done stays.
         """
-        for name in _MAIN:
-            while done := await self._batch(name):
+        for name, collection in self._registry.embedded.items():
+            while done := await self._batch(collection):
                 report_progress(name, done)
 
     async def name_it(self) -> None:
@@ -131,13 +132,14 @@ class VectorRebuild:
         return bool((await read_metadata(self._store)).get(EPOCH, 0) == self.epoch)
 
     def _lacking(self, collection: str) -> list[Not]:
-        return [Not(HasVector(stored_name(_MAIN[collection], self.epoch)))]
+        return [
+            Not(HasVector(stored_name(self._registry.embedded[collection].dense[0], self.epoch)))
+        ]
 
-    async def _batch(self, collection: str) -> int:
+    async def _batch(self, collection: ResourceCollection) -> int:
         """The next records; 0 when none are left."""
-        records = await self._store.scroll(
-            collection, None, self._lacking(collection), limit=_BATCH
-        )
+        name = collection.name
+        records = await self._store.scroll(name, None, self._lacking(name), limit=_BATCH)
         if not records:
             return 0
         vectors = await self._vectors(collection, records)
@@ -148,48 +150,46 @@ class VectorRebuild:
                 for one, made in zip(records, vectors, strict=True)
                 if one.id in same
             ]
-            await self._store.set_vectors(collection, given)
+            await self._store.set_vectors(name, given)
         await asyncio.sleep(0)
         return len(records)
 
-    async def _still_so(self, collection: str, records: Sequence[Record]) -> set[str]:
+    async def _still_so(
+        self, collection: ResourceCollection, records: Sequence[Record]
+    ) -> set[str]:
         """Those that are found by the same text as when they were read."""
         same: set[str] = set()
         by_namespace: dict[str, list[Record]] = {}
         for record in records:
             by_namespace.setdefault(record.namespace, []).append(record)
         for namespace, theirs in by_namespace.items():
-            found = await self._store.get(collection, namespace, [one.id for one in theirs])
+            found = await self._store.get(collection.name, namespace, [one.id for one in theirs])
             there = [one for one in theirs if one.id in found]
             read = await _texts(collection, there)
             now = await _texts(collection, [found[one.id] for one in there])
             same |= {one.id for one, old, new in zip(there, read, now, strict=True) if old == new}
         return same
 
-    async def _vectors(self, collection: str, records: Sequence[Record]) -> list[dict[str, Vector]]:
+    async def _vectors(
+        self, collection: ResourceCollection, records: Sequence[Record]
+    ) -> list[dict[str, Vector]]:
         """The dense ones, by the names of the new epoch."""
-        if collection == CELLS:
-            queries = [record.payload["query"] for record in records]
-            found = await asyncio.gather(*(self._target.embed_query(one) for one in queries))
-            name = stored_name(QUERY_VECTOR, self.epoch)
-            return [{name: one.vector} for one in found]
-        indexed = await self._indexer.vectors(await texts_of(collection, records))
         return [
             {
                 stored_name(name, self.epoch): vector
-                for name, vector in one.vectors.items()
+                for name, vector in one.items()
                 if not isinstance(vector, SparseVector)
             }
-            for one in indexed
+            for one in await self._embedder.vectors(collection, records)
         ]
 
 
-async def drop_stale(store: VectorStore) -> None:
+async def drop_stale(store: VectorStore, registry: Registry) -> None:
     """Drop the vectors of epochs that serve no more and never will."""
     stale = (await read_metadata(store)).get(STALE_EPOCHS, [])
     if not stale:
         return
-    for spec in collection_specs(1):
+    for spec in registry.collection_specs(1):
         names = [stored_name(name, epoch) for name in (*spec.dense, *spec.multi) for epoch in stale]
         if names:
             await store.drop_vectors(spec.name, names)
@@ -198,7 +198,9 @@ async def drop_stale(store: VectorStore) -> None:
     await update_metadata(store, {STALE_EPOCHS: []})
 
 
-async def _texts(collection: str, records: Sequence[Record]) -> Sequence[SearchText | str]:
-    if collection == CELLS:
-        return [record.payload["query"] for record in records]
-    return await texts_of(collection, records)
+async def _texts(
+    collection: ResourceCollection, records: Sequence[Record]
+) -> Sequence[SearchText | str]:
+    if collection.query_key:
+        return [record.payload[collection.query_key] for record in records]
+    return await collection.search_fields.texts(records)

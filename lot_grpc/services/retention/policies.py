@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.policy import PolicyEdit, StoredPolicy
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set, require_etag
 from lot_grpc.ports import Equals, VectorStore
@@ -12,8 +13,6 @@ from lot_grpc.services.records.collections import POLICIES, SORT_KEY
 from lot_grpc.services.records.policies import policy_from_record, policy_point, policy_record
 from lot_grpc.services.scanning import scan
 from lot_grpc.services.time_source import TimeSource
-
-RESOURCE_KIND = "policy"
 
 
 class Policies:
@@ -48,7 +47,7 @@ class Policies:
 
         async def attempt() -> StoredPolicy:
             stored, sort_key = await self._read(namespace)
-            require_etag(RESOURCE_KIND, namespace, etag, stored.etag)
+            require_etag(ResourceKind.POLICY, namespace, etag, stored.etag)
             edited = replace(stored, policy=edit.apply(stored.policy))
             if dry_run or (stored.revision and edited == stored):
                 return edited
@@ -61,7 +60,7 @@ class Policies:
                 raise ConflictError
             return edited
 
-        return await compare_and_set(RESOURCE_KIND, namespace, attempt)
+        return await compare_and_set(ResourceKind.POLICY, namespace, attempt)
 
     async def _read(self, namespace: str) -> tuple[StoredPolicy, int]:
         """The policy, and its sort key; 0 where none was set."""

@@ -1,6 +1,6 @@
 """Keeping namespaces within their policies: by age first, then by number.
 
-What a sweep may touch is said once for each kind (``RetainedKind``). Pinned things and RUNNING
+What a sweep may touch is said by each kind (``RetentionRule``). Pinned things and RUNNING
 episodes are neither deleted nor counted. Each thing is deleted by itself, on the condition that it
 is still as it was looked at, so what is edited or used meanwhile is spared until the next sweep.
 Several processes may sweep at once.
@@ -8,13 +8,15 @@ Several processes may sweep at once.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lot_grpc.domain.policy import NamespacePolicy, StoredPolicy
 from lot_grpc.ports import Condition, Record, VectorStore
-from lot_grpc.services.housekeeping import Swept
-from lot_grpc.services.patterns.ranked import Rank, all_but_the_best
+from lot_grpc.services.maintenance import Swept
+from lot_grpc.services.operations import ResourceOperations
+from lot_grpc.services.patterns.ranked import all_but_the_best
+from lot_grpc.services.resource_spec import Bound, RetentionRule
 from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.scanning import scan
 from lot_grpc.services.time_slice import TimeSlice
@@ -22,36 +24,14 @@ from lot_grpc.services.time_source import TimeSource
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """How much of a kind a policy keeps: 0 and None are all. Age in microseconds."""
+class _Retained:
+    """A kind that policies bound."""
 
-    number: int
-    age: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class RetainedKind:
-    """A kind, as a sweep sees it.
-
-    Args:
-        kind: Its name in ``lot.v1.ResourceKind``, for example ``PATTERN``.
-        collection: Where it lies; with sort keys.
-        touched: What a sweep may delete.
-        older_than: What holds of those last touched before a time. Its keys are indexed.
-        keys: What ``rank`` and ``delete`` read of a record.
-        rank: Which are better; None is the newest.
-        bound: Its bound in a policy.
-        delete: Deletes one that is still as the record says; False spares it.
-    """
-
-    resource_kind: str
+    kind: str
     collection: str
-    touched: Sequence[Condition]
-    older_than: Callable[[int], list[Condition]]
+    rule: RetentionRule
     keys: tuple[str, ...]
-    rank: Rank | None
-    bound: Callable[[NamespacePolicy], Bound]
-    delete: Callable[[Record], Awaitable[bool]]
+    """What ranking and deleting one read of it."""
 
 
 class RetentionSweep:
@@ -62,22 +42,32 @@ class RetentionSweep:
         store: VectorStore,
         time_source: TimeSource,
         policies: Policies,
-        table: Sequence[RetainedKind],
+        operations: ResourceOperations,
     ) -> None:
         self._store = store
         self._time = time_source
         self._policies = policies
-        self._table = table
+        self._operations = operations
+        self._retained = [
+            _Retained(
+                one.kind,
+                one.collection.name,
+                one.retention,
+                (*one.seen_keys, *one.retention.keys),
+            )
+            for one in operations.registry.retained
+            if one.retention is not None
+        ]
 
     async def pending(self, namespace: str, policy: NamespacePolicy) -> dict[str, int]:
         """How many things a sweep would delete now under a policy, by kind; none left out."""
         pending = {}
-        for kept in self._table:
-            bound = kept.bound(policy)
+        for kept in self._retained:
+            bound = kept.rule.bound(policy)
             aged = await self._count(kept, namespace, self._aged(kept, bound))
             surplus = await self._surplus(kept, namespace, bound)
             if aged + surplus:
-                pending[kept.resource_kind] = aged + surplus
+                pending[kept.kind.upper()] = aged + surplus
         return pending
 
     async def sweep(self) -> Swept:
@@ -91,19 +81,19 @@ class RetentionSweep:
 
     async def _sweep(self, stored: StoredPolicy) -> dict[str, int]:
         counts = {}
-        for kept in self._table:
-            bound = kept.bound(stored.policy)
+        for kept in self._retained:
+            bound = kept.rule.bound(stored.policy)
             deleted = await self._delete_aged(kept, stored.namespace, bound)
             deleted += await self._delete_surplus(kept, stored.namespace, bound)
             if deleted:
-                counts[kept.resource_kind] = deleted
+                counts[kept.kind.upper()] = deleted
         return counts
 
-    async def _delete_aged(self, kept: RetainedKind, namespace: str, bound: Bound) -> int:
+    async def _delete_aged(self, kept: _Retained, namespace: str, bound: Bound) -> int:
         aged = self._aged(kept, bound)
         if aged is None:
             return 0
-        where = [*kept.touched, *aged]
+        where = [*kept.rule.touched, *aged]
         records = [
             record
             async for record in scan(
@@ -112,51 +102,51 @@ class RetentionSweep:
         ]
         return await self._delete(kept, records)
 
-    async def _delete_surplus(self, kept: RetainedKind, namespace: str, bound: Bound) -> int:
+    async def _delete_surplus(self, kept: _Retained, namespace: str, bound: Bound) -> int:
         surplus = await self._surplus(kept, namespace, bound)
         if not surplus:
             return 0
-        if kept.rank is None:
+        if kept.rule.rank is None:
             worst = await self._all_but_the_newest(kept, namespace, bound.number)
         else:
-            records = scan(self._store, kept.collection, namespace, kept.touched, payload=kept.keys)
-            worst = await all_but_the_best(records, kept.rank, bound.number)
+            records = scan(
+                self._store, kept.collection, namespace, kept.rule.touched, payload=kept.keys
+            )
+            worst = await all_but_the_best(records, kept.rule.rank, bound.number)
         return await self._delete(kept, worst)
 
-    async def _all_but_the_newest(
-        self, kept: RetainedKind, namespace: str, keep: int
-    ) -> list[Record]:
+    async def _all_but_the_newest(self, kept: _Retained, namespace: str, keep: int) -> list[Record]:
         """Counted while they are read: another process may have deleted some meanwhile."""
         newest_first = scan(
             self._store,
             kept.collection,
             namespace,
-            kept.touched,
+            kept.rule.touched,
             payload=kept.keys,
             descending=True,
         )
         records = [record async for record in newest_first]
         return records[keep:][::-1]
 
-    async def _delete(self, kept: RetainedKind, records: Sequence[Record]) -> int:
+    async def _delete(self, kept: _Retained, records: Sequence[Record]) -> int:
         time_slice = TimeSlice()
         deleted = 0
         for record in records:
-            deleted += await kept.delete(record)
+            deleted += await self._operations.of(kept.kind).delete_as_seen(record)
             await time_slice.give_way()
         return deleted
 
-    def _aged(self, kept: RetainedKind, bound: Bound) -> list[Condition] | None:
-        return None if bound.age is None else kept.older_than(self._time.now() - bound.age)
+    def _aged(self, kept: _Retained, bound: Bound) -> list[Condition] | None:
+        return None if bound.age is None else kept.rule.older_than(self._time.now() - bound.age)
 
     async def _count(
-        self, kept: RetainedKind, namespace: str, more: Sequence[Condition] | None
+        self, kept: _Retained, namespace: str, more: Sequence[Condition] | None
     ) -> int:
         if more is None:
             return 0
-        return await self._store.count(kept.collection, namespace, [*kept.touched, *more])
+        return await self._store.count(kept.collection, namespace, [*kept.rule.touched, *more])
 
-    async def _surplus(self, kept: RetainedKind, namespace: str, bound: Bound) -> int:
+    async def _surplus(self, kept: _Retained, namespace: str, bound: Bound) -> int:
         """How many of those that are not too old are too many."""
         if not bound.number:
             return 0

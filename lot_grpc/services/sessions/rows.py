@@ -29,8 +29,6 @@ from lot_grpc.services.records.sessions import (
 )
 from lot_grpc.services.time_source import TimeSource
 
-RESOURCE_KIND = "session"
-
 _GENERATIONS = 1000
 
 

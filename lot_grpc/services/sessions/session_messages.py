@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import SessionNotFoundError
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.session import DEFAULT_TTL, SessionMessage
@@ -28,7 +29,7 @@ from lot_grpc.services.records.sessions import (
     message_payload,
     message_record,
 )
-from lot_grpc.services.sessions.rows import NO_TERMS, RESOURCE_KIND, SessionRows, Terms
+from lot_grpc.services.sessions.rows import NO_TERMS, SessionRows, Terms
 from lot_grpc.services.time_source import TimeSource
 
 _METHOD = "AppendSessionMessage"
@@ -98,7 +99,7 @@ class SessionMessages:
                     return await self._told(namespace, draft, entry)
                 return await self._append(row, draft, entry)
 
-            return await compare_and_set(RESOURCE_KIND, draft.session_id, attempt)
+            return await compare_and_set(ResourceKind.SESSION, draft.session_id, attempt)
 
     async def trim(self, row: SessionRow) -> None:
         """Delete messages that fell out of the window or were cleared."""
@@ -133,7 +134,7 @@ class SessionMessages:
         ttl = draft.terms.ttl or DEFAULT_TTL
         if entry.plan["existed"] or self._time.now() >= entry.create_time + ttl:
             return True
-        stone = await self._tombstones.find(namespace, RESOURCE_KIND, draft.session_id)
+        stone = await self._tombstones.find(namespace, ResourceKind.SESSION, draft.session_id)
         return stone is not None and stone.delete_time >= entry.create_time
 
     async def _as_it_stands(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import SessionFullError, SessionNotFoundError
 from lot_grpc.domain.preference import GENERAL
 from lot_grpc.domain.session import (
@@ -22,7 +23,7 @@ from lot_grpc.services.records.sessions import (
     value_point,
     value_record,
 )
-from lot_grpc.services.sessions.rows import RESOURCE_KIND, SessionRows, Terms
+from lot_grpc.services.sessions.rows import SessionRows, Terms
 from lot_grpc.services.time_source import TimeSource
 
 
@@ -67,7 +68,7 @@ class SessionValues:
             return renewed.expire_time
 
         async with self._rows.turn(namespace, session_id):
-            return await compare_and_set(RESOURCE_KIND, session_id, attempt)
+            return await compare_and_set(ResourceKind.SESSION, session_id, attempt)
 
     async def get(self, namespace: str, session_id: str, key: str) -> SessionValue | None:
         """A value, None if the session has none under the key. Raises SessionNotFoundError."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import SessionNotFoundError
 from lot_grpc.domain.session import MAX_VALUES, Session
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
@@ -19,6 +20,7 @@ from lot_grpc.ports import (
     Record,
     VectorStore,
 )
+from lot_grpc.services.operations import Resources
 from lot_grpc.services.records.collections import SESSION_PARTS, SESSIONS, SORT_KEY
 from lot_grpc.services.records.sessions import (
     FORMER,
@@ -33,14 +35,14 @@ from lot_grpc.services.records.sessions import (
     importance_of,
     kind_of,
     message_from_payload,
-    session_point,
     session_record,
     session_row,
     value_from_record,
     value_point,
 )
-from lot_grpc.services.sessions.rows import NO_TERMS, RESOURCE_KIND, SessionRows
+from lot_grpc.services.sessions.rows import NO_TERMS, SessionRows
 from lot_grpc.services.sessions.session_messages import SessionMessages
+from lot_grpc.services.sessions.spec import SESSION
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
 
@@ -54,7 +56,7 @@ _GRACE = 60 * 1_000_000
 clock is behind it may still be there."""
 
 
-class Sessions:
+class Sessions(Resources[Session, None]):
     """The sessions of all namespaces."""
 
     def __init__(
@@ -65,9 +67,8 @@ class Sessions:
         rows: SessionRows,
         messages: SessionMessages,
     ) -> None:
-        self._store = store
+        super().__init__(SESSION, store, tombstones)
         self._time = time_source
-        self._tombstones = tombstones
         self._rows = rows
         self._messages = messages
 
@@ -94,7 +95,7 @@ class Sessions:
                 raise SessionNotFoundError(namespace, session_id)
             return await self._read(row, message_limit, max_bytes, before)
 
-        return await compare_and_set(RESOURCE_KIND, session_id, attempt)
+        return await compare_and_set(ResourceKind.SESSION, session_id, attempt)
 
     async def _read(
         self, row: SessionRow, message_limit: int, max_bytes: int, before: int
@@ -203,12 +204,14 @@ class Sessions:
                 await self._clear_parts(row, keys, max_importance, messages=messages_only)
 
         async with self._rows.turn(namespace, session_id):
-            await compare_and_set(RESOURCE_KIND, session_id, attempt)
+            await compare_and_set(ResourceKind.SESSION, session_id, attempt)
 
     async def _clear(self, row: SessionRow) -> None:
         if row.former:
             await self._rows.forget(row.namespace, row.session_id, row.former)
-        stone = await self._tombstones.begin(RESOURCE_KIND, row.session_id, session_record(row))
+        stone = await self._tombstones.begin(
+            ResourceKind.SESSION, row.session_id, session_record(row)
+        )
         # Whatever is written to it until it is gone goes with it.
         await self._store.delete(
             SESSIONS, row.namespace, [IdIn((row.point,)), Equals(SORT_KEY, row.generation)]
@@ -216,14 +219,8 @@ class Sessions:
         await self._rows.forget(row.namespace, row.session_id, (row.generation,))
         await self._tombstones.finish(stone)
 
-    async def finish_delete(self, stone: Tombstone) -> bool:
-        """Carry out a clearing that was begun; False if the session was written since."""
-
-        async def forget_parts(left: Record | None) -> None:
-            await self._rows.forget(stone.namespace, stone.id, (stone.sort_key,))
-
-        point = session_point(stone.namespace, stone.id)
-        return await self._tombstones.carry_out(stone, SESSIONS, point, forget_parts)
+    async def _drop_dependents(self, stone: Tombstone, left: Record | None) -> None:
+        await self._rows.forget(stone.namespace, stone.id, (stone.sort_key,))
 
     async def _clear_parts(
         self, row: SessionRow, keys: Sequence[str], max_importance: float | None, *, messages: bool

@@ -7,21 +7,17 @@ thing it counts for, and is then left out by the import.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from dataclasses import replace
 
-from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.transfer import ExportPosition, ExportSpec
-from lot_grpc.ports import Condition, Equals, IdIn, Order, Range, Record, VectorStore
-from lot_grpc.services.records.collections import (
-    PATTERNS,
-    REQUESTS,
-    SORT_KEY,
-)
-from lot_grpc.services.records.patterns import claim_point, pattern_from_record
+from lot_grpc.ports import Condition, Equals, Order, Range, Record, VectorStore
+from lot_grpc.services.operations import ResourceOperations
+from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.registry import ExportedCollection
+from lot_grpc.services.resource_spec import InnerReader
 from lot_grpc.services.time_slice import TimeSlice
-from lot_grpc.services.transfer.inner_rows import Inner, InnerRows
-from lot_grpc.services.transfer.kinds import KINDS, Kind, Row
+from lot_grpc.services.transfer.rows import Row, births_at
 
 _BATCH = 64
 _EVERY_ONE = 100_000
@@ -31,15 +27,15 @@ _EVERY_ONE = 100_000
 class Exporter:
     """Reads what is to be moved."""
 
-    def __init__(self, store: VectorStore) -> None:
+    def __init__(self, store: VectorStore, operations: ResourceOperations) -> None:
         self._store = store
-        self._inner: dict[str, Inner] = InnerRows(store).by_kind
+        self._operations = operations
 
-    async def counts(self, spec: ExportSpec) -> dict[ResourceKind, int]:
+    async def counts(self, spec: ExportSpec) -> dict[str, int]:
         """How many things there are now, by kind."""
-        counts: dict[ResourceKind, int] = {}
+        counts: dict[str, int] = {}
         time_slice = TimeSlice()
-        for kind in _requested_kinds(spec):
+        for kind in self._chosen(spec):
             if kind.is_thing:
                 for namespace in await self._namespaces(spec, (kind,)):
                     count = await self._store.count(kind.collection, namespace)
@@ -51,7 +47,7 @@ class Exporter:
         self, spec: ExportSpec, after: ExportPosition | None = None
     ) -> AsyncGenerator[tuple[Row, ExportPosition]]:
         """Every record behind a position, each with its own."""
-        kinds = _requested_kinds(spec)
+        kinds = self._chosen(spec)
         names = [kind.collection for kind in kinds]
         for namespace in sorted(await self._namespaces(spec, kinds)):
             if after is not None and namespace < after.namespace:
@@ -63,7 +59,14 @@ class Exporter:
                 async for found in self._of_kind(namespace, kind, behind, vectors=spec.vectors):
                     yield found
 
-    async def _namespaces(self, spec: ExportSpec, kinds: Sequence[Kind]) -> set[str]:
+    def _chosen(self, spec: ExportSpec) -> list[ExportedCollection]:
+        return [
+            one
+            for one in self._operations.registry.exported.values()
+            if not spec.resource_kinds or one.resource_kind in spec.resource_kinds
+        ]
+
+    async def _namespaces(self, spec: ExportSpec, kinds: Sequence[ExportedCollection]) -> set[str]:
         if spec.namespace:
             return {spec.namespace}
         found: set[str] = set()
@@ -72,10 +75,15 @@ class Exporter:
         return found
 
     async def _of_kind(
-        self, namespace: str, kind: Kind, behind: ExportPosition | None, *, vectors: bool
+        self,
+        namespace: str,
+        kind: ExportedCollection,
+        behind: ExportPosition | None,
+        *,
+        vectors: bool,
     ) -> AsyncIterator[tuple[Row, ExportPosition]]:
-        if kind.collection in self._inner:
-            found = self._inside(namespace, kind, behind)
+        if kind.rule.inner is not None:
+            found = self._inside(namespace, kind, kind.rule.inner, behind)
         else:
             found = self._by_sort_key(namespace, kind, behind, vectors=vectors)
         time_slice = TimeSlice()
@@ -84,30 +92,42 @@ class Exporter:
             await time_slice.give_way()
 
     async def _inside(
-        self, namespace: str, kind: Kind, behind: ExportPosition | None
+        self,
+        namespace: str,
+        kind: ExportedCollection,
+        read: InnerReader,
+        behind: ExportPosition | None,
     ) -> AsyncIterator[tuple[Row, ExportPosition]]:
-        """What hangs on a thing without a sort key of its own: thing by thing."""
-        inner = self._inner[kind.collection]
+        """What belongs to a thing without a sort key of its own: thing by thing."""
+        (outer,) = kind.rule.parents
         at = (behind.sort_key, behind.id) if behind is not None else None
-        async for batch in self._batches(namespace, inner.outer, at, vectors=False, again=True):
+        async for batch in self._batches(namespace, outer, at, vectors=False, again=True):
             for thing in batch:
                 key = thing.payload[SORT_KEY]
                 after = behind.inner if behind is not None and thing.id == behind.id else ""
-                async for record, name in inner.read(thing, after):
+                async for record, name in read(self._store, thing, after):
                     moved = replace(record, payload=kind.as_done(record.payload))
                     position = ExportPosition(namespace, kind.collection, key, thing.id, name)
                     yield Row(kind, moved, key), position
 
     async def _by_sort_key(
-        self, namespace: str, kind: Kind, behind: ExportPosition | None, *, vectors: bool
+        self,
+        namespace: str,
+        kind: ExportedCollection,
+        behind: ExportPosition | None,
+        *,
+        vectors: bool,
     ) -> AsyncIterator[tuple[Row, ExportPosition]]:
         at = (behind.sort_key, behind.id) if behind is not None else None
+        hooks = self._operations.of(kind.resource_kind).transfer
         async for batch in self._batches(namespace, kind.collection, at, vectors=vectors):
-            whole = [record for record in batch if not kind.half_done(record.payload)]
+            whole = [record for record in batch if not kind.rule.half_done(record.payload)]
             births = await self._births(namespace, kind, whole)
-            claimed = await self._claimed(namespace, whole) if kind.collection == PATTERNS else ()
+            claimed: Collection[str] = ()
+            if kind.is_thing:
+                claimed = await hooks.unique(namespace, whole)
             for record in whole:
-                if kind.parent is not None and record.id not in births:
+                if kind.rule.parent is not None and record.id not in births:
                     continue  # what it hung on is gone
                 moved = replace(record, payload=kind.as_done(record.payload))
                 key = record.payload[SORT_KEY]
@@ -159,47 +179,20 @@ class Exporter:
                 return
 
     async def _births(
-        self, namespace: str, kind: Kind, records: Sequence[Record]
+        self, namespace: str, kind: ExportedCollection, records: Sequence[Record]
     ) -> dict[str, int]:
         """By record, the sort key of what it hangs on, if that is there."""
-        if kind.parent is None:
+        rule = kind.rule
+        if rule.parent is None:
             return {}
-        parents = {record.id: kind.parent(namespace, record.payload) for record in records}
-        there: dict[tuple[str, str], int] = {}
-        for collection in {place[0] for place in parents.values()}:
-            points = tuple({point for at, point in parents.values() if at == collection})
-            rows = await self._store.scroll(
-                collection, namespace, [IdIn(points)], limit=len(points), payload=(SORT_KEY,)
-            )
-            there.update({(collection, row.id): row.payload[SORT_KEY] for row in rows})
+        parents = {record.id: rule.parent(namespace, record.payload) for record in records}
+        there = await births_at(self._store, namespace, parents.values())
         return {
             record.id: there[parents[record.id]]
             for record in records
             if parents[record.id] in there
-            and (kind.birth is None or kind.birth(record.payload) == there[parents[record.id]])
+            and (rule.birth is None or rule.birth(record.payload) == there[parents[record.id]])
         }
-
-    async def _claimed(self, namespace: str, records: Sequence[Record]) -> set[str]:
-        """Those of the patterns that hold the claim on their content."""
-        claims = {
-            record.id: claim_point(namespace, pattern_from_record(record).content)
-            for record in records
-        }
-        held = await self._store.get(REQUESTS, namespace, list(claims.values()))
-        owners = {claim: row.payload["pattern_id"] for claim, row in held.items()}
-        return {
-            record.id
-            for record in records
-            if owners.get(claims[record.id]) == record.payload["pattern_id"]
-        }
-
-
-def _requested_kinds(spec: ExportSpec) -> list[Kind]:
-    return [
-        kind
-        for kind in KINDS
-        if not spec.resource_kinds or kind.resource_kind in spec.resource_kinds
-    ]
 
 
 def _place(record: Record) -> tuple[int, str]:

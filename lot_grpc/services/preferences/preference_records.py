@@ -10,37 +10,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lot_grpc.domain.errors import PreferenceNotFoundError
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.preference import HISTORY, Preference
 from lot_grpc.kernel.compare_and_set import ConflictError, insert_new, update_as_read
-from lot_grpc.kernel.create import Kind
 from lot_grpc.kernel.tombstones import Tombstone, Tombstones
 from lot_grpc.ports import Equals, Range, Record, VectorStore
+from lot_grpc.services.operations import Resources
+from lot_grpc.services.preferences.spec import PREFERENCE
 from lot_grpc.services.records.collections import PREFERENCE_REVISIONS, PREFERENCES, SORT_KEY
 from lot_grpc.services.records.preferences import (
     REVISION,
-    preference_conditions,
     preference_from_record,
-    preference_point,
     preference_record,
     revision_record,
     revisions_of,
     value_payload,
 )
-from lot_grpc.services.resources import Resources
 from lot_grpc.services.time_source import TimeSource
-
-RESOURCE_KIND = "preference"
-_KIND = Kind(
-    "PutPreference", PREFERENCES, RESOURCE_KIND, "key", preference_point, PreferenceNotFoundError
-)
 
 
 class PreferenceRecords(Resources[Preference, tuple[str, ...]]):
     """The records of all namespaces."""
 
     def __init__(self, store: VectorStore, time_source: TimeSource, tombstones: Tombstones) -> None:
-        super().__init__(store, tombstones, _KIND, preference_from_record, preference_conditions)
+        super().__init__(PREFERENCE, store, tombstones)
         self._time = time_source
 
     async def write(
@@ -86,7 +79,7 @@ class PreferenceRecords(Resources[Preference, tuple[str, ...]]):
 
     async def _finish_former(self, namespace: str, key: str) -> None:
         """Finish a delete of the key that was left half done, before the next one may begin."""
-        stone = await self._tombstones.find(namespace, RESOURCE_KIND, key)
+        stone = await self._tombstones.find(namespace, ResourceKind.PREFERENCE, key)
         if stone is not None and not stone.done:
             await self.finish_delete(stone)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import (
     PreferenceNotFoundError,
 )
@@ -22,9 +23,8 @@ from lot_grpc.kernel.apply_once import Target, apply_once
 from lot_grpc.kernel.compare_and_set import require_etag
 from lot_grpc.kernel.idempotency import DONE, IdempotencyKey, IdempotencyRecord, IdempotencyStore
 from lot_grpc.kernel.intents import Journal, Mark
-from lot_grpc.kernel.tombstones import DELETED_SINCE, Tombstone, Tombstones
+from lot_grpc.kernel.tombstones import DELETED_SINCE, Tombstones
 from lot_grpc.ports import Order, Range, Record, VectorStore
-from lot_grpc.services.memories.preference_records import RESOURCE_KIND, PreferenceRecords
 from lot_grpc.services.paging import (
     Fits,
     Page,
@@ -33,6 +33,7 @@ from lot_grpc.services.paging import (
     pieces,
     read_each,
 )
+from lot_grpc.services.preferences.preference_records import PreferenceRecords
 from lot_grpc.services.records.collections import (
     LEARNING_EVENTS,
     PREFERENCE_REVISIONS,
@@ -96,7 +97,7 @@ class Preferences:
         self._store = store
         self._idempotency = idempotency
         self._tombstones = tombstones
-        self._records = PreferenceRecords(store, time_source, tombstones)
+        self.records = PreferenceRecords(store, time_source, tombstones)
         self._requests = Journal(store, REQUESTS, Mark(DONE))
         self._events = Journal(store, LEARNING_EVENTS, Mark(SETTLED))
 
@@ -104,7 +105,7 @@ class Preferences:
 
     async def find(self, namespace: str, key: str) -> Preference | None:
         """One preference, None if there is none."""
-        record = await self._records.find_record(namespace, key)
+        record = await self.records.find_record(namespace, key)
         return None if record is None else preference_from_record(record)
 
     async def get(self, namespace: str, key: str) -> Preference:
@@ -123,7 +124,7 @@ class Preferences:
 
         ``before``: only those of a lower revision; 0: all. Raises PreferenceNotFoundError.
         """
-        record = await self._records.read_record(namespace, key)
+        record = await self.records.read_record(namespace, key)
         preference = preference_from_record(record)
         if not limit or preference.revision == 1:
             return preference, []
@@ -156,7 +157,7 @@ class Preferences:
         fits: Fits[Preference] = any_size,
     ) -> Page[Preference]:
         """A page of those in any of the categories (empty: of all), newest first by creation."""
-        return await self._records.list_page(namespace, categories, size, after, fits)
+        return await self.records.list_page(namespace, categories, size, after, fits)
 
     # --- putting ------------------------------------------------------------------------------
 
@@ -183,7 +184,7 @@ class Preferences:
                 further[CREATED_BY] = own
             category = draft.category or (record.payload["category"] if record else GENERAL)
             given = (draft.value, category)
-            written = await self._records.write(namespace, draft.key, record, given, further)
+            written = await self.records.write(namespace, draft.key, record, given, further)
             created = record is None
             return written
 
@@ -207,7 +208,7 @@ class Preferences:
         """Refuse a repeat whose preference was deleted since: one of the same key is another."""
         if entry.first:
             return
-        given = (namespace, RESOURCE_KIND, key, entry.create_time, record)
+        given = (namespace, ResourceKind.PREFERENCE, key, entry.create_time, record)
         if await self._tombstones.deleted_after(*given) or (
             record is None and entry.result is not None
         ):
@@ -231,13 +232,13 @@ class Preferences:
 
         async def write(record: Record | None, pending: list[str]) -> Record | None:
             if repeat_of is not None and await self._tombstones.deleted_after(
-                namespace, RESOURCE_KIND, key, repeat_of, record
+                namespace, ResourceKind.PREFERENCE, key, repeat_of, record
             ):
                 return record
             further: dict[str, Any] = {UNSETTLED: pending}
             if task:
                 further[TASK_HASH] = task_hash(task)
-            return await self._records.write(namespace, key, record, (value, LEARNED), further)
+            return await self.records.write(namespace, key, record, (value, LEARNED), further)
 
         target = _target(namespace, key, UNSETTLED)
         await apply_once(self._store, self._events, event_point, target, write)
@@ -249,11 +250,7 @@ class Preferences:
 
         Raises PreferenceNotFoundError, EtagMismatchError, ContentionError.
         """
-        await self._records.delete(namespace, key, etag)
-
-    async def finish_delete(self, stone: Tombstone) -> bool:
-        """Carry out a delete that was written down; False if a new value was put since."""
-        return await self._records.finish_delete(stone)
+        await self.records.delete(namespace, key, etag)
 
 
 def _check_etag(namespace: str, draft: PreferenceDraft, record: Record | None) -> None:
@@ -262,12 +259,19 @@ def _check_etag(namespace: str, draft: PreferenceDraft, record: Record | None) -
         return
     if record is None:
         raise PreferenceNotFoundError(namespace, draft.key, "put it without an etag to create it")
-    require_etag(RESOURCE_KIND, draft.key, draft.etag, preference_from_record(record).etag)
+    require_etag(
+        ResourceKind.PREFERENCE, draft.key, draft.etag, preference_from_record(record).etag
+    )
 
 
 def _target(namespace: str, key: str, pending: str) -> Target:
     return Target(
-        RESOURCE_KIND, key, namespace, PREFERENCES, preference_point(namespace, key), pending
+        ResourceKind.PREFERENCE,
+        key,
+        namespace,
+        PREFERENCES,
+        preference_point(namespace, key),
+        pending,
     )
 
 

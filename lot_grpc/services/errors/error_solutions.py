@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.error_solution import (
     ErrorSolution,
     ErrorSolutionFilter,
@@ -21,47 +22,33 @@ from lot_grpc.domain.error_solution import (
 )
 from lot_grpc.domain.errors import (
     ErrorSolutionIdInUseError,
-    ErrorSolutionNotFoundError,
 )
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import compare_and_set, insert_new, replace_as_read
-from lot_grpc.kernel.create import CreateOnce, Creation, Kind
+from lot_grpc.kernel.create import CreateOnce, Creation
 from lot_grpc.kernel.tombstones import Tombstone, Tombstones
 from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Range, Record, VectorStore
-from lot_grpc.services.expiry import check_expiry, with_ttl
-from lot_grpc.services.indexer import Indexer
-from lot_grpc.services.memories.error_drafts import (
+from lot_grpc.services.errors.drafts import (
     ErrorSolutionDraft,
     ErrorSolutionEdit,
     SavedErrorSolution,
 )
-from lot_grpc.services.memories.error_reading import read_aside
+from lot_grpc.services.errors.error_reading import read_aside
+from lot_grpc.services.errors.spec import ERROR_SOLUTION
+from lot_grpc.services.expiry import check_expiry, with_ttl
+from lot_grpc.services.indexer import Indexer
+from lot_grpc.services.operations import Resources
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, OUTCOMES, SORT_KEY
 from lot_grpc.services.records.error_solutions import (
-    error_solution_conditions,
     error_solution_from_record,
-    error_solution_point,
     error_solution_record,
 )
 from lot_grpc.services.records.patterns import STATS_REVISION, preserved_in_edits
-from lot_grpc.services.resources import Resources
 from lot_grpc.services.scanning import scan
 from lot_grpc.services.time_source import TimeSource
 
-RESOURCE_KIND = "error_solution"
-_KIND = Kind(
-    "SaveErrorSolution",
-    ERROR_SOLUTIONS,
-    RESOURCE_KIND,
-    "error_solution_id",
-    error_solution_point,
-    ErrorSolutionNotFoundError,
-)
 _UNCHANGED = ("revision", STATS_REVISION, SORT_KEY)
-
-SEEN_KEYS = ("error_solution_id", "revision", STATS_REVISION, SORT_KEY)
-"""What ``delete_as_seen`` must know of one."""
 
 
 class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
@@ -75,8 +62,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
         create: CreateOnce,
         tombstones: Tombstones,
     ) -> None:
-        given = (store, tombstones, _KIND, error_solution_from_record, error_solution_conditions)
-        super().__init__(*given, unchanged_as_seen=(STATS_REVISION,))
+        super().__init__(ERROR_SOLUTION, store, tombstones)
         self._indexer = indexer
         self._time = time_source
         self._create = create
@@ -90,7 +76,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
         ErrorSolutionNotFoundError where a repeat meets what was deleted since.
         """
         draft.content.check()
-        check_expiry(RESOURCE_KIND, draft.content.expire_time, self._time.now())
+        check_expiry(ResourceKind.ERROR_SOLUTION, draft.content.expire_time, self._time.now())
         await read_aside(draft.content.error_type, draft.content.error_message)
         creation = Creation(
             namespace=namespace,
@@ -98,10 +84,10 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
             request_id=draft.request_id,
             content_hash=draft.hash(),
         )
-        await self._create.enter(_KIND, [creation])
+        await self._create.enter(ERROR_SOLUTION.creation, [creation])
         if creation.refused is not None:
             raise creation.refused
-        earlier = await self._create.earlier(_KIND, creation)
+        earlier = await self._create.earlier(ERROR_SOLUTION.creation, creation)
         if earlier is not None:
             solution = error_solution_from_record(earlier.record)
             saved = SavedErrorSolution(solution, earlier.created)
@@ -109,7 +95,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
             saved = await self._save(creation, draft)
         solution = saved.error_solution
         given = (solution.error_solution_id, solution.create_time)
-        await self._create.finish(_KIND, creation, *given, created=saved.created)
+        await self._create.finish(ERROR_SOLUTION.creation, creation, *given, created=saved.created)
         return saved
 
     async def _save(self, creation: Creation, draft: ErrorSolutionDraft) -> SavedErrorSolution:
@@ -125,7 +111,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
                 return _there_already(draft, creation, stored)
             return await self._insert(creation, draft)
 
-        return await compare_and_set(RESOURCE_KIND, creation.id, attempt)
+        return await compare_and_set(ResourceKind.ERROR_SOLUTION, creation.id, attempt)
 
     async def _standing(self, creation: Creation, draft: ErrorSolutionDraft) -> Record | None:
         """What has the id, or the first of those behind it that belongs to no other solution."""
@@ -172,8 +158,6 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
             update_time=now,
         )
 
-    # --- reading ------------------------------------------------------------------------------
-
     # --- editing and deleting -----------------------------------------------------------------
 
     async def update(
@@ -193,7 +177,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
             content.check()
             await read_aside(content.error_type, content.error_message)
             if content.expire_time != old.expire_time:
-                check_expiry(RESOURCE_KIND, content.expire_time, now)
+                check_expiry(ResourceKind.ERROR_SOLUTION, content.expire_time, now)
             if content == old:
                 return solution, False
             texts = search_text(old), search_text(content)
@@ -214,7 +198,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
             await replace_as_read(self._store, ERROR_SOLUTIONS, record, new, *_UNCHANGED)
             return edited, indexed.text_truncated
 
-        return await compare_and_set(RESOURCE_KIND, error_solution_id, attempt)
+        return await compare_and_set(ResourceKind.ERROR_SOLUTION, error_solution_id, attempt)
 
     async def _drop_dependents(self, stone: Tombstone, left: Record | None) -> None:
         older = [Range(SORT_KEY, lt=left.payload[SORT_KEY])] if left else []
@@ -246,8 +230,8 @@ def _there_already(
     if creation.wrote(record):  # by another try at the same time
         return SavedErrorSolution(stored, created=True)
     if not draft.error_solution_id:
-        unchanged_fields = different_fields(stored.content, draft.content)
-        return SavedErrorSolution(stored, created=False, unchanged_fields=unchanged_fields)
+        unchanged = different_fields(stored.content, draft.content)
+        return SavedErrorSolution(stored, created=False, unchanged_fields=unchanged)
     if not same_content(stored.content, draft.content):
         raise ErrorSolutionIdInUseError(stored.namespace, stored.error_solution_id)
     return SavedErrorSolution(stored, created=False)

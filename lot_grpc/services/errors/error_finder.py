@@ -49,10 +49,10 @@ from lot_grpc.ports import (
     SearchQuery,
     VectorStore,
 )
-from lot_grpc.services.memories.error_reading import read_aside
+from lot_grpc.services.errors.error_reading import read_aside
+from lot_grpc.services.errors.spec import ERROR_SOLUTION
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import Candidates, HybridSearch, SearchRequest
-from lot_grpc.services.recall.search_fields import SEARCHED_ERROR_SOLUTIONS
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, SPARSE_VECTOR, TEXT_VECTOR
 from lot_grpc.services.records.error_solutions import (
     error_solution_conditions,
@@ -144,8 +144,9 @@ class ErrorSolutionFinder:
 
     def __init__(self, store: VectorStore, embedder: Embedder, retrievals: Retrievals) -> None:
         self._store = store
-        self._searching = HybridSearch(store, embedder, SEARCHED_ERROR_SOLUTIONS, FusionWeights())
-        raw = replace(SEARCHED_ERROR_SOLUTIONS, dense=(TEXT_VECTOR,))
+        searched = ERROR_SOLUTION.collection.search_fields
+        self._searching = HybridSearch(store, embedder, searched, FusionWeights())
+        raw = replace(searched, dense=(TEXT_VECTOR,))
         self._searching_raw = HybridSearch(store, embedder, raw, FusionWeights())
         self._retrievals = retrievals
         self._errors: dict[str, ErrorRead] = {}
@@ -191,10 +192,10 @@ class ErrorSolutionFinder:
     async def _by_leg(self, namespace: str, request: ErrorQuery, error: ErrorRead) -> ErrorAnswer:
         """What one leg alone finds."""
         where = _conditions(request, worked=True)
-        search_request = SearchRequest(
+        wanted = SearchRequest(
             request.text, where, pool_size(request.limit), request.min_similarity, request.legs
         )
-        found = await self._searching.search(namespace, search_request)
+        found = await self._searching.search(namespace, wanted)
         hits = await self._similar(namespace, request, error, found, set())
         return ErrorAnswer(hits, "", error.signature, found.truncated, found.wordless)
 
@@ -211,7 +212,7 @@ class ErrorSolutionFinder:
             return await self._stating(namespace, error, where) if error else frozenset()
 
         least = 0.0 if exact else request.min_similarity
-        search_request = SearchRequest(
+        wanted = SearchRequest(
             request.text,
             where,
             pool_size(request.limit),
@@ -219,9 +220,7 @@ class ErrorSolutionFinder:
             also=also,
             embedding=request.embedding,
         )
-        return await (self._searching_raw if exact else self._searching).search(
-            namespace, search_request
-        )
+        return await (self._searching_raw if exact else self._searching).search(namespace, wanted)
 
     async def _stating(
         self, namespace: str, error: ErrorRead, where: Sequence[Condition]

@@ -10,7 +10,7 @@ from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.kernel.idempotency import IdempotencyKey, IdempotencyStore
 from lot_grpc.kernel.tombstones import DELETED_SINCE
-from lot_grpc.services.memories.error_solutions import ErrorSolutions
+from lot_grpc.services.errors.error_solutions import ErrorSolutions
 from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.records.error_solutions import error_solution_from_record

@@ -1,0 +1,165 @@
+"""The kinds ``episode`` and ``episode_event``: what they store, and how they are treated."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from lot_grpc.domain.change import ResourceKind
+from lot_grpc.domain.episode import EpisodeStatus, search_text
+from lot_grpc.domain.errors import EpisodeNotFoundError
+from lot_grpc.domain.search_text import SearchText
+from lot_grpc.ports import AnyOf, Payload, Record, VectorStore
+from lot_grpc.services.episodes.event_log import EventLog
+from lot_grpc.services.records.collections import (
+    END_TIME,
+    EPISODES,
+    EVENTS,
+    SOLVED_VECTOR,
+    SORT_KEY,
+    SPARSE_VECTOR,
+    TEXT_VECTOR,
+)
+from lot_grpc.services.records.episodes import (
+    ABANDONING,
+    ACTIVE_TIME,
+    DONE,
+    EXTRACTED_PATTERNS,
+    EXTRACTED_SOLUTIONS,
+    EXTRACTION,
+    REUSE,
+    UNSETTLED_REUSES,
+    USED_EPISODES,
+    WRITER_BASE,
+    WRITER_BASE_EPOCH,
+    WRITER_EPOCH,
+    WRITER_UNTIL,
+    episode_conditions,
+    episode_from_record,
+    episode_point,
+    event_from_record,
+    event_point,
+    stage_of,
+)
+from lot_grpc.services.resource_spec import (
+    CHANGE_INDEXES,
+    COMMON_INDEXES,
+    Bound,
+    ExportRule,
+    Place,
+    RecordSet,
+    ResourceCollection,
+    ResourceSpec,
+    RetentionRule,
+    WatchRule,
+    indexes,
+)
+
+_EVENTS_AT_ONCE = 200
+_NOT_RUNNING = AnyOf("status", tuple(s.value for s in EpisodeStatus if s != EpisodeStatus.RUNNING))
+
+
+def _text_of(record: Record) -> SearchText:
+    episode = episode_from_record(record)
+    return search_text(episode.start, episode.end)
+
+
+def _event_point(namespace: str, payload: Payload) -> str:
+    return event_point(namespace, payload["episode_id"], payload["sequence"])
+
+
+def _episode_of(namespace: str, payload: Payload) -> Place:
+    return EPISODES, episode_point(namespace, payload["episode_id"])
+
+
+async def _events_of(
+    store: VectorStore, episode: Record, after: str
+) -> AsyncIterator[tuple[Record, str]]:
+    """The events that stand, by number."""
+    log, stage = EventLog(store), stage_of(episode.payload)
+    last = int(after or 0)
+    while True:
+        limit = _EVENTS_AT_ONCE
+        if stage.status.ended:
+            limit = min(limit, stage.event_count - last)
+        if limit <= 0:
+            return
+        found = await log.records(
+            episode.namespace, episode.payload["episode_id"], last, limit, stage.committed
+        )
+        for record in found:
+            yield record, str(record.payload["sequence"])
+        if len(found) < limit:
+            return
+        last += limit
+
+
+EPISODE: Final = ResourceSpec(
+    kind=ResourceKind.EPISODE,
+    id_key="episode_id",
+    point=episode_point,
+    read=episode_from_record,
+    conditions=episode_conditions,
+    missing=EpisodeNotFoundError,
+    seen_keys=("episode_id", "revision", WRITER_EPOCH, SORT_KEY, REUSE, USED_EPISODES),
+    collection=ResourceCollection(
+        name=EPISODES,
+        dense=(TEXT_VECTOR, SOLVED_VECTOR),
+        sparse=(SPARSE_VECTOR,),
+        text_of=_text_of,
+        indexes=COMMON_INDEXES
+        | CHANGE_INDEXES
+        | indexes(
+            keyword=(
+                "status task_id category task_type complexity approach agent_role "
+                "tools_used error_type success_factors extraction reuse"
+            ),
+            integer=f"active_time start_time {END_TIME}",
+        ),
+        export=ExportRule(
+            dropped=frozenset({WRITER_UNTIL, ABANDONING, UNSETTLED_REUSES}),
+            done={REUSE: DONE},
+            # It was active since; whoever looks for abandoned ones finds out.
+            reset={ACTIVE_TIME: "create_time"},
+        ),
+    ),
+    watch=WatchRule(
+        quiet=frozenset(
+            {
+                ABANDONING,
+                ACTIVE_TIME,
+                REUSE,
+                EXTRACTION,
+                EXTRACTED_PATTERNS,
+                EXTRACTED_SOLUTIONS,
+                WRITER_BASE,
+                WRITER_BASE_EPOCH,
+                WRITER_EPOCH,
+                WRITER_UNTIL,
+            }
+        )
+    ),
+    retention=RetentionRule(
+        bound=lambda policy: Bound(policy.max_episodes, policy.max_episode_age),
+        touched=(_NOT_RUNNING,),
+        age_keys=(END_TIME,),
+    ),
+    cleared_along=(RecordSet(EVENTS),),
+)
+
+EPISODE_EVENT: Final = ResourceSpec(
+    kind=ResourceKind.EPISODE_EVENT,
+    id_key="sequence",
+    read=event_from_record,
+    collection=ResourceCollection(
+        name=EVENTS,
+        export=ExportRule(
+            point=_event_point,
+            id_keys=("episode_id", "sequence"),
+            parents=(EPISODES,),
+            parent=_episode_of,
+            inner=_events_of,
+        ),
+    ),
+    cleared_with=(ResourceKind.EPISODE,),
+)

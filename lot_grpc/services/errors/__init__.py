@@ -1,0 +1,1 @@
+"""Errors and how they were solved."""

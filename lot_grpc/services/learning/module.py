@@ -1,0 +1,63 @@
+"""Learning beside patterns: events, decisions, actions, recommendations, feedback in words."""
+
+from __future__ import annotations
+
+from lot_grpc.services.episodes.episodes import Episodes
+from lot_grpc.services.errors.error_solutions import ErrorSolutions
+from lot_grpc.services.learning.action_values import ActionValues
+from lot_grpc.services.learning.decisions import Decisions
+from lot_grpc.services.learning.feedback_handler import FeedbackHandler
+from lot_grpc.services.learning.learning_events import LearningEvents
+from lot_grpc.services.learning.performance import Performance
+from lot_grpc.services.learning.recommendations import Recommender
+from lot_grpc.services.learning.selections import Selections
+from lot_grpc.services.learning.step_recorder import StepRecorder
+from lot_grpc.services.learning.targets import checks_of, moves_of
+from lot_grpc.services.maintenance import Maintenance
+from lot_grpc.services.memories.memories import Memories
+from lot_grpc.services.patterns.module import PatternsModule
+from lot_grpc.services.preferences.preferences import Preferences
+from lot_grpc.services.retention.policies import Policies
+from lot_grpc.services.runtime import Runtime
+
+
+class LearningModule:
+    """What is learned beside patterns, and feedback in words on all that was given."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        patterns: PatternsModule,
+        episodes: Episodes,
+        error_solutions: ErrorSolutions,
+        memories: Memories,
+        preferences: Preferences,
+    ) -> None:
+        store, time, create = runtime.store, runtime.time, runtime.create
+        idempotency, tombstones = runtime.idempotency, runtime.tombstones
+        policies = Policies(store, time)
+        self.action_values = values = ActionValues(store, time, policies)
+        self.selections = selections = Selections(store, time, create, values)
+        self.step_recorder = StepRecorder(time, idempotency, values, selections)
+        self.decisions = decisions = Decisions(store, time, idempotency, create, tombstones)
+        self.learning_events = LearningEvents(store, time, create, tombstones)
+        similarity = runtime.settings.similarity
+        self.recommender = Recommender(store, runtime.model, similarity, policies.thresholds)
+        self.performance = Performance(store, time)
+        checks = checks_of(
+            patterns.patterns.get,
+            episodes,
+            error_solutions.get,
+            decisions,
+            selections,
+            memories,
+            runtime.retrievals,
+        )
+        moves = moves_of(patterns.feedback, decisions, selections, values)
+        self.feedback_handler = FeedbackHandler(runtime, preferences, checks, moves)
+        self.maintenance = Maintenance(
+            recoveries={
+                "action_values": values.roll_forward,
+                "feedback_texts": self.feedback_handler.roll_forward,
+            }
+        )

@@ -1,0 +1,18 @@
+"""Memories: created, read, edited, deleted."""
+
+from __future__ import annotations
+
+from lot_grpc.services.memories.bulk_deleter import MemoryBulkDeleter
+from lot_grpc.services.memories.memories import Memories
+from lot_grpc.services.memories.passages import PassageMatcher
+from lot_grpc.services.runtime import Runtime
+
+
+class MemoriesModule:
+    """What is done with memories, but for their recall."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        store, time = runtime.store, runtime.time
+        self.memories = Memories(store, runtime.indexer, time, runtime.create, runtime.tombstones)
+        self.passages = PassageMatcher(store)
+        self.bulk_deleter = MemoryBulkDeleter(store, self.memories)

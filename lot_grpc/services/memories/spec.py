@@ -1,0 +1,91 @@
+"""The kind ``memory``: what it stores, and how the general parts treat it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from lot_grpc.domain.change import ResourceKind
+from lot_grpc.domain.errors import MemoryNotFoundError
+from lot_grpc.domain.memory import Memory, MemoryContent, search_text
+from lot_grpc.ports import Equals, Record, Vector
+from lot_grpc.services.records.collections import (
+    CODE_VECTOR,
+    MEMORIES,
+    PASSAGE_VECTORS,
+    SORT_KEY,
+    SPARSE_VECTOR,
+    TEXT_VECTOR,
+)
+from lot_grpc.services.records.memories import (
+    memory_conditions,
+    memory_from_record,
+    memory_point,
+    memory_record,
+)
+from lot_grpc.services.resource_spec import (
+    CHANGE_INDEXES,
+    COMMON_INDEXES,
+    Bound,
+    ExportRule,
+    ResourceCollection,
+    ResourceSpec,
+    RetentionRule,
+    SeedRule,
+    WatchRule,
+    indexes,
+)
+
+
+def _seeded(
+    namespace: str,
+    memory_id: str,
+    content: MemoryContent,
+    now: int,
+    sort_key: int,
+    vectors: Mapping[str, Vector],
+) -> Record:
+    return memory_record(Memory(namespace, memory_id, content, 1, now, now), sort_key, vectors)
+
+
+MEMORY: Final = ResourceSpec(
+    kind=ResourceKind.MEMORY,
+    id_key="memory_id",
+    point=memory_point,
+    read=memory_from_record,
+    conditions=memory_conditions,
+    missing=MemoryNotFoundError,
+    method="CreateMemory",
+    seen_keys=("memory_id", "revision", SORT_KEY),
+    collection=ResourceCollection(
+        name=MEMORIES,
+        dense=(TEXT_VECTOR, CODE_VECTOR),
+        multi=(PASSAGE_VECTORS,),
+        sparse=(SPARSE_VECTOR,),
+        text_of=lambda record: search_text(memory_from_record(record).content),
+        expires=True,
+        indexes=COMMON_INDEXES
+        | CHANGE_INDEXES
+        | indexes(
+            keyword="kind language source_uri project_status tech_stack",
+            floating="importance",
+            boolean="pinned",
+            integer="update_time",
+        ),
+        export=ExportRule(),
+    ),
+    watch=WatchRule(),
+    retention=RetentionRule(
+        bound=lambda policy: Bound(policy.max_memories, policy.max_memory_age),
+        touched=(Equals("pinned", False),),
+        age_keys=("update_time",),
+        keys=("importance", SORT_KEY),
+        # The more important, then the newer.
+        rank=lambda payload: (payload["importance"], payload[SORT_KEY]),
+    ),
+    seed=SeedRule(
+        entries=lambda pack: pack.memories,
+        text_of=search_text,
+        record=_seeded,
+    ),
+)

@@ -1,0 +1,208 @@
+"""What is done with the records of every kind: they are read, listed, inserted and deleted.
+
+``Resources`` does it as the spec of a kind says. A kind to whose records others belong, or that is
+read from more than its record, has a subclass, which its ``module.py`` hands over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set, require_etag
+from lot_grpc.kernel.tombstones import Tombstone, Tombstones
+from lot_grpc.ports import Record, VectorStore
+from lot_grpc.services.paging import Fits, Page, Position, any_size, each, read_page
+from lot_grpc.services.registry import Registry
+from lot_grpc.services.resource_spec import ResourceSpec
+from lot_grpc.services.transfer.rows import Row
+
+FinishExpiry: TypeAlias = Callable[[Record], Awaitable[None]]
+
+T = TypeVar("T")
+F = TypeVar("F")
+
+
+class TransferHooks:
+    """What a kind does beside its records when they are exported and imported: nothing."""
+
+    async def unique(self, namespace: str, records: Sequence[Record]) -> Collection[str]:
+        """The ids of the records that are the one of their content."""
+        return ()
+
+    async def before_write(self, rows: Sequence[Row]) -> None:
+        """Rows of one namespace are about to be stored."""
+
+    async def before_replace(self, stored: Record) -> None:
+        """A record is about to be replaced, and what belongs to it to be deleted."""
+
+    async def after_write(
+        self, namespace: str, rows: Mapping[str, Row], former: Mapping[str, Record]
+    ) -> None:
+        """Rows were stored, by point; ``former`` are the records that had lain there."""
+
+
+class Resources(Generic[T, F]):
+    """The records of one kind, in all namespaces. A subclass adds how they are written.
+
+    Attributes:
+        spec: What the kind is.
+        transfer: What goes on beside exports and imports of it.
+    """
+
+    transfer: TransferHooks = TransferHooks()
+
+    def __init__(self, spec: ResourceSpec, store: VectorStore, tombstones: Tombstones) -> None:
+        self.spec = spec
+        self._store = store
+        self._tombstones = tombstones
+
+    # --- reading ------------------------------------------------------------------------------
+
+    async def get(self, namespace: str, id: str) -> T:
+        """One of them. Raises the kind's NotFoundError."""
+        return self._from_record(await self.read_record(namespace, id))
+
+    async def get_many(self, namespace: str, ids: Sequence[str]) -> list[T]:
+        """Those that are there, in the order of the ids."""
+        found = await self.records(namespace, ids)
+        return [self._from_record(found[one]) for one in ids if one in found]
+
+    async def read(self, record: Record) -> T:
+        """The one of a record that a search found."""
+        return self._from_record(record)
+
+    async def read_record(
+        self, namespace: str, id: str, *, vectors: bool = False, etag: str = ""
+    ) -> Record:
+        """The record of one that has ``etag`` (empty: any).
+
+        Raises the kind's NotFoundError, EtagMismatchError.
+        """
+        record = await self.find_record(namespace, id, vectors=vectors)
+        if record is None:
+            raise self.spec.missing(namespace, id)
+        if etag:
+            current = getattr(self._from_record(record), "etag", "")
+            require_etag(self.spec.kind, id, etag, current)
+        return record
+
+    async def find_record(self, namespace: str, id: str, *, vectors: bool = False) -> Record | None:
+        """The record of one; None if it is not there."""
+        point = self.spec.point_of(namespace, id)
+        found = await self._store.get(self._collection, namespace, [point], vectors=vectors)
+        return found.get(point)
+
+    async def records(self, namespace: str, ids: Sequence[str]) -> dict[str, Record]:
+        """The records of those that are there, by id."""
+        points = {self.spec.point_of(namespace, one): one for one in ids}
+        found = await self._store.get(self._collection, namespace, list(points))
+        return {points[point]: record for point, record in found.items()}
+
+    async def list_page(
+        self,
+        namespace: str,
+        requested: F,
+        size: int,
+        after: Position | None,
+        fits: Fits[T] = any_size,
+    ) -> Page[T]:
+        """A page of those that a filter lets through, newest first."""
+        where, read = self.spec.conditions(requested), each(self._from_record)
+        given = (self._store, self._collection, namespace, where)
+        return await read_page(*given, size, after, read, fits)
+
+    # --- inserting ----------------------------------------------------------------------------
+
+    async def insert(self, namespace: str, records: Sequence[Record]) -> set[str]:
+        """Insert records that may be there; return the points of those that were not."""
+        return await self._store.insert(self._collection, records)
+
+    # --- deleting -----------------------------------------------------------------------------
+
+    async def delete(self, namespace: str, id: str, etag: str = "") -> None:
+        """Delete the one that has ``etag`` (empty: any), and what belongs to it.
+
+        Raises the kind's NotFoundError, EtagMismatchError, ContentionError.
+        """
+
+        async def attempt() -> None:
+            record = await self.read_record(namespace, id, etag=etag)
+            if not await self._delete(record, self.spec.unchanged):
+                raise ConflictError
+
+        await compare_and_set(self.spec.kind, id, attempt)
+
+    async def delete_as_seen(self, record: Record) -> bool:
+        """Delete one that is still as its record says, read with ``spec.seen_keys`` at least.
+
+        False for one that was changed since: it is spared, also where this process dies and another
+        finishes the delete.
+        """
+        return await self._delete(record, self.spec.unchanged_as_seen)
+
+    async def finish_delete(self, stone: Tombstone) -> bool:
+        """Carry out a delete that was written down; False if it was changed since."""
+
+        async def drop_dependents(left: Record | None) -> None:
+            await self._drop_dependents(stone, left)
+
+        point = self.spec.point_of(stone.namespace, stone.id)
+        return await self._tombstones.carry_out(stone, self._collection, point, drop_dependents)
+
+    async def finish_expiry(self, record: Record) -> None:
+        """Delete what belongs to one that expired, unless its id is in use again."""
+
+    async def _delete(self, record: Record, unchanged: Sequence[str]) -> bool:
+        given = (self.spec.kind, record.payload[self.spec.id_key], record, unchanged)
+        stone = await self._tombstones.begin(*given)
+        return await self.finish_delete(stone)
+
+    async def _drop_dependents(self, stone: Tombstone, left: Record | None) -> None:
+        """Drop what belonged to a deleted one; ``left`` has taken its id since."""
+
+    @property
+    def _collection(self) -> str:
+        return self.spec.collection.name
+
+    def _from_record(self, record: Record) -> T:
+        read: T = self.spec.read(record)
+        return read
+
+
+class ResourceOperations:
+    """The records of all kinds of a registry."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        store: VectorStore,
+        tombstones: Tombstones,
+        own: Iterable[Resources[Any, Any]] = (),
+    ) -> None:
+        """``own`` are those of kinds that have a way of their own."""
+        self.registry = registry
+        self._tombstones = tombstones
+        self._by_kind: dict[str, Resources[Any, Any]] = {
+            spec.kind: Resources(spec, store, tombstones) for spec in registry.resources.values()
+        }
+        self._by_kind.update({one.spec.kind: one for one in own})
+        self._by_collection = {one.spec.collection.name: one for one in self._by_kind.values()}
+
+    def of(self, kind: str) -> Resources[Any, Any]:
+        """The records of a kind."""
+        return self._by_kind[kind]
+
+    def finish_expiry(self, collection: str) -> FinishExpiry | None:
+        """What deletes what belongs to an expired record of a collection; None: nothing does."""
+        one = self._by_collection.get(collection)
+        has_own = one is not None and type(one).finish_expiry is not Resources.finish_expiry
+        return one.finish_expiry if one is not None and has_own else None
+
+    async def finish_deletes(self, before: int) -> int:
+        """Carry out the deletes that were written down before a time and left; say how many."""
+
+        async def finish(stone: Tombstone) -> None:
+            await self.of(stone.resource_kind).finish_delete(stone)
+
+        return await self._tombstones.recover(before, finish)

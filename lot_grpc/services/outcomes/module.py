@@ -1,0 +1,26 @@
+"""Outcomes: the log of them, and the aggregates that take them in."""
+
+from __future__ import annotations
+
+from lot_grpc.services.maintenance import Maintenance
+from lot_grpc.services.outcomes.cells import Cells
+from lot_grpc.services.outcomes.counting import OutcomeCounter
+from lot_grpc.services.outcomes.history import History
+from lot_grpc.services.outcomes.pending_outcomes import PendingOutcomes
+from lot_grpc.services.outcomes.query_vectors import QueryVectors
+from lot_grpc.services.runtime import Runtime
+
+
+class OutcomesModule:
+    """What counts outcomes, for patterns and error solutions."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        store = runtime.store
+        pending, history = PendingOutcomes(store, runtime.time), History(store)
+        self.query_vectors = QueryVectors(runtime.retrievals, runtime.model)
+        fading = runtime.settings.weights.fading
+        cells = Cells(store, runtime.time, pending, history, self.query_vectors, fading)
+        self.counter = OutcomeCounter(store, pending, cells, history)
+        self.maintenance = Maintenance(
+            recoveries={"outcomes": self.counter.roll_forward, "merges": cells.finish_merges}
+        )

@@ -1,0 +1,43 @@
+"""Patterns: saved, read, edited, used, rated, pruned."""
+
+from __future__ import annotations
+
+from lot_grpc.services.claims import Claims
+from lot_grpc.services.maintenance import Maintenance
+from lot_grpc.services.outcomes.module import OutcomesModule
+from lot_grpc.services.outcomes.outcome_log import OutcomeLog
+from lot_grpc.services.outcomes.outcomes import OutcomeRecorder
+from lot_grpc.services.patterns.feedback import Feedback
+from lot_grpc.services.patterns.feedback_candidates import FeedbackCandidates
+from lot_grpc.services.patterns.lineage import Lineage
+from lot_grpc.services.patterns.nearest import Nearest
+from lot_grpc.services.patterns.pattern_writer import PatternWriter
+from lot_grpc.services.patterns.patterns import Patterns
+from lot_grpc.services.patterns.pruner import PatternPruner
+from lot_grpc.services.patterns.repeat_counter import RepeatCounter
+from lot_grpc.services.runtime import Runtime
+
+
+class PatternsModule:
+    """What is done with patterns, but for their recall."""
+
+    def __init__(self, runtime: Runtime, counting: OutcomesModule) -> None:
+        store, time, idempotency = runtime.store, runtime.time, runtime.idempotency
+        claims, counter = Claims(store, time), counting.counter
+        self.lineage = lineage = Lineage(store, time)
+        self.patterns = patterns = Patterns(
+            store, runtime.indexer, time, claims, runtime.tombstones, lineage
+        )
+        nearest = Nearest(store, runtime.settings.learning.merge_similarity)
+        repeats = RepeatCounter(runtime, counter, claims, nearest)
+        self.writer = PatternWriter(runtime, claims, lineage, repeats)
+        self.outcomes = OutcomeRecorder(
+            time, idempotency, counter, patterns, runtime.retrievals, counting.query_vectors
+        )
+        self.outcome_log = OutcomeLog(store, time, idempotency, counter, patterns)
+        self.feedback = Feedback(store, time, idempotency, patterns)
+        self.feedback_candidates = FeedbackCandidates(store, patterns)
+        self.pruner = PatternPruner(store, patterns)
+        self.maintenance = Maintenance(
+            recoveries={"feedback": self.feedback.roll_forward, "lineage": lineage.roll_forward}
+        )

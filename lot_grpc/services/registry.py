@@ -1,0 +1,171 @@
+"""What follows from all kinds of record that there are.
+
+The package of a kind declares a ``ResourceSpec`` in its ``spec.py``; ``services.resources`` lists
+the specs. Whatever goes over all kinds (collections, change feed, export and import, retention,
+clearing, reindexing, seeding, expiry) is given a ``Registry`` and knows no kind by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lot_grpc.kernel.create import SIGNATURE
+from lot_grpc.ports import (
+    CollectionSpec,
+    Payload,
+    Record,
+)
+from lot_grpc.services.records.changes import STAMP_KEYS
+from lot_grpc.services.records.collections import (
+    META,
+    REPLICAS,
+    REQUESTS,
+    RETRIEVALS,
+    TOMBSTONES,
+)
+from lot_grpc.services.resource_spec import (
+    CHANGE_INDEXES,
+    ExportRule,
+    ResourceCollection,
+    ResourceSpec,
+    indexes,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedCollection:
+    """A collection as exports and imports see it."""
+
+    resource: ResourceSpec
+    source: ResourceCollection
+    rule: ExportRule
+
+    @property
+    def resource_kind(self) -> str:
+        """The kind with which it is exported."""
+        return self.resource.kind
+
+    @property
+    def collection(self) -> str:
+        """Its name."""
+        return self.source.name
+
+    @property
+    def is_thing(self) -> bool:
+        """Whether a record of it counts as one of the kind; else it belongs to one."""
+        return self.source is self.resource.collection
+
+    def read(self, record: Record) -> Any:
+        """What a record says. Raises for one that is not whole."""
+        return (self.source.read or self.resource.read)(record)
+
+    def point(self, namespace: str, payload: Payload) -> str:
+        """Where a payload of a namespace lies."""
+        if self.rule.point is not None:
+            return self.rule.point(namespace, payload)
+        id_key = self.resource.id_key
+        return self.resource.point_of(namespace, payload[id_key] if id_key else "")
+
+    def name(self, record: Record) -> str:
+        """What names a record to a caller."""
+        keys = self.rule.id_keys or (self.resource.id_key,)
+        named = [str(record.payload[key]) for key in keys if key in record.payload]
+        return "/".join(named) or record.namespace
+
+    def as_done(self, payload: Payload) -> Payload:
+        """A payload as it is exported and compared."""
+        rule = self.rule
+        moved = {
+            key: value
+            for key, value in payload.items()
+            if key not in STAMP_KEYS and key != SIGNATURE and key not in rule.dropped
+        }
+        moved.update({key: value for key, value in rule.done.items() if key in payload})
+        moved.update({key: moved[other] for key, other in rule.reset.items() if key in moved})
+        return moved
+
+
+BOOKKEEPING: Final[tuple[ResourceCollection, ...]] = (
+    ResourceCollection(
+        name=META, indexes=indexes(integer="turn", boolean="clearing"), of_store=True
+    ),
+    ResourceCollection(name=REPLICAS, of_store=True),
+    ResourceCollection(
+        name=REQUESTS, indexes=indexes(keyword="kind pattern_id", boolean="done"), expires=True
+    ),
+    ResourceCollection(name=TOMBSTONES, indexes=CHANGE_INDEXES | indexes(boolean="done")),
+    ResourceCollection(name=RETRIEVALS, expires=True),
+)
+"""Collections of no kind. They are not exported: a repeat is one of a call to this store, and what
+is retrieved lapses."""
+
+
+class Registry:
+    """Kinds of record, in the order of the contract, and what follows from them.
+
+    Attributes:
+        resources: The kinds by name.
+        collections: All collections by name, those of no kind included.
+        watched: The kinds that the change feed tells of, in the order of a watch from the start.
+        watched_collections: The same by collection.
+        tracked: The collections whose records carry the number of their last change.
+        exported: The collections that are exported, by name and in order: what belongs to a record
+            comes behind it.
+        searched: By which vectors and text collections are searched that have a text.
+        embedded: The collections that a model makes vectors of.
+        counted_as: The kind as which a reindex reports a collection.
+        expiring: The names of the collections whose records lapse.
+        retained: The kinds that a policy bounds.
+        seeded: The kinds that knowledge packs bring.
+    """
+
+    def __init__(
+        self, resources: Iterable[ResourceSpec], others: Iterable[ResourceCollection] = BOOKKEEPING
+    ) -> None:
+        """``others`` are collections of no kind."""
+        self.resources: Mapping[str, ResourceSpec] = {one.kind: one for one in resources}
+        specs, others = self.resources.values(), tuple(others)
+        own = [one for spec in specs for one in spec.collections]
+        self.collections = {one.name: one for one in (*others, *own)}
+        if len(self.collections) != len(others) + len(own):
+            raise ValueError("two kinds declare a collection of one name")
+        self.resource_collections: Sequence[str] = [one.name for one in own]
+        self.bookkeeping: Sequence[str] = [one.name for one in others if not one.of_store]
+        self.watched = {one.kind: one for one in specs if one.watch is not None}
+        self.watched_collections = {one.collection.name: one for one in self.watched.values()}
+        self.tracked = frozenset({*self.watched_collections, TOMBSTONES})
+        self.exported = {one.collection: one for one in _in_order(specs)}
+        self.searched = {one.name: one.search_fields for one in own if one.text_of is not None}
+        self.embedded = {one.name: one for one in own if one.dense}
+        self.counted_as = {
+            one.name: one.counted_as or spec.kind for spec in specs for one in spec.collections
+        }
+        self.expiring = tuple(one.name for one in self.collections.values() if one.expires)
+        self.retained = tuple(one for one in specs if one.retention is not None)
+        self.seeded = tuple(one for one in specs if one.seed is not None)
+
+    def collection_specs(self, dimensions: int) -> list[CollectionSpec]:
+        """Every collection, for an embedding model of so many dimensions."""
+        return [one.spec(dimensions) for one in self.collections.values()]
+
+
+def _in_order(specs: Iterable[ResourceSpec]) -> list[ExportedCollection]:
+    """What is exported: as listed, but parents before what belongs to them."""
+    left = [
+        ExportedCollection(spec, one, one.export)
+        for spec in specs
+        for one in spec.collections
+        if one.export is not None
+    ]
+    left.sort(key=lambda one: one.rule.last)
+    done: list[ExportedCollection] = []
+    while left:
+        waiting = {one.collection for one in left}
+        first = next((one for one in left if not waiting & {*one.rule.parents}), None)
+        if first is None:
+            raise ValueError(f"collections that belong to each other: {sorted(waiting)}")
+        left.remove(first)
+        done.append(first)
+    return done

@@ -1,0 +1,172 @@
+"""Storing the knowledge of packs.
+
+Every thing has a fixed id and is written insert-only, so that seeding may be done again at any
+time, by several processes, and after a death between any two writes: what is there stays as it is.
+What somebody deleted left a tombstone and stays away, unless it is asked back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from lot_grpc.domain.errors import invalid
+from lot_grpc.domain.knowledge import PACK_LABEL, KnowledgePack
+from lot_grpc.knowledge import built_in_packs
+from lot_grpc.ports import Record, Vector
+from lot_grpc.services.operations import ResourceOperations
+from lot_grpc.services.resource_spec import ResourceSpec, SeedRule
+from lot_grpc.services.runtime import Runtime
+
+_AT_ONCE: Final = 256
+"""Things that are embedded and written together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """What to seed: ``packs`` by name, () for all."""
+
+    packs: tuple[str, ...] = ()
+    dry_run: bool = False
+    restore_deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SeededGroup:
+    """A pack, and how many of its things were stored, were there, or stay deleted."""
+
+    name: str
+    description: str
+    created: int
+    existing: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seeded:
+    """What became of it. ``created`` counts by kind, with every kind in it."""
+
+    groups: tuple[SeededGroup, ...]
+    created: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seed:
+    """One entry of a pack."""
+
+    pack: str
+    resource: ResourceSpec
+    rule: SeedRule
+    id: str
+    point: str
+    content: Any
+
+
+class KnowledgeSeeder:
+    """Stores packs of knowledge."""
+
+    def __init__(self, runtime: Runtime, operations: ResourceOperations) -> None:
+        self._store = runtime.store
+        self._indexer = runtime.indexer
+        self._time = runtime.time
+        self._tombstones = runtime.tombstones
+        self._operations = operations
+        packs = runtime.settings.packs
+        self._packs = {pack.name: pack for pack in (built_in_packs() if packs is None else packs)}
+
+    async def seed(self, namespace: str, seeds: Seeds) -> Seeded:
+        """Store what is not there; say what there was to do. A dry run stores nothing.
+
+        Raises RequestInvalidError for a pack that is not known.
+        """
+        packs = self._chosen(seeds.packs)
+        things = [one for pack in packs for one in self._seeds(namespace, pack)]
+        there = await self._there(namespace, things)
+        missing = [one for one in things if one.point not in there]
+        gone = set() if seeds.restore_deleted else await self._deleted(namespace, missing)
+        fresh = [one for one in missing if one.point not in gone]
+        made = {one.point for one in fresh}
+        if not seeds.dry_run:
+            made = set()
+            for start in range(0, len(fresh), _AT_ONCE):
+                made |= await self._write(namespace, fresh[start : start + _AT_ONCE])
+        return self._summary(packs, things, made, gone)
+
+    def _chosen(self, names: Sequence[str]) -> list[KnowledgePack]:
+        for number, name in enumerate(names):
+            if name not in self._packs:
+                raise invalid(
+                    f"packs[{number}]",
+                    "packs.known",
+                    f"no knowledge pack {name!r}; this server has {', '.join(self._packs)}",
+                )
+        return [self._packs[name] for name in names or self._packs]
+
+    def _seeds(self, namespace: str, pack: KnowledgePack) -> list[_Seed]:
+        return [
+            _Seed(pack.name, resource, rule, own, resource.point_of(namespace, own), content)
+            for resource in self._operations.registry.seeded
+            if (rule := resource.seed) is not None
+            for entry, content in rule.entries(pack).items()
+            for own in [pack.id_of(entry)]
+        ]
+
+    async def _there(self, namespace: str, things: Sequence[_Seed]) -> set[str]:
+        found: set[str] = set()
+        for collection, seeds in _by_collection(things).items():
+            found |= set(await self._store.get(collection, namespace, [one.point for one in seeds]))
+        return found
+
+    async def _deleted(self, namespace: str, things: Sequence[_Seed]) -> set[str]:
+        """Points of those that somebody deleted."""
+        named = {(one.resource.kind, one.id): one.point for one in things}
+        return {named[one] for one in await self._tombstones.those_of(namespace, list(named))}
+
+    async def _write(self, namespace: str, things: Sequence[_Seed]) -> set[str]:
+        """Embed them in one call and write each kind in one; the points of those that were new."""
+        indexed = await self._indexer.vectors([one.rule.text_of(one.content) for one in things])
+        vectors = {one.point: made.vectors for one, made in zip(things, indexed, strict=True)}
+        made: set[str] = set()
+        for seeds in _by_collection(things).values():
+            records = [self._record(namespace, one, vectors[one.point]) for one in seeds]
+            made |= await self._operations.of(seeds[0].resource.kind).insert(namespace, records)
+        return made
+
+    def _record(self, namespace: str, seed: _Seed, vectors: Mapping[str, Vector]) -> Record:
+        labelled = {**seed.content.labels, PACK_LABEL: seed.pack}
+        content = replace(seed.content, labels=labelled)
+        now, key = self._time.now(), self._time.sort_key()
+        return seed.rule.record(namespace, seed.id, content, now, key, vectors)
+
+    def _summary(
+        self,
+        packs: Sequence[KnowledgePack],
+        things: Sequence[_Seed],
+        made: set[str],
+        gone: set[str],
+    ) -> Seeded:
+        created = Counter(one.pack for one in things if one.point in made)
+        deleted = Counter(one.pack for one in things if one.point in gone)
+        by_kind = Counter(one.resource.kind for one in things if one.point in made)
+        return Seeded(
+            tuple(
+                SeededGroup(
+                    pack.name,
+                    pack.description,
+                    created[pack.name],
+                    pack.size - created[pack.name] - deleted[pack.name],
+                    deleted[pack.name],
+                )
+                for pack in packs
+            ),
+            {one.kind: by_kind[one.kind] for one in self._operations.registry.seeded},
+        )
+
+
+def _by_collection(seeds: Sequence[_Seed]) -> dict[str, list[_Seed]]:
+    groups: dict[str, list[_Seed]] = {}
+    for seed in seeds:
+        groups.setdefault(seed.resource.collection.name, []).append(seed)
+    return groups

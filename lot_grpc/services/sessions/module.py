@@ -1,0 +1,22 @@
+"""Sessions: their values and messages."""
+
+from __future__ import annotations
+
+from lot_grpc.services.maintenance import Maintenance
+from lot_grpc.services.runtime import Runtime
+from lot_grpc.services.sessions.rows import SessionRows
+from lot_grpc.services.sessions.session_messages import SessionMessages
+from lot_grpc.services.sessions.session_values import SessionValues
+from lot_grpc.services.sessions.sessions import Sessions
+
+
+class SessionsModule:
+    """What is done with sessions."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        store, time, tombstones = runtime.store, runtime.time, runtime.tombstones
+        rows = SessionRows(store, time)
+        self.values = SessionValues(store, time, rows)
+        self.messages = SessionMessages(store, time, runtime.idempotency, tombstones, rows)
+        self.sessions = Sessions(store, time, tombstones, rows, self.messages)
+        self.maintenance = Maintenance(sweeps={"sessions": self.sessions.sweep})

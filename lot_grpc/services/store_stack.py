@@ -1,0 +1,98 @@
+"""The layers round a store: what each adds to every read and write, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from lot_grpc.ports import VectorStore
+from lot_grpc.services.changes.change_tracking_store import ChangeTrackingStore
+from lot_grpc.services.changes.replicas import ReplicaRegistry
+from lot_grpc.services.changes.sequencer import ChangeSequencer
+from lot_grpc.services.clearing.clear_guard_store import ClearGuardStore
+from lot_grpc.services.clearing.clear_registry import LOOK_SECONDS, ClearRegistry
+from lot_grpc.services.clearing.extent import ClearExtent
+from lot_grpc.services.normal_form_store import NormalFormStore
+from lot_grpc.services.registry import Registry
+from lot_grpc.services.reindex.current_model import CurrentModel
+from lot_grpc.services.reindex.model_store import ModelStore
+from lot_grpc.services.time_source import TimeSource
+
+
+class StoreStack:
+    """A store in its layers (``LAYERS``), and the state that the layers keep.
+
+    Attributes:
+        normal_form: Over the adapter.
+        model: Over ``normal_form``; for what belongs to the store and to no namespace.
+        tracked: Over ``model``; for the clears themselves and the change feed.
+        guarded: Over ``tracked``; for all services.
+        replicas: The processes that write to the store.
+        sequencer: The numbers of this process's changes.
+        clears: Which namespaces are being cleared.
+        extent: What a clear deletes.
+    """
+
+    normal_form: NormalFormStore
+    model: ModelStore
+    tracked: ChangeTrackingStore
+    guarded: ClearGuardStore
+    replicas: ReplicaRegistry
+    sequencer: ChangeSequencer
+    clears: ClearRegistry
+    extent: ClearExtent
+
+    def __init__(
+        self,
+        adapter: VectorStore,
+        registry: Registry,
+        model: CurrentModel,
+        time_source: TimeSource,
+        look_seconds: float = LOOK_SECONDS,
+    ) -> None:
+        """``look_seconds``: how often a shared store is asked for the clears of others."""
+        self._registry = registry
+        self._model = model
+        self._time = time_source
+        self._look_seconds = look_seconds
+        for name, wrap in LAYERS.items():
+            adapter = wrap(self, adapter)
+            setattr(self, name, adapter)
+
+    def add_normal_form(self, inner: VectorStore) -> VectorStore:
+        """Texts that are compared have one Unicode form."""
+        return NormalFormStore(inner, self._registry)
+
+    def add_model(self, inner: VectorStore) -> VectorStore:
+        """Vectors are those of the model that serves, under plain names."""
+        return ModelStore(inner, self._registry, self._model)
+
+    def add_change_tracking(self, inner: VectorStore) -> VectorStore:
+        """Writes of watched records carry the number of the change."""
+        self.replicas = ReplicaRegistry(inner)
+        self.sequencer = ChangeSequencer(self.replicas, self._time, exclusive=inner.exclusive)
+        return ChangeTrackingStore(inner, self.sequencer, self._registry)
+
+    def add_clear_guard(self, inner: VectorStore) -> VectorStore:
+        """Writes to a namespace that is being cleared are refused."""
+        self.extent = ClearExtent(self._registry)
+        self.clears = ClearRegistry(
+            self.model, self._time, self._look_seconds, self.sequencer.pass_by
+        )
+        return ClearGuardStore(inner, self.extent, self.clears)
+
+
+LAYERS: Final[Mapping[str, Callable[[StoreStack, VectorStore], VectorStore]]] = {
+    # Next to the adapter: every condition that reaches it is in normal form, those that the other
+    # layers make included.
+    "normal_form": StoreStack.add_normal_form,
+    # Below all that reads whole records, so that nothing above knows the names of an epoch; a
+    # reindex works on what is beneath it, where those of both epochs are seen.
+    "model": StoreStack.add_model,
+    # Below the guard: a write that is refused takes no number, and a clear, which works here,
+    # leaves a mark that the change feed tells.
+    "tracked": StoreStack.add_change_tracking,
+    # Outermost: whatever a service writes is refused, before it has any effect.
+    "guarded": StoreStack.add_clear_guard,
+}
+"""From the adapter outwards, by the attribute of the stack that a layer is."""

@@ -1,0 +1,18 @@
+"""Export and import."""
+
+from __future__ import annotations
+
+from lot_grpc.services.operations import ResourceOperations
+from lot_grpc.services.record_embedder import RecordEmbedder
+from lot_grpc.services.runtime import Runtime
+from lot_grpc.services.transfer.exporter import Exporter
+from lot_grpc.services.transfer.importer import Importer
+
+
+class TransferModule:
+    """What moves records from store to store."""
+
+    def __init__(self, runtime: Runtime, operations: ResourceOperations) -> None:
+        store, embedder = runtime.store, RecordEmbedder(runtime.model)
+        self.exporter = Exporter(store, operations)
+        self.importer = Importer(store, embedder, runtime.time, operations)

@@ -1,0 +1,40 @@
+"""Records on the move."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from lot_grpc.ports import IdIn, Record, VectorStore
+from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.registry import ExportedCollection
+from lot_grpc.services.resource_spec import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A record on the move.
+
+    ``birth``: the sort key of what it belongs to, which tells that from another record that takes
+    its id; 0 for what stands by itself. ``claimed``: it is the one pattern of its content, which
+    saves of that content meet.
+    """
+
+    kind: ExportedCollection
+    record: Record
+    birth: int = 0
+    claimed: bool = False
+
+
+async def births_at(
+    store: VectorStore, namespace: str, places: Collection[Place]
+) -> dict[Place, int]:
+    """The sort keys of the records that lie there."""
+    births: dict[Place, int] = {}
+    for collection in {place[0] for place in places}:
+        points = tuple({point for at, point in places if at == collection})
+        rows = await store.scroll(
+            collection, namespace, [IdIn(points)], limit=len(points), payload=(SORT_KEY,)
+        )
+        births.update({(collection, row.id): row.payload[SORT_KEY] for row in rows})
+    return births
