@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from lot_grpc.clock import SystemClock
-from lot_grpc.domain.cells import Fading
+from lot_grpc.domain.context_stats import Fading
 from lot_grpc.domain.errors import ModelUnavailableError, StartupError
 from lot_grpc.domain.knowledge import KnowledgePack
 from lot_grpc.domain.ranking import RankingWeights

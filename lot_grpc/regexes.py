@@ -20,7 +20,7 @@ MOST_CHARACTERS: Final = 4_096
 _PROGRAM_BYTES: Final = 256 * 1024
 """Memory of one compiled expression, its automata included. One that needs more is refused."""
 
-_KEPT: Final = 512
+_CACHE_SIZE: Final = 512
 """Compiled expressions that are kept, the latest used ones: at most 128 MiB."""
 
 
@@ -43,7 +43,7 @@ class Regex:
         return self._compiled.search(normal_form(text[:MOST_CHARACTERS])) is not None
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHE_SIZE)
 def compiled(text: str) -> Regex:
     """The compiled expression of a text. Raises ValueError if RE2 refuses it."""
     return Regex(text)

@@ -35,7 +35,7 @@ async def missing_collections(settings: Settings) -> Sequence[str]:
             there = await store.collections()
         finally:
             await store.close()
-    return [name for name in REGISTRY.collections if name not in there]
+    return sorted(name for name in REGISTRY.collections if name not in there)
 
 
 async def preview(

@@ -118,7 +118,7 @@ def network_blocked(allowed_hosts: Collection[str] = ()) -> Iterator[list[str]]:
         tried.append(str(host))
         raise NetworkBlockedError(f"the network is blocked, {host} was tried")
 
-    def guarded_look_up(host: Any, *args: Any, **options: Any) -> Any:
+    def checked_look_up(host: Any, *args: Any, **options: Any) -> Any:
         if host is not None and _text(host) not in allowed:
             refuse(_text(host))
         found = look_up(host, *args, **options)
@@ -136,7 +136,7 @@ def network_blocked(allowed_hosts: Collection[str] = ()) -> Iterator[list[str]]:
         return call
 
     try:
-        socket.getaddrinfo = guarded_look_up
+        socket.getaddrinfo = checked_look_up
         for name, original in originals.items():
             setattr(socket.socket, name, _reporting_errors(original))
         yield tried

@@ -123,7 +123,7 @@ def print_result(result: Result, *, groups: bool) -> None:
     table = _table(result.measured.dataset.name, "leg", "p50 ms")
     best = _best(result.legs)
     for leg, metrics in result.legs.items():
-        table.add_row(leg, *_cells(metrics, leg, best), f"{result.p50_ms[leg]:.1f}")
+        table.add_row(leg, *_row(metrics, leg, best), f"{result.p50_ms[leg]:.1f}")
     console.print(table)
     for line in _lines(result):
         console.print(f"  {line}", markup=False, highlight=False)
@@ -169,7 +169,7 @@ def _best(legs: Mapping[str, Mapping[str, Estimate]]) -> dict[str, float]:
     }
 
 
-def _cells(metrics: Mapping[str, Estimate], leg: str, best: Mapping[str, float]) -> Sequence[str]:
+def _row(metrics: Mapping[str, Estimate], leg: str, best: Mapping[str, float]) -> Sequence[str]:
     cells = []
     for metric in METRICS:
         one = metrics[metric]
@@ -220,6 +220,6 @@ def _print_groups(console: Console, result: Result) -> None:
     for name, group in result.groups.items():
         best = _best(group.legs)
         for leg, metrics in group.legs.items():
-            table.add_row(f"{name}, {leg}", *_cells(metrics, leg, best), f"{group.queries:,}")
+            table.add_row(f"{name}, {leg}", *_row(metrics, leg, best), f"{group.queries:,}")
         table.add_section()
     console.print(table)

@@ -62,7 +62,7 @@ def best_members(members: Sequence[Pattern]) -> list[Pattern]:
     return [members[n] for n in sorted(ranked[:MOST_ALIGNED])]
 
 
-def generalised(members: Sequence[Pattern], facts: GroupSummary) -> PatternContent:
+def generalised(members: Sequence[Pattern], summary: GroupSummary) -> PatternContent:
     """The DISTILLED content of a group. ``members`` are the best ones, the oldest first.
 
     Where the tasks have too little in common for a template, the task is the first member's. Of
@@ -80,7 +80,7 @@ def generalised(members: Sequence[Pattern], facts: GroupSummary) -> PatternConte
         task=task,
         kind=PatternKind.DISTILLED,
         pattern_type=contents[0].pattern_type,
-        context=_applicability(contents, slots, facts),
+        context=_applicability(contents, slots, summary),
         actions=steps,
         code=_shared(slots.put_in(content.code, n) for n, content in enumerate(contents)) or "",
         language=contents[0].language,
@@ -97,11 +97,11 @@ def generalised(members: Sequence[Pattern], facts: GroupSummary) -> PatternConte
         labels=dict(_usual(contents, lambda c: tuple(sorted(c.labels.items())))),
         metadata={
             "slots": slots.examples(_EXAMPLES, _LONGEST_EXAMPLE),
-            "member_count": facts.size,
-            "similarity": facts.similarity,
-            "level": facts.level,
+            "member_count": summary.size,
+            "similarity": summary.similarity,
+            "level": summary.level,
         },
-        source_pattern_ids=facts.member_ids[:MOST_SOURCES],
+        source_pattern_ids=summary.member_ids[:MOST_SOURCES],
     )
 
 
@@ -152,15 +152,15 @@ def _contexts(given: Iterable[str]) -> str:
     return "\n".join(different[:_CONTEXTS])
 
 
-def _applicability(contents: Sequence[PatternContent], slots: Slots, facts: GroupSummary) -> str:
+def _applicability(contents: Sequence[PatternContent], slots: Slots, summary: GroupSummary) -> str:
     """When the pattern applies, for people and for models."""
     lines = [_shared(content.context for content in contents) or ""]
     examples = slots.examples(_SHOWN_VALUES, _SHOWN_LENGTH)
     lines += [
         f"{{{name}}} was: {'; '.join(examples[name])}." for name in list(examples)[:_SHOWN_SLOTS]
     ]
-    of = "groups of patterns" if facts.level > 1 else "patterns"
-    lines.append(f"Generalised from {facts.size} {of}.")
+    of = "groups of patterns" if summary.level > 1 else "patterns"
+    lines.append(f"Generalised from {summary.size} {of}.")
     return "\n".join(line for line in lines if line)
 
 

@@ -30,7 +30,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from lot_grpc.domain.cells import Fading
+from lot_grpc.domain.context_stats import Fading
 from lot_grpc.domain.outcomes import wilson_lower_bound
 from lot_grpc.domain.query import Ranking
 

@@ -186,7 +186,7 @@ class OpenAIEmbedder(CachingEmbedder):
         outcomes: Sequence[Encoded | EmbeddingFault]
         try:
             async with self._slot(role):
-                outcomes = await self._ask([job.text for job in jobs], self._prefix(role))
+                outcomes = await self._post([job.text for job in jobs], self._prefix(role))
         except asyncio.CancelledError:
             for job in jobs:
                 job.future.cancel()
@@ -196,7 +196,7 @@ class OpenAIEmbedder(CachingEmbedder):
         for job, outcome in zip(jobs, outcomes, strict=True):
             self._settle(job, outcome)
 
-    async def _ask(self, texts: Sequence[str], prefix: str) -> list[Encoded]:
+    async def _post(self, texts: Sequence[str], prefix: str) -> list[Encoded]:
         """Embed texts that begin with ``prefix``."""
         if len(texts) == 1 and self._is_long(texts[0]):
             return [await self._ask_long(prefix, texts[0].removeprefix(prefix))]

@@ -74,7 +74,7 @@ class CrossEncoderReranker:
         self._load = load
         self._threads = threads
         self._most_waiting = most_waiting
-        self._opening: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[None] | None = None
         self._workers: PairWorkers | None = None
         self._max_characters = 0
         self._cache = ScoreCache(_CACHE_ENTRIES)
@@ -130,8 +130,8 @@ class CrossEncoderReranker:
     async def close(self) -> None:
         """Finish what was asked for, refuse what comes after, stop the threads. Idempotent."""
         self._closed = True
-        if self._opening is not None:
-            await asyncio.wait([self._opening])
+        if self._loading is not None:
+            await asyncio.wait([self._loading])
         if self._workers is not None:
             await self._workers.close()
 
@@ -140,13 +140,13 @@ class CrossEncoderReranker:
         if self._closed:
             raise EmbeddingFailedError("the reranker is closed")
         if self._workers is None:
-            opening = self._opening
-            if opening is None:
-                opening = self._opening = asyncio.create_task(self._open())
-                opening.add_done_callback(self._forget_a_failure)
+            loading = self._loading
+            if loading is None:
+                loading = self._loading = asyncio.create_task(self._open())
+                loading.add_done_callback(self._forget_a_failure)
             # Unlike awaiting it, this leaves the task to the others when one is cancelled.
-            await asyncio.wait([opening], timeout=seconds)
-            if opening.done() and (error := opening.exception()) is not None:
+            await asyncio.wait([loading], timeout=seconds)
+            if loading.done() and (error := loading.exception()) is not None:
                 raise _own(error)
         return self._workers
 
@@ -155,9 +155,9 @@ class CrossEncoderReranker:
         self._max_characters = scorer.max_characters
         self._workers = PairWorkers(scorer.score, self._threads, self._most_waiting)
 
-    def _forget_a_failure(self, opening: asyncio.Task[None]) -> None:
-        if opening.cancelled() or opening.exception() is not None:
-            self._opening = None  # The next one tries again: what was missing may be there then.
+    def _forget_a_failure(self, loading: asyncio.Task[None]) -> None:
+        if loading.cancelled() or loading.exception() is not None:
+            self._loading = None  # The next one tries again: what was missing may be there then.
 
 
 async def _carry_out(call: Call, turns: Turns) -> None:

@@ -61,11 +61,11 @@ class PatternSearcher:
     async def search(self, query: EvalQuery, leg: str, limit: int, *, rerank: bool) -> Found:
         """Recall patterns for a query, and tell whose they are."""
         answer = await self._services.recall.patterns.find(
-            _NAMESPACE, self._question(query, leg, limit, rerank=rerank)
+            _NAMESPACE, self._request(query, leg, limit, rerank=rerank)
         )
         return Found([self._ids[hit.thing.pattern_id] for hit in answer.hits], answer.truncated)
 
-    def _question(self, query: EvalQuery, leg: str, limit: int, *, rerank: bool) -> RecallRequest:
+    def _request(self, query: EvalQuery, leg: str, limit: int, *, rerank: bool) -> RecallRequest:
         requested = RecallOptions(query.text, limit, rerank=rerank, legs=Legs(leg))
         return pattern_request(requested, as_filter(query, self._filter_field))
 

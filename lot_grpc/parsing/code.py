@@ -80,8 +80,8 @@ class _Cut:
 
     def piece(self, found: Found, kind: CodeKind) -> CodePiece:
         """What is told of one."""
-        definition, facts = found.definition, found.facts
-        methods, count, complexity = tuple(found.methods), found.method_count, facts.complexity
+        definition, traits = found.definition, found.traits
+        methods, count, complexity = tuple(found.methods), found.method_count, traits.complexity
         if found.form is CodeForm.CLASS:
             complexity = found.highest
             owned = self._walk.owned.get(definition.name if definition else "")
@@ -103,8 +103,8 @@ class _Cut:
             cyclomatic_complexity=complexity,
             methods=methods[:_MOST_NAMES],
             method_count=count,
-            caught=tuple(facts.caught)[:_MOST_NAMES],
-            tags=tuple(sorted(facts.tags | ({found.form.value} - {form.value for form in PARTS}))),
+            caught=tuple(traits.caught)[:_MOST_NAMES],
+            tags=tuple(sorted(traits.tags | ({found.form.value} - {form.value for form in PARTS}))),
         )
 
     def broken(self) -> list[str]:

@@ -179,15 +179,15 @@ def _call(place: Place) -> Called | None:
     receiver, name = place.field("object", function), place.field("property", function)
     called = Called(place.text(receiver), place.text(name), count)
     if called.receiver == "Promise" or called.name == "then":
-        place.facts.tags |= {"async", "promise"}
+        place.traits.tags |= {"async", "promise"}
     if called.name == "catch" and receiver is not None and receiver.type == "call_expression":
-        place.facts.tags |= {"async", "promise", "error_handling"}
+        place.traits.tags |= {"async", "promise", "error_handling"}
     return called
 
 
 def _new(place: Place) -> None:
     if place.text(place.field("constructor")) == "Promise":
-        place.facts.tags |= {"async", "promise"}
+        place.traits.tags |= {"async", "promise"}
 
 
 RULES = Rules(

@@ -9,7 +9,7 @@ from tree_sitter import Node
 
 from lot_grpc.domain.code_shapes import CodeForm
 from lot_grpc.domain.pattern import CodeKind
-from lot_grpc.parsing.rules import Definition, Facts
+from lot_grpc.parsing.rules import Definition, NodeTraits
 
 _TELLING: Final = frozenset(
     {
@@ -48,7 +48,7 @@ class Found:
 
     form: CodeForm
     node: Node
-    facts: Facts
+    traits: NodeTraits
     scope: tuple[str, ...]
     definition: Definition | None = None
     leading: tuple[Node, ...] = ()
@@ -65,23 +65,27 @@ class Found:
 
     def tell_shapes(self) -> None:
         """Tag the shapes that follow from what was seen."""
-        facts, tags = self.facts, self.facts.tags
-        if facts.self_calls:
+        traits, tags = self.traits, self.traits.tags
+        if traits.self_calls:
             tags.add("recursion")
-        if facts.self_calls >= 2 and facts.halvings:
+        if traits.self_calls >= 2 and traits.halvings:
             tags.add("divide_and_conquer")
-        if facts.midpoints and ("iteration" in tags or facts.self_calls) and facts.self_calls < 2:
+        if (
+            traits.midpoints
+            and ("iteration" in tags or traits.self_calls)
+            and traits.self_calls < 2
+        ):
             tags.add("binary_search")
             tags.discard("search")
-        if facts.added & facts.returned:
+        if traits.added & traits.returned:
             tags.add("accumulation")
 
     def kind(self, *, handles_alone: bool) -> CodeKind:
         """What it is most telling as. ``handles_alone``: all it does is handle errors."""
         if self.form in {CodeForm.FUNCTION, CodeForm.METHOD}:
-            if "async" in self.facts.tags:
+            if "async" in self.traits.tags:
                 return CodeKind.ASYNC
-            if self.facts.tags & _TELLING:
+            if self.traits.tags & _TELLING:
                 return CodeKind.ALGORITHM
             if handles_alone:
                 return CodeKind.ERROR_HANDLER

@@ -8,7 +8,7 @@ from tree_sitter import Node
 
 from lot_grpc.domain.code_shapes import CodeForm
 from lot_grpc.parsing.found import Found
-from lot_grpc.parsing.rules import Called, Definition, Facts, Rules
+from lot_grpc.parsing.rules import Called, Definition, NodeTraits, Rules
 
 _MOST_LOOKED_AT = 20
 
@@ -18,7 +18,7 @@ class Frame:
     """What is open. ``found`` is its piece, None for a scope, and for what is no piece."""
 
     depth: int
-    facts: Facts
+    traits: NodeTraits
     form: CodeForm | None
     scope: tuple[str, ...]
     found: Found | None = None

@@ -185,9 +185,9 @@ def _call(place: Place) -> Called | None:
     if function.type == "identifier":
         name = place.text(function)
         if name == "recover":
-            place.facts.tags.add("error_handling")
+            place.traits.tags.add("error_handling")
         if name == "panic":
-            place.facts.tags.add("raises")
+            place.traits.tags.add("raises")
         return Called("", name, count)
     if function.type != "selector_expression":
         return None
@@ -198,7 +198,7 @@ def _call(place: Place) -> Called | None:
 def _unary(place: Place) -> None:
     operator = place.field("operator")
     if operator is not None and operator.type == "<-":
-        place.facts.tags |= {"async", "channel"}
+        place.traits.tags |= {"async", "channel"}
 
 
 RULES = Rules(

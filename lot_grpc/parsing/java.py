@@ -125,7 +125,7 @@ def _call(place: Place) -> Called | None:
     arguments = place.field("arguments")
     receiver = place.text(place.field("object"))
     if receiver in _CONCURRENT:
-        place.facts.tags.add("async")
+        place.traits.tags.add("async")
     return Called(
         receiver,
         place.text(place.field("name")),
@@ -135,13 +135,13 @@ def _call(place: Place) -> Called | None:
 
 def _type_name(place: Place) -> None:
     if place.text(place.node) in _CONCURRENT:
-        place.facts.tags.add("async")
+        place.traits.tags.add("async")
 
 
 def _case(place: Place) -> None:
     """A label, but for ``default``."""
     if place.node.named_child_count:
-        place.facts.complexity += 1
+        place.traits.complexity += 1
 
 
 RULES = Rules(

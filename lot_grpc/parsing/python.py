@@ -142,7 +142,7 @@ def _call(place: Place) -> Called | None:
         return None
     receiver = place.text(place.field("object", function))
     if receiver == "asyncio":
-        place.facts.tags.add("async")
+        place.traits.tags.add("async")
     return Called(receiver, place.text(place.field("attribute", function)), count)
 
 
@@ -150,7 +150,7 @@ def _case(place: Place) -> None:
     """A case, but for the last resort ``_``."""
     pattern = first(place.node)
     if pattern is None or place.text(pattern) != "_" or place.field("guard") is not None:
-        place.facts.complexity += 1
+        place.traits.complexity += 1
 
 
 RULES = Rules(

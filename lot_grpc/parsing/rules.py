@@ -13,7 +13,7 @@ _LONGEST_TEXT = 200
 
 
 @dataclass(slots=True)
-class Facts:
+class NodeTraits:
     """What was seen in a definition, or in a part of one that is a piece by itself.
 
     ``complexity`` is McCabe's number so far. ``self_calls`` counts calls by its own name,
@@ -32,11 +32,11 @@ class Facts:
     added: set[str] = field(default_factory=set)
     returned: set[str] = field(default_factory=set)
 
-    def inside(self) -> Facts:
+    def inside(self) -> NodeTraits:
         """Those of a scope within, before anything was seen in it."""
-        return Facts(loop_depth=self.loop_depth, in_handler=self.in_handler)
+        return NodeTraits(loop_depth=self.loop_depth, in_handler=self.in_handler)
 
-    def take_in(self, part: Facts) -> None:
+    def take_in(self, part: NodeTraits) -> None:
         """Add what was seen in a part."""
         self.complexity += part.complexity - 1
         self.tags |= part.tags
@@ -92,7 +92,7 @@ class Place:
     source: bytes
     path: Sequence[Node]
     form: CodeForm | None
-    facts: Facts
+    traits: NodeTraits
 
     def text(self, node: Node | None) -> str:
         """The source of a node, empty for None; at most 200 characters, so names only."""
@@ -177,14 +177,14 @@ class Rules:
 
 def count_one(place: Place) -> None:
     """Counts one."""
-    place.facts.complexity += 1
+    place.traits.complexity += 1
 
 
 def note_tag(*tags: str) -> Watch:
     """Notes tags."""
 
     def watch(place: Place) -> None:
-        place.facts.tags.update(tags)
+        place.traits.tags.update(tags)
 
     return watch
 

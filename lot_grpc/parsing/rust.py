@@ -116,13 +116,13 @@ def _error_path(node: Node, place: Place) -> str:
 
 def _match(place: Place) -> Handler | None:
     arms = children_of(place.field("body"), "match_arm")
-    place.facts.complexity += max(0, len(arms) - 1)
+    place.traits.complexity += max(0, len(arms) - 1)
     results: set[str] = set()
     caught: dict[str, None] = {}
     for arm in arms:
         pattern = place.field("pattern", arm)
         if pattern is not None and place.field("condition", pattern) is not None:
-            place.facts.complexity += 1
+            place.traits.complexity += 1
         named, errors = _pattern_names(pattern, place)
         results |= named
         caught |= dict.fromkeys(errors)
@@ -139,21 +139,21 @@ def _if(place: Place) -> Handler | None:
 
 def _try(place: Place) -> None:
     """``?``: on an error it returns."""
-    place.facts.complexity += 1
-    place.facts.tags |= {"error_handling", "error_propagation"}
+    place.traits.complexity += 1
+    place.traits.tags |= {"error_handling", "error_propagation"}
 
 
 def _let(place: Place) -> None:
     """``let … else``."""
     if place.field("alternative") is not None:
-        place.facts.complexity += 1
+        place.traits.complexity += 1
         if "Ok" in _pattern_names(place.field("pattern"), place)[0]:
-            place.facts.tags.add("error_handling")
+            place.traits.tags.add("error_handling")
 
 
 def _chain(place: Place) -> None:
     """``if let … && …``."""
-    place.facts.complexity += sum(child.type == "&&" for child in place.node.children)
+    place.traits.complexity += sum(child.type == "&&" for child in place.node.children)
 
 
 def _call(place: Place) -> Called | None:
@@ -168,22 +168,22 @@ def _call(place: Place) -> Called | None:
     if function.type == "scoped_identifier":
         path, name = place.text(place.field("path", function)), place.field("name", function)
         if path.split("::")[0] == "tokio" or place.text(name) in _SPAWNING:
-            place.facts.tags |= {"async", "spawn"}
+            place.traits.tags |= {"async", "spawn"}
         return Called(path, place.text(name), count)
     if function.type != "field_expression":
         return None
     name = place.field("field", function)
     if place.text(name) in _HANDLING:
-        place.facts.tags.add("error_handling")
+        place.traits.tags.add("error_handling")
     return Called(place.text(place.field("value", function)), place.text(name), count)
 
 
 def _macro(place: Place) -> None:
     name = place.text(place.field("macro"))
     if name in {"tokio::select", "select", "join", "tokio::join", "tokio::try_join"}:
-        place.facts.tags.add("async")
+        place.traits.tags.add("async")
     if name in {"panic", "bail", "unreachable"}:
-        place.facts.tags.add("raises")
+        place.traits.tags.add("raises")
 
 
 RULES = Rules(

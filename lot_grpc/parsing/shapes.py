@@ -43,7 +43,7 @@ def logical(*operators: str) -> Watch:
         operator = place.field("operator")
         kind = operator.type if operator is not None else ""
         if kind in deciding:
-            place.facts.complexity += 1
+            place.traits.complexity += 1
         else:
             note_halving(place, kind)
 
@@ -55,7 +55,7 @@ def note_halving(place: Place, operator: str) -> None:
     by = _HALVES.get(operator)
     if by is None or place.text(place.field("right")) != by:
         return
-    place.facts.halvings += 1
+    place.traits.halvings += 1
     inner = place.field("left")
     while inner is not None and inner.type in {"parenthesized_expression", "call_expression"}:
         inner = first(place.field("arguments", inner) or inner)  # Go: uint(low+high)
@@ -65,7 +65,7 @@ def note_halving(place: Place, operator: str) -> None:
     ends = {place.text(side) for side in _sides(inner) if side.type in _NAMES}
     given = _given_to(place)
     if len(ends) == 2 and given and given not in ends:
-        place.facts.midpoints += 1
+        place.traits.midpoints += 1
 
 
 def _sides(node: Node) -> list[Node]:
@@ -90,8 +90,8 @@ def _given_to(place: Place) -> str:
 def note_addition(place: Place) -> None:
     """Note what a loop adds to: ``total += x``, ``total *= x``."""
     operator = place.field("operator")
-    if place.facts.loop_depth and operator is not None and operator.type in {"+=", "*=", "|="}:
-        place.facts.added.add(place.text(place.field("left")))
+    if place.traits.loop_depth and operator is not None and operator.type in {"+=", "*=", "|="}:
+        place.traits.added.add(place.text(place.field("left")))
 
 
 def note_return(place: Place) -> None:
@@ -102,9 +102,9 @@ def note_return(place: Place) -> None:
     if value is None:
         return
     if value.type == "identifier":
-        place.facts.returned.add(place.text(value))
-    if place.facts.loop_depth and not place.facts.in_handler and _looked_for(place):
-        place.facts.tags.add("search")
+        place.traits.returned.add(place.text(value))
+    if place.traits.loop_depth and not place.traits.in_handler and _looked_for(place):
+        place.traits.tags.add("search")
 
 
 def _looked_for(place: Place) -> bool:

@@ -11,7 +11,7 @@ from lot_grpc.domain.errors import LimitExceededError
 from lot_grpc.domain.pattern import CodeKind
 from lot_grpc.parsing.found import PARTS, Found
 from lot_grpc.parsing.frames import Frame, Owned, calls_itself, is_sole
-from lot_grpc.parsing.rules import Definition, Facts, Handler, Place, Rules
+from lot_grpc.parsing.rules import Definition, Handler, NodeTraits, Place, Rules
 
 MAX_PIECES: Final = 2_000
 """Pieces that one text may have. One with more is refused, since none is left out silently."""
@@ -42,8 +42,8 @@ class Walk:
         self._watched = rules.watched
         self._path: list[Node] = []
         self._beside: list[list[Node]] = [[]]
-        self._loops: list[tuple[int, Facts]] = []
-        self._frames = [Frame(-1, Facts(), None, ())]
+        self._loops: list[tuple[int, NodeTraits]] = []
+        self._frames = [Frame(-1, NodeTraits(), None, ())]
         self._opened = 0
         self.found: list[tuple[Found, CodeKind]] = []
         self.broken: list[tuple[Node, tuple[str, ...]]] = []
@@ -98,26 +98,26 @@ class Walk:
 
     def _enter(self, node: Node, kind: str) -> None:
         rules, frame = self._rules, self._frames[-1]
-        place = Place(node, self._source, self._path, frame.form, frame.facts)
+        place = Place(node, self._source, self._path, frame.form, frame.traits)
         if kind in rules.definitions:
             definition = rules.definitions[kind](place)
             if definition is not None:
                 self._open_definition(node, definition)
                 return
         if kind in rules.statements and len(self._path) == 1 and len(self._frames) == 1:
-            self._open_part(node, CodeForm.STATEMENT, Facts())
+            self._open_part(node, CodeForm.STATEMENT, NodeTraits())
         if kind in rules.loops:
             self._open_loop(node)
-        seen = Facts()
+        seen = NodeTraits()
         handler = None
         if kind in rules.handlers:
             handler = rules.handlers[kind](Place(node, self._source, self._path, frame.form, seen))
         if handler is not None:
             self._open_handler(node, handler)
-        place.facts = self._frames[-1].facts
-        place.facts.take_in(seen)
+        place.traits = self._frames[-1].traits
+        place.traits.take_in(seen)
         if kind in rules.decisions or kind in rules.loops:
-            place.facts.complexity += 1
+            place.traits.complexity += 1
         if kind in rules.watch:
             rules.watch[kind](place)
         if kind in rules.calls:
@@ -130,7 +130,9 @@ class Walk:
             scope = (*scope, definition.owner)
         frame = Frame(
             len(self._path),
-            outside.facts.inside() if definition.form is None else Facts(tags=set(definition.tags)),
+            outside.traits.inside()
+            if definition.form is None
+            else NodeTraits(tags=set(definition.tags)),
             definition.form,
             (*scope, definition.name),
             definition=definition,
@@ -146,14 +148,14 @@ class Walk:
         frame.found = Found(
             definition.form,
             definition.outer,
-            frame.facts,
+            frame.traits,
             scope,
             definition,
             tuple(one for one in aside if one.type in self._rules.leading),
             tuple(one for one in aside if one.type in self._rules.comments),
         )
         self._count_piece()
-        self._note_value(definition, frame.facts)
+        self._note_value(definition, frame.traits)
 
     def _steps_up(self, node: Node, outer: Node) -> int:
         """How far above a node that is which is cut out."""
@@ -164,13 +166,13 @@ class Walk:
             steps += 1
         return steps
 
-    def _note_value(self, definition: Definition, facts: Facts) -> None:
+    def _note_value(self, definition: Definition, traits: NodeTraits) -> None:
         """Note the name that a body ends with, which is its value in Rust."""
         body = definition.body
         count = body.named_child_count if body is not None else 0
         last = body.named_child(count - 1) if body is not None and count else None
         if last is not None and last.type == "identifier":
-            facts.returned.add(Place(last, self._source, (), None, facts).text(last))
+            traits.returned.add(Place(last, self._source, (), None, traits).text(last))
 
     def _note_method(self, outside: Frame, definition: Definition) -> None:
         owner = definition.owner or (outside.definition.owner if outside.definition else "")
@@ -184,38 +186,38 @@ class Walk:
 
     def _open_loop(self, node: Node) -> None:
         if len(self._frames) == 1:
-            self._open_part(node, CodeForm.LOOP, Facts())
-        facts = self._frames[-1].facts
-        facts.tags.add("iteration")
-        if facts.loop_depth:
-            facts.tags.add("nested_loops")
-        facts.loop_depth += 1
-        self._loops.append((len(self._path), facts))
+            self._open_part(node, CodeForm.LOOP, NodeTraits())
+        traits = self._frames[-1].traits
+        traits.tags.add("iteration")
+        if traits.loop_depth:
+            traits.tags.add("nested_loops")
+        traits.loop_depth += 1
+        self._loops.append((len(self._path), traits))
 
     def _open_handler(self, node: Node, handler: Handler) -> None:
         frame = self._frames[-1]
-        frame.facts.caught |= dict.fromkeys(handler.caught)
-        frame.facts.tags.add("error_handling")
-        if frame.facts.in_handler:  # it is in the text of the outer one
+        frame.traits.caught |= dict.fromkeys(handler.caught)
+        frame.traits.tags.add("error_handling")
+        if frame.traits.in_handler:  # it is in the text of the outer one
             return
-        facts = Facts(
-            loop_depth=frame.facts.loop_depth,
+        traits = NodeTraits(
+            loop_depth=frame.traits.loop_depth,
             in_handler=True,
             tags={"error_handling"},
             caught=dict.fromkeys(handler.caught),
         )
         if handler.propagates:
-            facts.tags.add("error_propagation")
-            part = Frame(len(self._path), facts, None, frame.scope, part=CodeForm.HANDLER)
+            traits.tags.add("error_propagation")
+            part = Frame(len(self._path), traits, None, frame.scope, part=CodeForm.HANDLER)
             self._frames.append(part)
             return
-        self._open_part(node, CodeForm.HANDLER, facts)
+        self._open_part(node, CodeForm.HANDLER, traits)
 
-    def _open_part(self, node: Node, form: CodeForm, facts: Facts) -> None:
+    def _open_part(self, node: Node, form: CodeForm, traits: NodeTraits) -> None:
         outside = self._frames[-1]
-        frame = Frame(len(self._path), facts, outside.form, outside.scope, part=form)
+        frame = Frame(len(self._path), traits, outside.form, outside.scope, part=form)
         if outside.part in {None, CodeForm.STATEMENT}:
-            frame.found = Found(form, node, facts, outside.scope)
+            frame.found = Found(form, node, traits, outside.scope)
             frame.found.sole = outside.part is None and is_sole(
                 node, outside.definition, self._rules
             )
@@ -236,7 +238,7 @@ class Walk:
         around = (frame for frame in reversed(self._frames) if frame.form and not frame.part)
         holder = next(around, None)
         if called is not None and holder is not None and calls_itself(holder, called):
-            place.facts.self_calls += 1
+            place.traits.self_calls += 1
 
     # --- leaving ------------------------------------------------------------------------------
 
@@ -245,7 +247,7 @@ class Walk:
         if found is not None:
             found.tell_shapes()
         if frame.part or frame.form is None:
-            outside.facts.take_in(frame.facts)
+            outside.traits.take_in(frame.traits)
         elif frame.form is CodeForm.METHOD:
             self._note_complexity(outside, frame)
         if found is None or found.node.has_error:
@@ -263,7 +265,7 @@ class Walk:
 
     def _close_statement(self, found: Found) -> None:
         """A statement is a piece if it is asynchronous, and then what is in it is none."""
-        if "async" in found.facts.tags:
+        if "async" in found.traits.tags:
             self.found = [
                 (one, kind)
                 for one, kind in self.found
@@ -272,7 +274,7 @@ class Walk:
             self.found.append((found, CodeKind.ASYNC))
 
     def _note_complexity(self, outside: Frame, frame: Frame) -> None:
-        definition, complexity = frame.definition, frame.facts.complexity
+        definition, complexity = frame.definition, frame.traits.complexity
         owner = definition.owner if definition is not None else ""
         if not owner and outside.definition is not None:
             owner = outside.definition.owner

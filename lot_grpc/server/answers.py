@@ -33,7 +33,7 @@ _NOTICES = 4096
 _LONG = (16 * 1024, 256)
 """Fields over these many bytes are omitted: first the really long ones, then all but short ones."""
 
-_KEPT = ("error", "notices")
+_PROTECTED = ("error", "notices")
 """Fields that report results are never omitted."""
 
 _NARROWING: Final = ("limit", "page_size", "history_limit", "message_limit", "read_mask")
@@ -175,7 +175,7 @@ def clear_long(message: Any, longest: int, prefix: str = "") -> Iterator[str]:
         path = prefix + field.name
         if nested(field):
             yield from clear_long(value, longest, f"{path}.")
-        elif field.name not in _KEPT and _size(message, field.name, value) > longest:
+        elif field.name not in _PROTECTED and _size(message, field.name, value) > longest:
             message.ClearField(field.name)
             yield path
 

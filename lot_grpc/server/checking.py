@@ -52,7 +52,7 @@ class Checker:
         self._type = request_type
         self._descriptor: Any = request_type.DESCRIPTOR
         self._counting = OutcomeCounter(request_type)
-        self._wellformed = WellFormed(request_type)
+        self._structural = WellFormed(request_type)
         viewed = _VIEWS.needed(request_type)
         self._view = _VIEWS.of(request_type) if viewed else request_type
         self._validator = _VIEW_VALIDATOR if viewed else _VALIDATOR
@@ -72,7 +72,7 @@ class Checker:
             message = self._type.FromString(raw)
         except DecodeError as error:
             raise self._malformed(error) from None  # a caller's fault needs no traceback
-        found = self._wellformed.check(message, raw)
+        found = self._structural.check(message, raw)
         seen = message if self._view is self._type else self._view.FromString(raw)
         try:
             broken = self._validator.collect_violations(seen, fail_fast=items > _MANY_ITEMS)

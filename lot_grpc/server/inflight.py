@@ -12,7 +12,7 @@ from lot_grpc.server.incoming import Incoming
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.stream_bytes import StreamBytes
 
-_KEPT: Final = 8
+_RESERVED: Final = 8
 """1/n of the slots is reserved for connections with few calls, so that none takes them all."""
 _SHARE: Final = 16
 """A connection with 1/n of the slots or more counts as having many."""
@@ -54,12 +54,12 @@ class InFlight:
             kind, calls = "calls are running", self._calls
             limit = self._limits.max_concurrent_calls
         call.peer = call.context.peer()
-        if len(calls) >= limit - limit // _KEPT and (
+        if len(calls) >= limit - limit // _RESERVED and (
             len(calls) >= limit or _held(calls, call.peer) >= max(1, limit // _SHARE)
         ):
             self.incoming.hurry()
             raise OverloadedError(
-                f"{len(calls)} {kind}; this server allows {limit}, the last {limit // _KEPT} "
+                f"{len(calls)} {kind}; this server allows {limit}, the last {limit // _RESERVED} "
                 "reserved for connections that have few; retry in a moment",
                 limit=limit,
             )

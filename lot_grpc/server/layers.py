@@ -90,15 +90,15 @@ def error_boundary(method: Method, handler: Handler, around: Surroundings) -> Ha
             if not call.stopped:
                 call.code = "DEADLINE_EXCEEDED" if _overdue(call.context) else "CANCELLED"
                 raise
-            status = _told(call, shutting_down())
+            status = _reported(call, shutting_down())
         except Exception as error:  # noqa: BLE001 - this is the boundary
-            status = _told(call, error)
+            status = _reported(call, error)
         return await _abort(call, status)
 
     return bounded
 
 
-def _told(call: Call, error: Exception) -> Status:
+def _reported(call: Call, error: Exception) -> Status:
     """The status for an error, noted in the call for the log."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]  # a task group with one failure
@@ -292,7 +292,7 @@ def _finished_late(log: CallLog | None, call: Call, work: asyncio.Task[Any], lef
     if work.cancelled():
         late.code = "CANCELLED"
     elif isinstance(error := work.exception(), Exception):
-        _told(late, error)
+        _reported(late, error)
     if log is not None:
         write(log, late, left, late=True)
 

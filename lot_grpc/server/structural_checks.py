@@ -73,11 +73,11 @@ class WellFormed:
         self._pair = _FLOAT if "float" in kinds else _DOUBLE if "double" in kinds else None
         self._structs = "google.protobuf.Value" in kinds
         self._times = bool(kinds & {"google.protobuf.Timestamp", "google.protobuf.Duration"})
-        self._once = "once" in kinds
+        self._unique = "once" in kinds
 
     def check(self, message: Message, raw: bytes) -> list[Violation]:
         """All that is wrong with ``message``, which was parsed from ``raw``. Empty: nothing."""
-        nul, forms = b"\0" in raw, self._once and not raw.isascii()
+        nul, forms = b"\0" in raw, self._unique and not raw.isascii()
         if not (nul or forms or self._times or self._maybe_infinite(raw) or self._maybe_deep(raw)):
             return []
         # Doubles are full of zero bytes, so a message with numbers is mostly walked for NUL; then

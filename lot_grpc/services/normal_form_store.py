@@ -53,16 +53,16 @@ class NormalFormStore(ForwardingStore):
 
     async def insert(self, collection: str, records: Sequence[Record]) -> set[str]:
         """Insert, keywords in normal form."""
-        return await self._inner.insert(collection, self._kept(collection, records))
+        return await self._inner.insert(collection, self._as_stored(collection, records))
 
     async def put(self, collection: str, records: Sequence[Record]) -> None:
         """Put, keywords in normal form."""
-        await self._inner.put(collection, self._kept(collection, records))
+        await self._inner.put(collection, self._as_stored(collection, records))
 
     async def replace(self, collection: str, record: Record, when: Where) -> bool:
         """Replace, keywords in normal form."""
-        [kept] = self._kept(collection, [record])
-        return await self._inner.replace(collection, kept, _normal(when))
+        [normalized] = self._as_stored(collection, [record])
+        return await self._inner.replace(collection, normalized, _normal(when))
 
     async def update(
         self,
@@ -146,7 +146,7 @@ class NormalFormStore(ForwardingStore):
 
     # --- keywords -----------------------------------------------------------------------------
 
-    def _kept(self, collection: str, records: Iterable[Record]) -> list[Record]:
+    def _as_stored(self, collection: str, records: Iterable[Record]) -> list[Record]:
         return [replace(one, payload=self._payload(collection, one.payload)) for one in records]
 
     def _payload(

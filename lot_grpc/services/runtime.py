@@ -96,7 +96,7 @@ class Runtime:
     @property
     def store(self) -> VectorStore:
         """The store as services see it: the outermost layer."""
-        return self.stack.guarded
+        return self.stack.clear_guard
 
 
 def open_runtime(
@@ -113,8 +113,8 @@ def open_runtime(
     settings = settings or ServiceSettings()
     time_source, model = TimeSource(clock), CurrentModel(embedder, epoch)
     stack = StoreStack(store, registry, model, time_source, settings.look_seconds)
-    idempotency = IdempotencyStore(stack.guarded, time_source)
-    tombstones = Tombstones(stack.guarded, time_source)
+    idempotency = IdempotencyStore(stack.clear_guard, time_source)
+    tombstones = Tombstones(stack.clear_guard, time_source)
     return Runtime(
         stack,
         registry,
@@ -126,6 +126,6 @@ def open_runtime(
         Indexer(model),
         idempotency,
         tombstones,
-        CreateOnce(stack.guarded, idempotency, tombstones),
-        Retrievals(stack.guarded, time_source, model),
+        CreateOnce(stack.clear_guard, idempotency, tombstones),
+        Retrievals(stack.clear_guard, time_source, model),
     )

@@ -36,7 +36,7 @@ class StoreStack:
     normal_form: NormalFormStore
     model: ModelStore
     tracked: ChangeTrackingStore
-    guarded: ClearGuardStore
+    clear_guard: ClearGuardStore
     replicas: ReplicaRegistry
     sequencer: ChangeSequencer
     clears: ClearRegistry
@@ -93,6 +93,6 @@ LAYERS: Final[Mapping[str, Callable[[StoreStack, VectorStore], VectorStore]]] = 
     # leaves a mark that the change feed tells.
     "tracked": StoreStack.add_change_tracking,
     # Outermost: whatever a service writes is refused, before it has any effect.
-    "guarded": StoreStack.add_clear_guard,
+    "clear_guard": StoreStack.add_clear_guard,
 }
 """From the adapter outwards, by the attribute of the stack that a layer is."""

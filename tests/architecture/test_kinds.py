@@ -23,9 +23,8 @@ AT_MOST = 2
 ALLOWED = {
     "services/resources.py": "the list itself",
     "services/records/collections.py": "the names of collections, for whoever uses one of them",
-    "server/convert/resources.py": "the one table of messages: services know no protobuf",
-    "server/convert/transfer.py": "what an export's messages say beside a thing",
-    "services/backfill.py": "records of unreleased versions",
+    "server/codec/resources.py": "the one table of messages: services know no protobuf",
+    "server/codec/transfer.py": "what an export's messages say beside a thing",
 }
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lot_grpc.domain.cells import SAME_QUERY, Cell, Fading, kernel, least_cosine
+from lot_grpc.domain.context_stats import SAME_QUERY, ContextStats, Fading, kernel, least_cosine
 from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import Candidate, RankingWeights, contenders, rank
 from tests.learn.served import Pools
@@ -57,15 +57,17 @@ class ByCell:
             for near, row in rows
         ]
         self._fading = Fading(0.0, weights.fading.decay)
-        self._cells: dict[tuple[int, int], Cell] = {}
+        self._context_stats: dict[tuple[int, int], ContextStats] = {}
         most = max((hit.pattern for hits in pools.hits for hit in hits), default=0)
         self._sums = np.zeros((2, len(rows), 1 + most))
         """Successes and trials, by query and pattern."""
 
     def record(self, query: int, pattern: int, value: float) -> None:
-        cell = self._cells.get((pattern, query), Cell()).record(value, 0, self._fading)
-        self._cells[pattern, query] = cell
-        self._sums[:, query, pattern] = cell.successes, cell.trials
+        stats = self._context_stats.get((pattern, query), ContextStats()).record(
+            value, 0, self._fading
+        )
+        self._context_stats[pattern, query] = stats
+        self._sums[:, query, pattern] = stats.successes, stats.trials
 
     def recall(self, query: int, patterns: Sequence[int]) -> NDArray[np.float64]:
         near, same, row = self._rows[query]

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import product
 
-from lot_grpc.domain.cells import Fading
+from lot_grpc.domain.context_stats import Fading
 from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import RankingWeights
 from tests.learn.measuring import Wanted, replayed

@@ -113,10 +113,10 @@ async def test_where_nothing_is_learned_the_formulas_leave_equals_as_the_pool_ha
 async def test_plain_counts_forget_what_was_asked_and_cells_do_not():
     weights = RankingWeights()
     plain = Formulas(POOLS, ByPattern(), weights, Ranking.BALANCED)
-    cells = Formulas(POOLS, ByCell(POOLS, weights), weights, Ranking.BALANCED)
-    for learner in (plain, cells):
+    all_stats = Formulas(POOLS, ByCell(POOLS, weights), weights, Ranking.BALANCED)
+    for learner in (plain, all_stats):
         assert await learner.first(1, 0) == 1
         for _ in range(10):
             await learner.tell(3, 1, success=False)
     assert await plain.first(1, 0) == 0
-    assert await cells.first(1, 0) == 1
+    assert await all_stats.first(1, 0) == 1

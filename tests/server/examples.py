@@ -27,7 +27,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "AdminService.UpdateNamespacePolicy": {"policy": {"max_patterns": 9}},
     "EpisodeService.DeleteEpisode": {"episode_id": "e"},
     "AdminService.SeedKnowledge": {},
-    "AdminService.Reindex": {"model": ""},
+    "AdminService.Reindex": {"model": "m"},
     "EpisodeService.AnalyzeFailures": {},
     "EpisodeService.EndEpisode": {"episode_id": "e", "status": 2},
     "EpisodeService.GetEpisode": {"episode_id": "e"},

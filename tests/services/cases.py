@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lot_grpc.domain.cells import MAX_CELLS
 from lot_grpc.domain.change import ResourceKind
+from lot_grpc.domain.context_stats import MAX_CONTEXT_STATS
 from lot_grpc.domain.episode import EpisodeError, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.errors import (
     DecisionNotFoundError,
@@ -263,7 +263,7 @@ def feedbacks(request_id: str, **said: Any) -> Step:
 async def many_cells(world: World, ns: str) -> None:
     """``p2`` used on as many queries as it may have cells."""
     await three_patterns(world, ns)
-    for n in range(MAX_CELLS - 1):  # "how" is one
+    for n in range(MAX_CONTEXT_STATS - 1):  # "how" is one
         await one_outcome("", f"query number {n}")(world, ns)
 
 
@@ -938,8 +938,8 @@ CASES = [
     # memories of every kind
     Case("create memories", a_memory, creates_many(with_requests=False), repeatable=False),
     Case("create memories by requests", a_memory, creates_many(with_requests=True)),
-    Case("create a memory once", a_memory, creates(once=True)),
-    Case("create a memory once by request", a_memory, creates(once=True, request_id="r")),
+    Case("create a memory once", a_memory, creates(unique=True)),
+    Case("create a memory once by request", a_memory, creates(unique=True, request_id="r")),
     Case("edit the content of a memory", a_memory, edits_memory(content=LONG)),
     Case("edit the rest of a memory", a_memory, edits_memory(tags=("t",))),
     Case("delete memories", long_memories, deletes_memories),

@@ -18,7 +18,7 @@ from lot_grpc.ports import MultiVector, Record, VectorStore
 from lot_grpc.services.patterns.lineage import NOTE_KIND
 from lot_grpc.services.records.collections import (
     ACTION_VALUES,
-    CELLS,
+    CONTEXT_STATS,
     DECISIONS,
     EPISODES,
     ERROR_SOLUTIONS,
@@ -51,10 +51,10 @@ from tests.services.world import World, draft, rows
 async def check_invariants(store: VectorStore, ns: str) -> None:
     """Nothing is half: counters equal their log, no event without episode, no open delete."""
     patterns = await rows(store, PATTERNS, ns)
-    facts = await rows(store, OUTCOMES, ns)
-    of_patterns = [fact for fact in facts if "pattern_id" in fact.payload]
+    recorded_outcomes = await rows(store, OUTCOMES, ns)
+    of_patterns = [recorded for recorded in recorded_outcomes if "pattern_id" in recorded.payload]
     _check_counters(patterns, of_patterns, "pattern_id")
-    _check_cells(await rows(store, CELLS, ns), of_patterns)
+    _check_cells(await rows(store, CONTEXT_STATS, ns), of_patterns)
     _check_feedback(patterns, await rows(store, FEEDBACK, ns))
     _check_lineage(patterns)
     notes = [r.payload for r in await rows(store, REQUESTS, ns) if r.payload["kind"] == NOTE_KIND]
@@ -63,9 +63,13 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
     await _check_learning(store, ns)
     solutions = await rows(store, ERROR_SOLUTIONS, ns)
     _check_error_solutions(solutions)
-    of_solutions = [fact for fact in facts if "error_solution_id" in fact.payload]
+    of_solutions = [
+        recorded for recorded in recorded_outcomes if "error_solution_id" in recorded.payload
+    ]
     _check_counters(solutions, of_solutions, "error_solution_id")
-    assert len(facts) == len(of_patterns) + len(of_solutions), "an outcome of both, or of neither"
+    assert len(recorded_outcomes) == len(of_patterns) + len(of_solutions), (
+        "an outcome of both, or of neither"
+    )
     _check_memories(await store.scroll(MEMORIES, ns, [], limit=100_000, vectors=True))
     open_stones = [r.payload for r in await rows(store, TOMBSTONES, ns) if not r.payload["done"]]
     assert not open_stones, f"a delete was begun and never finished: {open_stones}"
@@ -96,19 +100,19 @@ def _check_memories(memories: list[Record]) -> None:
         assert have == (len(spans) if len(spans) > 1 else 0), record.payload["memory_id"]
 
 
-def _check_counters(used: list[Record], facts: list[Record], id_key: str) -> None:
+def _check_counters(used: list[Record], recorded_outcomes: list[Record], id_key: str) -> None:
     """Of patterns, or of error solutions, by the key of their id."""
     by_id: dict[str, list[Record]] = {}
-    for fact in facts:
-        assert fact.payload["settled"], f"an outcome was never taken in: {fact.payload}"
-        by_id.setdefault(fact.payload[id_key], []).append(fact)
+    for recorded in recorded_outcomes:
+        assert recorded.payload["settled"], f"an outcome was never taken in: {recorded.payload}"
+        by_id.setdefault(recorded.payload[id_key], []).append(recorded)
     there = {record.payload[id_key] for record in used}
     assert set(by_id) <= there, "outcomes of what is gone"
     for record in used:
         payload = record.payload
         log = by_id.get(payload[id_key], [])
-        kinds = Counter(fact.payload.get("outcome") for fact in log)
-        kinds.subtract(fact.payload.get("undone") for fact in log)
+        kinds = Counter(recorded.payload.get("outcome") for recorded in log)
+        kinds.subtract(recorded.payload.get("undone") for recorded in log)
         began: dict[str, int] = payload.get("inherited", {})
         kinds.update({kind: began.get(f"{kind}_count", 0) for kind in Outcome})
         usage = sum(kinds[kind] for kind in Outcome)
@@ -123,14 +127,14 @@ def _check_counters(used: list[Record], facts: list[Record], id_key: str) -> Non
         successes = told["success"] + 0.5 * told["partial"]
         assert math.isclose(payload["reliability"], wilson_lower_bound(successes, usage))
         assert payload["success_permille"] == round(payload["success_rate"] * 1000)
-        assert set(payload["unsettled_ids"]) <= {fact.id for fact in log}
+        assert set(payload["unsettled_ids"]) <= {recorded.id for recorded in log}
 
 
-def _puts_nothing_instead(fact: Record) -> bool:
-    return "corrects" in fact.payload and "outcome" not in fact.payload
+def _puts_nothing_instead(recorded: Record) -> bool:
+    return "corrects" in recorded.payload and "outcome" not in recorded.payload
 
 
-def _check_cells(cells: list[Record], facts: list[Record]) -> None:
+def _check_cells(cells: list[Record], recorded_outcomes: list[Record]) -> None:
     """Each outcome on a query counts in one cell of its pattern, and in no more."""
     counts: Counter[str] = Counter()
     for cell in cells:
@@ -139,31 +143,31 @@ def _check_cells(cells: list[Record], facts: list[Record]) -> None:
         assert cell.payload["trials"] <= cell.payload["count"] + 1e-9
         counts[cell.payload["pattern_id"]] += cell.payload["count"]
     told: Counter[str] = Counter()
-    for fact in facts:
-        if fact.payload.get("query"):
-            now, before = "outcome" in fact.payload, "undone" in fact.payload
-            told[fact.payload["pattern_id"]] += now - before
+    for recorded in recorded_outcomes:
+        if recorded.payload.get("query"):
+            now, before = "outcome" in recorded.payload, "undone" in recorded.payload
+            told[recorded.payload["pattern_id"]] += now - before
     assert counts == +told, "cells and the log differ"
 
 
-def _check_feedback(patterns: list[Record], facts: list[Record]) -> None:
+def _check_feedback(patterns: list[Record], recorded_outcomes: list[Record]) -> None:
     """The confidence is what its log comes to, step by step; edits come in between only."""
     by_pattern: dict[str, list[Record]] = {}
-    for fact in facts:
-        assert fact.payload["settled"], f"a feedback was never taken in: {fact.payload}"
-        by_pattern.setdefault(fact.payload["pattern_id"], []).append(fact)
+    for recorded in recorded_outcomes:
+        assert recorded.payload["settled"], f"a feedback was never taken in: {recorded.payload}"
+        by_pattern.setdefault(recorded.payload["pattern_id"], []).append(recorded)
     assert set(by_pattern) <= {r.payload["pattern_id"] for r in patterns}, "feedback of nothing"
     for record in patterns:
         pattern = pattern_from_record(record)
         log = sorted(by_pattern.get(pattern.pattern_id, []), key=lambda f: f.payload["number"])
-        assert [fact.payload["number"] for fact in log] == list(range(1, len(log) + 1))
-        said = Counter(fact.payload.get("helpful") for fact in log)
+        assert [recorded.payload["number"] for recorded in log] == list(range(1, len(log) + 1))
+        said = Counter(recorded.payload.get("helpful") for recorded in log)
         counts = pattern.feedback
         assert counts.feedback_count == len(log)
         assert (counts.helpful_count, counts.unhelpful_count) == (said[True], said[False])
         assert counts.last_feedback_time == max((f.payload["create_time"] for f in log), default=0)
         confidence = log[0].payload["confidence_before"] if log else pattern.content.confidence
-        for payload in (fact.payload for fact in log):
+        for payload in (recorded.payload for recorded in log):
             if pattern.revision == 1:
                 assert payload["confidence_before"] == confidence
             given = payload.get("confidence_adjustment")
@@ -172,7 +176,9 @@ def _check_feedback(patterns: list[Record], facts: list[Record]) -> None:
             assert payload["confidence_after"] == confidence
         if pattern.revision == 1:
             assert pattern.content.confidence == confidence
-        assert record.payload.get("unsettled_feedback", {}).keys() <= {fact.id for fact in log}
+        assert record.payload.get("unsettled_feedback", {}).keys() <= {
+            recorded.id for recorded in log
+        }
 
 
 def _check_error_solutions(solutions: list[Record]) -> None:
@@ -378,7 +384,7 @@ async def state(store: VectorStore, ns: str) -> Any:
                 payload["id"] = names.get(payload["id"], "gone")
             told[collection].append(json.dumps(payload, sort_keys=True).replace(ns, "here"))
         told[collection].sort()
-    told[CELLS] = _told_by_cells(await rows(store, CELLS, ns), names)
+    told[CONTEXT_STATS] = _told_by_cells(await rows(store, CONTEXT_STATS, ns), names)
     return told
 
 

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from lot_grpc.domain.cells import MAX_CELLS, Fading
+from lot_grpc.domain.context_stats import MAX_CONTEXT_STATS, Fading
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.query import PatternFilter, Ranking
-from lot_grpc.services.records.collections import CELLS, OUTCOMES, RETRIEVALS
+from lot_grpc.services.records.collections import CONTEXT_STATS, OUTCOMES, RETRIEVALS
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_invariants
 from tests.services.world import (
@@ -65,7 +65,7 @@ async def test_an_outcome_without_a_query_counts_for_the_pattern_as_a_whole_only
     answer = await recall(world, f"{LIBRARY} 1")
     assert tasks(answer)[0] == f"{LIBRARY} 1"
     assert answer.hits[0].thing.outcomes.usage_count == 6
-    assert await payloads(world, CELLS) == []
+    assert await payloads(world, CONTEXT_STATS) == []
     assert two
 
 
@@ -73,9 +73,9 @@ async def test_one_query_in_other_letters_and_spaces_is_one_cell(world):
     one, _ = await two_near_ties(world)
     await outcome(world, one, query="How to  log in")
     await outcome(world, one, query=" how TO log in ", outcome=Outcome.PARTIAL)
-    (cell,) = await payloads(world, CELLS)
-    assert (cell["count"], cell["query"]) == (2, "How to  log in")
-    assert cell["successes"] == pytest.approx(Fading().decay + 0.5)
+    (stats,) = await payloads(world, CONTEXT_STATS)
+    assert (stats["count"], stats["query"]) == (2, "How to  log in")
+    assert stats["successes"] == pytest.approx(Fading().decay + 0.5)
 
 
 async def test_a_recall_is_remembered_with_its_vector(world):
@@ -154,14 +154,14 @@ async def explored(world: World, seed: int | None):
 
 async def test_a_pattern_keeps_a_bounded_number_of_cells_and_forgets_no_outcome(world):
     one, two = await two_near_ties(world)
-    for n in range(MAX_CELLS + 20):
+    for n in range(MAX_CONTEXT_STATS + 20):
         await outcome(world, one, query=f"query number {n}")
     await outcome(world, two, query="query number 1")
-    cells = await payloads(world, CELLS)
-    mine = [cell for cell in cells if cell["pattern_id"] == one]
-    assert len(mine) <= MAX_CELLS
-    assert sum(cell["count"] for cell in mine) == MAX_CELLS + 20
-    assert len(cells) - len(mine) == 1
+    all_stats = await payloads(world, CONTEXT_STATS)
+    mine = [stats for stats in all_stats if stats["pattern_id"] == one]
+    assert len(mine) <= MAX_CONTEXT_STATS
+    assert sum(stats["count"] for stats in mine) == MAX_CONTEXT_STATS + 20
+    assert len(all_stats) - len(mine) == 1
     await check_invariants(world.store, NS)
 
 
@@ -169,8 +169,8 @@ async def test_cells_go_with_their_pattern(world):
     one, two = await two_near_ties(world)
     await outcome(world, one, two, query="how")
     await world.services.patterns.delete(NS, one, "")
-    (cell,) = await payloads(world, CELLS)
-    assert cell["pattern_id"] == two
+    (stats,) = await payloads(world, CONTEXT_STATS)
+    assert stats["pattern_id"] == two
 
 
 async def test_a_pattern_that_takes_the_id_of_an_expired_one_inherits_nothing(world):
@@ -179,7 +179,7 @@ async def test_a_pattern_that_takes_the_id_of_an_expired_one_inherits_nothing(wo
     await outcome(world, "p", query=LIBRARY)
     world.clock.advance(DAY)
     await save(world, TICKETS, pattern_id="p")
-    assert await payloads(world, CELLS) == []
+    assert await payloads(world, CONTEXT_STATS) == []
     assert await payloads(world, OUTCOMES) == []
 
 
@@ -214,5 +214,5 @@ async def test_a_lost_recall_row_is_embedded_anew_when_rolling_forward(world):
     assert len(await payloads(world, RETRIEVALS)) == 1
     world.clock.advance(8 * DAY)
     await outcome(world, one, retrieval_id=answer.retrieval_id, query="how to log in")
-    (cell,) = await payloads(world, CELLS)
-    assert cell["query"] == "how to log in"
+    (stats,) = await payloads(world, CONTEXT_STATS)
+    assert stats["query"] == "how to log in"

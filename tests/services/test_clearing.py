@@ -25,7 +25,7 @@ from lot_grpc.services.forwarding_store import ForwardingStore
 from lot_grpc.services.records.changes import GENERATION
 from lot_grpc.services.records.collections import (
     ACTION_VALUES,
-    CELLS,
+    CONTEXT_STATS,
     DECISIONS,
     EPISODES,
     ERROR_SOLUTIONS,
@@ -73,7 +73,7 @@ from tests.services.world import (
 OTHER = "other"
 LOGS = (ResourceKind.OUTCOME, ResourceKind.EPISODE_EVENT)
 GOES = {
-    ResourceKind.PATTERN: {PATTERNS, OUTCOMES, CELLS, FEEDBACK},
+    ResourceKind.PATTERN: {PATTERNS, OUTCOMES, CONTEXT_STATS, FEEDBACK},
     ResourceKind.EPISODE: {EPISODES, EVENTS},
     ResourceKind.ERROR_SOLUTION: {ERROR_SOLUTIONS},  # the outcomes here are of patterns
     ResourceKind.PREFERENCE: {PREFERENCES, PREFERENCE_REVISIONS},

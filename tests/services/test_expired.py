@@ -23,7 +23,7 @@ from lot_grpc.ports import EXPIRES_KEY, Record
 from lot_grpc.services.forwarding_store import ForwardingStore
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import (
-    CELLS,
+    CONTEXT_STATS,
     ERROR_SOLUTIONS,
     FEEDBACK,
     MEMORIES,
@@ -152,7 +152,7 @@ async def test_the_id_of_an_expired_thing_is_free_and_the_new_one_stays(resource
     world.clock.advance(DAY)
     await sweep(world)
     assert await world.store.count(resource_kind.collection, NS) == 1
-    for log in (OUTCOMES, CELLS, FEEDBACK):
+    for log in (OUTCOMES, CONTEXT_STATS, FEEDBACK):
         assert await rows(world.store, log) == [], "it inherits nothing"
 
 
@@ -261,5 +261,7 @@ async def test_what_hangs_on_a_pattern_goes_before_it():
     world.store.delete = looked
     await world.services.housekeeping.drop_expired()
     assert seen == [0]
-    claims = [one for one in await rows(world.store, REQUESTS) if one.payload["kind"] == "claim"]
-    assert claims == []
+    content_index = [
+        one for one in await rows(world.store, REQUESTS) if one.payload["kind"] == "claim"
+    ]
+    assert content_index == []

@@ -135,10 +135,10 @@ async def test_a_memory_edited_since_answers_a_late_retry_as_it_stands(world: Wo
 async def test_the_same_content_is_stored_once_where_that_is_asked_for(world: World) -> None:
     first, again, other, code = await many(
         world,
-        memory("The port is 8080", once=True, tags=("a",), importance=0.9),
-        memory(" The  port\nis 8080", once=True, tags=("b",), source_uri="file:x"),
-        memory("The port is 8081", once=True),
-        memory("The port is 8080", once=True, kind=MemoryKind.FACT),
+        memory("The port is 8080", unique=True, tags=("a",), importance=0.9),
+        memory(" The  port\nis 8080", unique=True, tags=("b",), source_uri="file:x"),
+        memory("The port is 8081", unique=True),
+        memory("The port is 8080", unique=True, kind=MemoryKind.FACT),
     )
     assert created([first, again, other, code]) == [True, False, True, True]
     assert id_of(again) == id_of(first)
@@ -151,33 +151,33 @@ async def test_the_same_content_is_stored_once_where_that_is_asked_for(world: Wo
 async def test_white_space_tells_code_apart(world: World) -> None:
     results = await many(
         world,
-        memory("if x:\n  f()\ng()", once=True, language="python"),
-        memory("if x:\n  f()\n  g()", once=True, language="python"),
+        memory("if x:\n  f()\ng()", unique=True, language="python"),
+        memory("if x:\n  f()\n  g()", unique=True, language="python"),
     )
     assert created(results) == [True, True]
 
 
 async def test_one_that_was_edited_is_the_same_no_more(world: World) -> None:
-    [first] = await many(world, memory("one", once=True))
+    [first] = await many(world, memory("one", unique=True))
     await edit(world, id_of(first), content="edited")
-    second, again = await many(world, memory("one", once=True), memory("one", once=True))
+    second, again = await many(world, memory("one", unique=True), memory("one", unique=True))
     assert created([second, again]) == [True, False]
     assert id_of(first) != id_of(second) == id_of(again)
     await world.services.memories.delete(NS, id_of(first), "")
-    assert created(await many(world, memory("one", once=True))) == [True]
+    assert created(await many(world, memory("one", unique=True))) == [True]
 
 
 async def test_it_goes_by_content_or_by_id(world: World) -> None:
-    [refused] = await many(world, memory("one", once=True, memory_id="mine"))
+    [refused] = await many(world, memory("one", unique=True, memory_id="mine"))
     assert isinstance(refused, RequestInvalidError)
 
 
 async def test_a_repeat_of_one_stored_once_is_told_from_another_request(world: World) -> None:
-    [first] = await many(world, memory("one", once=True, request_id="r"))
-    [other] = await many(world, memory("one", once=True, request_id="s"))
+    [first] = await many(world, memory("one", unique=True, request_id="r"))
+    [other] = await many(world, memory("one", unique=True, request_id="s"))
     for _ in range(2):
-        assert created(await many(world, memory("one", once=True, request_id="r"))) == [True]
-        assert created(await many(world, memory("one", once=True, request_id="s"))) == [False]
+        assert created(await many(world, memory("one", unique=True, request_id="r"))) == [True]
+        assert created(await many(world, memory("one", unique=True, request_id="s"))) == [False]
     assert id_of(first) == id_of(other)
 
 
@@ -187,7 +187,7 @@ async def test_of_many_at_once_one_is_stored(seed: int) -> None:
     world = await open_world(Interleaving(InMemoryStore(clock), seed), clock)
     another = world.another_process()
     results = await asyncio.gather(
-        *(many(one, memory("one", once=True)) for one in [world, another] * 5)
+        *(many(one, memory("one", unique=True)) for one in [world, another] * 5)
     )
     assert sorted(map(str, created([one for [one] in results]))) == ["False"] * 9 + ["True"]
     assert len(await payloads(world, MEMORIES)) == 1

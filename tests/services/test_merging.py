@@ -151,8 +151,8 @@ async def test_a_request_again_counts_for_the_same_pattern_though_another_is_nea
     again = await merge(world, request_id="r")
     assert again == merged
     assert again.pattern.pattern_id == first.pattern.pattern_id
-    (fact,) = await payloads(world, OUTCOMES)
-    assert fact["repeat"]
+    (logged,) = await payloads(world, OUTCOMES)
+    assert logged["repeat"]
 
 
 @pytest.mark.parametrize("write", range(1, 6))

@@ -37,7 +37,7 @@ async def test_an_outcome_has_one_time_for_all_its_patterns(world, monkeypatch):
     ticks = count(world.clock.now())
     monkeypatch.setattr(world.clock, "now", lambda: next(ticks))
     await outcome(world, *used)
-    assert len({fact["create_time"] for fact in await payloads(world, OUTCOMES)}) == 1
+    assert len({recorded["create_time"] for recorded in await payloads(world, OUTCOMES)}) == 1
 
 
 async def test_the_log_holds_what_was_said(world):
@@ -46,8 +46,10 @@ async def test_the_log_holds_what_was_said(world):
         world, one.pattern_id, outcome=Outcome.FAILURE, reward=-0.5, duration=1.5,
         query="log in", note="timed out",
     )  # fmt: skip
-    (fact,) = await payloads(world, OUTCOMES)
-    said = {key: fact[key] for key in ("outcome", "reward", "duration", "query", "note", "settled")}
+    (recorded,) = await payloads(world, OUTCOMES)
+    said = {
+        key: recorded[key] for key in ("outcome", "reward", "duration", "query", "note", "settled")
+    }
     assert said == {
         "outcome": "failure", "reward": -0.5, "duration": 1.5,
         "query": "log in", "note": "timed out", "settled": True,
@@ -67,8 +69,8 @@ async def test_the_query_of_a_recall_is_remembered_with_the_outcome(world):
     await outcome(world, one.pattern_id, retrieval_id=answer.retrieval_id, query="my own words")
     await outcome(world, one.pattern_id, query="just a query")
     await outcome(world, one.pattern_id)
-    facts = await payloads(world, OUTCOMES)
-    assert sorted(fact.get("query", "") for fact in facts) == [
+    recorded_outcomes = await payloads(world, OUTCOMES)
+    assert sorted(recorded.get("query", "") for recorded in recorded_outcomes) == [
         "", "how to log in", "just a query", "my own words",
     ]  # fmt: skip
 

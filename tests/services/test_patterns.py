@@ -149,8 +149,8 @@ async def test_a_delete_takes_claim_and_outcomes_along_and_leaves_a_tombstone(wo
     await world.services.patterns.delete(NS, first.pattern_id, "")
     with pytest.raises(PatternNotFoundError):
         await world.services.patterns.get(NS, first.pattern_id)
-    claims = [row["pattern_id"] for row in await payloads(world, REQUESTS)]
-    assert claims == [kept.pattern_id]
+    content_index = [row["pattern_id"] for row in await payloads(world, REQUESTS)]
+    assert content_index == [kept.pattern_id]
     assert [row["pattern_id"] for row in await payloads(world, OUTCOMES)] == [kept.pattern_id]
     (stone,) = await payloads(world, TOMBSTONES)
     assert (stone["resource_kind"], stone["id"], stone["done"]) == (

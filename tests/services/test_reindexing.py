@@ -26,7 +26,7 @@ from lot_grpc.services.build import Services
 from lot_grpc.services.changes.settings import ChangeFeed
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import (
-    CELLS,
+    CONTEXT_STATS,
     PATTERNS,
     QUERY_VECTOR,
     SOLVED_VECTOR,
@@ -184,7 +184,7 @@ async def check_one_model(store: VectorStore, model: str) -> None:
                 stored = record.vectors.get(stored_name(name, epoch))
                 assert stored is not None, (searched.collection, record.payload)
                 assert same_vector(stored, made.vector)
-    for record in await store.scroll(CELLS, None, (), limit=999, vectors=True):
+    for record in await store.scroll(CONTEXT_STATS, None, (), limit=999, vectors=True):
         made = await embedder.embed_query(record.payload["query"])
         assert same_vector(record.vectors[stored_name(QUERY_VECTOR, epoch)], made.vector)
 

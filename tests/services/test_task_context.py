@@ -17,7 +17,7 @@ from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.errors.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.learning.feedback_handler import FeedbackTextDraft
 from lot_grpc.services.preferences.preferences import PreferenceDraft
-from lot_grpc.services.records.collections import CELLS, RETRIEVALS
+from lot_grpc.services.records.collections import CONTEXT_STATS, RETRIEVALS
 from lot_grpc.testing.hashing import HashingEmbedder
 from tests.services.test_watching import change_watcher
 from tests.services.world import (
@@ -93,7 +93,7 @@ async def test_an_outcome_by_its_retrieval_is_learned_for_the_task():
     context = await ask(world)
     [used] = await outcome(world, "p", outcome=Outcome.FAILURE, retrieval_id=context.retrieval_id)
     assert used.outcomes.failure_count == 1
-    [cell] = await payloads(world, CELLS)
+    [cell] = await payloads(world, CONTEXT_STATS)
     assert cell["query"] == TASK
     solution = error_solution("KeyError: 'a'", error_solution_id="s")
     await world.services.error_solutions.save(NS, solution)

@@ -286,7 +286,7 @@ async def test_an_imported_log_can_be_corrected_and_goes_with_its_pattern():
     from lot_grpc.services.outcomes.outcome_log import CorrectionDraft
 
     page = await target.services.outcome_log.list_page(NS, "p", 10, None)
-    first = page.entries[0].fact.outcome_id
+    first = page.entries[0].recorded.outcome_id
     await target.services.outcome_log.correct(NS, CorrectionDraft(first, Outcome.SUCCESS))
     await check_invariants(target.store, NS)
     await target.services.patterns.delete(NS, "p", "")

@@ -29,8 +29,8 @@ from lot_grpc.domain.pattern import (
     PatternType,
 )
 from lot_grpc.domain.text_form import visible
-from lot_grpc.services.records.feedback import FeedbackFact
-from lot_grpc.services.records.outcomes import OutcomeFact, Retrieval
+from lot_grpc.services.records.feedback import GivenFeedback
+from lot_grpc.services.records.outcomes import RecordedOutcome, Retrieval
 
 words = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=12)
 some_words = words.filter(visible)
@@ -122,7 +122,7 @@ patterns = st.builds(
 )
 
 facts = st.builds(
-    OutcomeFact,
+    RecordedOutcome,
     namespace=ids,
     outcome_id=ids,
     pattern_id=ids,
@@ -242,7 +242,7 @@ memories = st.builds(
 )
 
 feedback_facts = st.builds(
-    FeedbackFact,
+    GivenFeedback,
     namespace=ids,
     feedback_id=ids,
     pattern_id=ids,

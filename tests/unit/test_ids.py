@@ -19,7 +19,7 @@ from lot_grpc.domain.pattern import Action, PatternContent
 from lot_grpc.kernel.idempotency import IdempotencyKey
 from lot_grpc.services.records.episodes import episode_point, event_point
 from lot_grpc.services.records.memories import memory_point
-from lot_grpc.services.records.outcomes import OutcomeFact, retrieval_point
+from lot_grpc.services.records.outcomes import RecordedOutcome, retrieval_point
 from lot_grpc.services.records.patterns import claim_point, pattern_point
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -56,7 +56,7 @@ def test_points_made_together_are_those_made_one_by_one(head, tails):
     assert point_ids(head, tails) == [point_id(*head, tail) for tail in tails]
 
 
-FACT = OutcomeFact("default", "o-1", "p-1", outcome=None, create_time=0)
+FACT = RecordedOutcome("default", "o-1", "p-1", outcome=None, create_time=0)
 CONTENT = PatternContent(
     "Log in  to the Site", actions=(Action("click", {"on": "#in"}, "note"),), language="python"
 )

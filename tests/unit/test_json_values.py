@@ -222,7 +222,7 @@ def other_hashes() -> list[str]:
             "1cb2ac999bb1d989c185642ef4c1a19b 7d145ac747c91c54d8fb1c5de08f9be8",
         ),
         (memory_hash, "3fc7c1c4b59063f1c425248782b54191"),
-        (episode_hashes, "dbee4fb6b2788438277de4bd24b0ee8d f4e076b8bf8bbc1d866a72d75301cfdc"),
+        (episode_hashes, "68103ad1f0311e4ae996517d3558efb2 5369a93c4160f26f0de1f930cbc96e30"),
         (
             learning_hashes,
             "0da45cc93550909accf1ee7a91eb35c2 802f9fd051b27f47c7e6bb09af5cf3a0 "

@@ -59,7 +59,7 @@ SPECS = {spec.name: spec for spec in REGISTRY.collection_specs(2)}
 
 @given(learned.learning_events)
 def test_a_learning_event_comes_back(event):
-    record = stored(learning_event_record(event, 7, settled=False))
+    record = stored(learning_event_record(event, 7, applied=False))
     assert learning_event_from_record(record) == event
     assert record.payload["settled"] is False
 

@@ -58,7 +58,7 @@ from lot_grpc.services.records.memories import (
     memory_record,
 )
 from lot_grpc.services.records.outcomes import (
-    OutcomeFact,
+    RecordedOutcome,
     outcome_from_record,
     outcome_record,
     retrieval_from_record,
@@ -88,27 +88,29 @@ def test_a_pattern_comes_back(pattern):
 
 
 @given(made.facts)
-def test_an_outcome_comes_back(fact):
-    assert outcome_from_record(stored(outcome_record(fact, 7))) == fact
+def test_an_outcome_comes_back(recorded):
+    assert outcome_from_record(stored(outcome_record(recorded, 7))) == recorded
 
 
 @given(made.facts, made.ids)
-def test_an_outcome_of_an_error_solution_comes_back(fact, solution_id):
-    fact = replace(fact, pattern_id="", error_solution_id=solution_id)
-    record = outcome_record(fact, 7)
+def test_an_outcome_of_an_error_solution_comes_back(recorded, solution_id):
+    recorded = replace(recorded, pattern_id="", error_solution_id=solution_id)
+    record = outcome_record(recorded, 7)
     assert "pattern_id" not in record.payload
-    assert outcome_from_record(stored(record)) == fact
-    assert fact.counted_by.point == error_solution_point(fact.namespace, solution_id)
-    assert record.id != outcome_record(replace(fact, error_solution_id="", pattern_id="p"), 7).id
+    assert outcome_from_record(stored(record)) == recorded
+    assert recorded.counted_by.point == error_solution_point(recorded.namespace, solution_id)
+    assert (
+        record.id != outcome_record(replace(recorded, error_solution_id="", pattern_id="p"), 7).id
+    )
 
 
 @given(made.feedback_facts)
-def test_a_feedback_comes_back_before_and_after_it_counted(fact):
-    record = feedback_record(fact, 7)
-    assert feedback_from_record(stored(record)) == FeedbackEntry(fact, None)
+def test_a_feedback_comes_back_before_and_after_it_counted(recorded):
+    record = feedback_record(recorded, 7)
+    assert feedback_from_record(stored(record)) == FeedbackEntry(recorded, None)
     step = FeedbackStep(3, 0.5, 0.6)
     record.payload.update({"settled": True, **step.payload()})
-    assert feedback_from_record(stored(record)) == FeedbackEntry(fact, step)
+    assert feedback_from_record(stored(record)) == FeedbackEntry(recorded, step)
 
 
 @given(made.retrievals)
@@ -356,8 +358,8 @@ def test_an_ended_episode_is_filtered_by_the_approach_really_taken(episode):
 
 
 def test_an_unsettled_fact_and_an_open_request_are_what_the_sweep_looks_for():
-    fact = OutcomeFact("n", "o", "p", Outcome.SUCCESS, 5)
-    assert outcome_record(fact, 7).payload["settled"] is False
+    recorded = RecordedOutcome("n", "o", "p", Outcome.SUCCESS, 5)
+    assert outcome_record(recorded, 7).payload["settled"] is False
     row = _payload(IdempotencyKey("n", "SavePattern", "r", "hash", {"pattern_id": "p"}), now=5)
     assert (row["kind"], row["done"], row["create_time"]) == ("request", False, 5)
     assert row["expires"] == 5 + 24 * 3600 * 1_000_000

@@ -19,7 +19,7 @@ from lot_grpc.domain.error_text.weighing import (
     GENERIC_WEIGHT,
     NEGATIONS,
     NEGATIVE,
-    TELLS,
+    TELLING,
     Word,
     bare,
     plain,
@@ -64,7 +64,7 @@ def alike(one: str, other: str) -> bool:
         return True
     a, b = sorted((words_in(one), words_in(other)))  # a matcher pairs unlike either way
     others = {word.word for word in b}
-    if sum(word.tells and word.word in others for word in a) < _TELLING:
+    if sum(word.is_telling and word.word in others for word in a) < _TELLING:
         return False
     if _unlike_causes(a, b) or _unlike_reasons(bare(one), bare(other)):
         return False
@@ -74,7 +74,7 @@ def alike(one: str, other: str) -> bool:
         if same:
             shared = [min(word.weight for word in pair) for pair in zip(left, right, strict=True)]
             common += sum(shared)
-            telling += sum(weight >= TELLS for weight in shared)
+            telling += sum(weight >= TELLING for weight in shared)
             jargon = jargon or any(word.jargon for word in left)
             continue
         if all(any(word.jargon and not word.counts for word in words) for words in (left, right)):
@@ -88,7 +88,7 @@ def alike(one: str, other: str) -> bool:
                 for one, words in zip(weights, (left, right), strict=True)
             ]
         besides = [sum(weight) for weight in zip(besides, weights, strict=True)]
-        conflict += min(weights) + (_negated(left, right) and max(weights) <= TELLS)
+        conflict += min(weights) + (_negated(left, right) and max(weights) <= TELLING)
     return (
         telling + jargon >= _TELLING
         and common >= min(_ENOUGH, least + _BESIDES * sum(besides))
@@ -128,7 +128,7 @@ def states_no_reason(text: str) -> bool:
 def _says_enough(text: str) -> bool:
     """Whether a statement is enough by itself, whoever says it."""
     words = words_in(text)
-    parts = sum(word.weight >= TELLS for word in words)
+    parts = sum(word.weight >= TELLING for word in words)
     parts += "<name>" in text or any(word.jargon for word in words)
     return parts >= _TELLING and weight_of(text) >= OWN
 

@@ -29,7 +29,7 @@ _JOINED: Final = 3
 _TYPE_SHARE: Final = 0.5
 """Of the type of an error, which versions rename."""
 
-TELLS: Final = 0.5
+TELLING: Final = 0.5
 """The weight from which a word may tell one error from another."""
 _ASIDE: Final = 0.5
 """Share that counts of what only one text says before the last part of a chain: who, and where."""
@@ -114,9 +114,9 @@ class Word(NamedTuple):
     """Whether it is a token of its own, not part of one that joins several words."""
 
     @property
-    def tells(self) -> bool:
+    def is_telling(self) -> bool:
         """Whether it may tell one error from another."""
-        return self.jargon or self.weight >= TELLS
+        return self.jargon or self.weight >= TELLING
 
 
 def weight_of(text: str) -> float:

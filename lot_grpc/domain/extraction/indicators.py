@@ -81,9 +81,11 @@ def indicators(
         for sign in signs
         if smallest_possible(sign.column.bit_count(), won_count, total) <= FALSE_DISCOVERIES
     ]
-    kept = _found(able, wins, total, pause)
+    retained = _found(able, wins, total, pause)
     words = _words(digests)
-    scored = [(s, _indicator(s, wins, words)) for s in sorted(kept, key=lambda s: (s.p, s.name))]
+    scored = [
+        (s, _indicator(s, wins, words)) for s in sorted(retained, key=lambda s: (s.p, s.name))
+    ]
     ahead = [one for sign, one in scored if _share_apart(sign, wins, total) > 0]
     behind = [one for sign, one in scored if _share_apart(sign, wins, total) < 0]
     return Indicators(tuple(ahead[:MOST]), tuple(behind[:MOST]), len(able))
@@ -107,23 +109,23 @@ def _found(signs: Sequence[Sign], wins: int, total: int, pause: Callable[[], Non
     limit = threshold([sign.p for sign in useful], len(signs), 0, FALSE_DISCOVERIES)
     beside = {sign.name for sign in _beside_others(useful, len(signs), wins, total, pause)}
     everyone = (1 << total) - 1
-    kept: list[Sign] = []
+    retained: list[Sign] = []
     for sign in sorted(useful, key=lambda sign: (sign.p, sign.name)):
         if sign.p > limit and sign.name not in beside:
             continue
         pause()
-        relatives = [one for one in kept if sign.related(one)]
+        relatives = [one for one in retained if sign.related(one)]
         strata = strata_of(everyone, [one.column for one in relatives])
         if relatives and given(sign.column, wins, strata) > RELATIVE_LEVEL:
             continue
         apart = strata_of(everyone, [sign.column])
-        kept = [
+        retained = [
             one
-            for one in kept
+            for one in retained
             if one not in relatives or given(one.column, wins, apart) <= RELATIVE_LEVEL
         ]
-        kept.append(sign)
-    return kept
+        retained.append(sign)
+    return retained
 
 
 def _beside_others(
@@ -160,10 +162,10 @@ def _beside_others(
     return []
 
 
-def _strata(kept: Sequence[Sign], wins: int, total: int) -> list[int]:
+def _strata(retained: Sequence[Sign], wins: int, total: int) -> list[int]:
     """The episodes, apart by how many winning signs less losing ones they show."""
     strata = {0: (1 << total) - 1}
-    for sign in kept:
+    for sign in retained:
         step = 1 if _share_apart(sign, wins, total) > 0 else -1
         moved: dict[int, int] = defaultdict(int)
         for score, part in strata.items():

@@ -71,7 +71,7 @@ def watch_from_pb(request: pb.WatchChangesRequest, watched: Collection[str]) -> 
     )
 
 
-def news_to_pb(batch: ChangeBatch) -> Iterator[pb.WatchChangesResponse]:
+def batch_to_pb(batch: ChangeBatch) -> Iterator[pb.WatchChangesResponse]:
     """The news in messages of a fair size, each with the cursor behind its last change."""
     message, size = pb.WatchChangesResponse(), 0
     for change in batch.changes:

@@ -78,7 +78,7 @@ def draft_from_pb(
         message.memory_id,
         message.request_id,
         ttl_of(message.memory, "memory"),
-        once=message.dedupe == pattern_service_pb2.DEDUPE_EXACT,
+        unique=message.dedupe == pattern_service_pb2.DEDUPE_EXACT,
     )
 
 

@@ -31,13 +31,13 @@ def passage_notices(*, truncated: bool) -> list[pb.Notice]:
     return text_notices("memory.content", truncated=truncated, message=_PASSAGES)
 
 
-def unchanged_notices(resource_kind: str, kept: Iterable[str], message: str) -> list[pb.Notice]:
+def unchanged_notices(resource_kind: str, fields: Iterable[str], message: str) -> list[pb.Notice]:
     """Tells which fields of what is stored stayed as they were, although others were given."""
     return [
         pb.Notice(
             code=pb.NOTICE_CODE_FIELDS_UNCHANGED, field=f"{resource_kind}.{name}", message=message
         )
-        for name in kept
+        for name in fields
     ]
 
 

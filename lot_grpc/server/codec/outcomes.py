@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lot_grpc.domain.cells import Neighbour
 from lot_grpc.domain.complexity import Complexity
+from lot_grpc.domain.context_stats import Neighbour
 from lot_grpc.domain.outcomes import Outcome, Outcomes
 from lot_grpc.domain.ranking import ScorePart
 from lot_grpc.pb.lot.v1 import outcome_pb2 as pb
@@ -32,7 +32,7 @@ learned_from_to_pb = Encoder(
 outcome_entry_to_pb = Encoder(
     LoggedOutcome,
     service_pb.OutcomeEntry,
-    flatten=("fact",),
+    flatten=("recorded",),
     omit={"namespace", "root", "correction", "error_solution_id"},
 )
 _explanation = Encoder(

@@ -198,7 +198,7 @@ feedback_from_pb = Decoder(service_pb.GiveFeedbackRequest, FeedbackDraft, omit={
 feedback_entry_to_pb = Encoder(
     FeedbackEntry,
     feedback_pb2.FeedbackEntry,
-    flatten=("fact", "step"),
+    flatten=("given", "step"),
     omit={"namespace", "pattern_id"},
 )
 

@@ -21,7 +21,7 @@ from lot_grpc.services.outcomes.outcome_log import LoggedOutcome
 TO_PB: Final[Mapping[str, Callable[[Any], Message]]] = {
     ResourceKind.MEMORY: memory_to_pb,
     ResourceKind.PATTERN: pattern_to_pb,
-    ResourceKind.OUTCOME: lambda fact: outcome_entry_to_pb(LoggedOutcome(fact, "")),
+    ResourceKind.OUTCOME: lambda recorded: outcome_entry_to_pb(LoggedOutcome(recorded, "")),
     ResourceKind.EPISODE: episode_to_pb,
     ResourceKind.EPISODE_EVENT: event_to_pb,
     ResourceKind.ERROR_SOLUTION: error_solution_to_pb,

@@ -46,7 +46,7 @@ def build_servicers(
     needed_bytes: int,
 ) -> Mapping[ServiceDescriptor, object]:
     """Every service of ``lot.v1`` with its servicer."""
-    facts = ServerDescription(
+    description = ServerDescription(
         version=version,
         # The servicers have no abstract method left, so each RPC is carried out.
         capabilities=tuple(
@@ -58,7 +58,7 @@ def build_servicers(
         start_time=clock.now(),
     )
     servicers = {
-        "AdminService": AdminServicer(services, clock, facts),
+        "AdminService": AdminServicer(services, clock, description),
         "EpisodeService": EpisodeServicer(services, limits.stream_idle_seconds),
         "LearningService": LearningServicer(services),
         "MemoryService": MemoryServicer(services, clock, max_batch_items),

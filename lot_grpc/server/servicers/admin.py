@@ -29,30 +29,30 @@ _USE = EnumCodec(pb.EmbeddingUse.DESCRIPTOR, EmbeddingUse)
 class AdminServicer(TransferRpcs):
     """Converts, calls a service, converts back."""
 
-    def __init__(self, services: Services, clock: Clock, facts: ServerDescription) -> None:
+    def __init__(self, services: Services, clock: Clock, description: ServerDescription) -> None:
         self._services = services
         self._clock = clock
-        self._facts = facts
+        self._description = description
 
     # --- the server -------------------------------------------------------------------------------
 
     async def GetServerInfo(
         self, request: pb.GetServerInfoRequest, context: Context
     ) -> pb.GetServerInfoResponse:
-        admin, facts = self._services.admin, self._facts
+        admin, description = self._services.admin, self._description
         info, contract = await admin.store_info(), admin.contract
         return pb.GetServerInfoResponse(
-            version=facts.version,
+            version=description.version,
             contract_version="lot.v1",
-            capabilities=facts.capabilities,
+            capabilities=description.capabilities,
             backend=info.backend,
             model=contract.model,
             dimensions=contract.dimensions,
             model_sha256=contract.model_sha256,
             counts=codec.counts_to_pb(admin.counts(info)),
-            store=codec.store_to_pb(info, facts.needed_bytes),
-            limits=_limits_to_pb(facts, admin.max_tokens),
-            start_time=time_to_pb(facts.start_time),
+            store=codec.store_to_pb(info, description.needed_bytes),
+            limits=_limits_to_pb(description, admin.max_tokens),
+            start_time=time_to_pb(description.start_time),
             server_time=time_to_pb(self._clock.now()),
             schema_version=SCHEMA_VERSION,
         )
@@ -148,14 +148,14 @@ class AdminServicer(TransferRpcs):
         return codec.seeded_to_pb(await self._services.seeder.seed(namespace_of(request), seeds))
 
 
-def _limits_to_pb(facts: ServerDescription, max_tokens: int) -> pb.ServerLimits:
-    limits = facts.limits
+def _limits_to_pb(description: ServerDescription, max_tokens: int) -> pb.ServerLimits:
+    limits = description.limits
     seconds = limits.max_call_seconds
     return pb.ServerLimits(
         max_message_bytes=limits.max_message_bytes,
         max_page_size=MAX_PAGE_SIZE,
         max_limit=MAX_LIMIT,
-        max_batch_items=facts.max_batch_items,
+        max_batch_items=description.max_batch_items,
         max_concurrent_calls=limits.max_concurrent_calls,
         max_streams=limits.max_streams,
         max_call_duration=duration_to_pb(seconds) if seconds else None,

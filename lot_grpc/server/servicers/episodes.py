@@ -108,7 +108,7 @@ class EpisodeServicer(EpisodeServiceServicer):
             request.request_id,
             extract=request.auto_extract_patterns,
         )
-        extracted = await self._lesson(ended.episode, extract=request.auto_extract_patterns)
+        extracted = await self._extraction(ended.episode, extract=request.auto_extract_patterns)
         return codec.ended_to_pb(ended, extracted)
 
     async def RecordEpisode(
@@ -116,10 +116,10 @@ class EpisodeServicer(EpisodeServiceServicer):
     ) -> pb.RecordEpisodeResponse:
         draft = codec.record_draft_from_pb(request)
         recorded = await self._services.episodes.episodes.record(namespace_of(request), draft)
-        extracted = await self._lesson(recorded.episode, extract=draft.extract)
+        extracted = await self._extraction(recorded.episode, extract=draft.extract)
         return codec.recorded_to_pb(recorded, extracted)
 
-    async def _lesson(self, episode: Episode, *, extract: bool) -> ExtractedPatterns:
+    async def _extraction(self, episode: Episode, *, extract: bool) -> ExtractedPatterns:
         if not extract:
             return ExtractedPatterns([], [])
         return await self._services.extraction.episodes.take(episode.namespace, episode.episode_id)

@@ -13,7 +13,7 @@ from lot_grpc.ports import Clock
 from lot_grpc.server.call import Context
 from lot_grpc.server.codec import contexts as contexts_codec
 from lot_grpc.server.codec import memories as codec
-from lot_grpc.server.codec.changes import news_to_pb, watch_from_pb
+from lot_grpc.server.codec.changes import batch_to_pb, watch_from_pb
 from lot_grpc.server.codec.notices import passage_notices, query_notices
 from lot_grpc.server.codec.outcomes import explanation_to_pb
 from lot_grpc.server.codec.patterns import same_id
@@ -136,7 +136,7 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
         requested = watch_from_pb(request, watcher.watched)
         async with aclosing(watcher.watch(requested)) as batches:
             async for news in batches:
-                for message in news_to_pb(news):
+                for message in batch_to_pb(news):
                     message.server_time.CopyFrom(time_to_pb(self._clock.now()))
                     yield message
 

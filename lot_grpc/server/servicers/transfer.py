@@ -48,7 +48,7 @@ class TransferRpcs(AdminServiceServicer):
 
     _services: Services
     _clock: Clock
-    _facts: ServerDescription
+    _description: ServerDescription
 
     # --- export -------------------------------------------------------------------------------
 
@@ -104,7 +104,7 @@ class TransferRpcs(AdminServiceServicer):
         contract = self._services.admin.contract
         return pb.ExportHeader(
             format_version=FORMAT_VERSION,
-            server_version=self._facts.version,
+            server_version=self._description.version,
             embedding_model=contract.model,
             dimensions=contract.dimensions,
             export_time=time_to_pb(self._clock.now()),
@@ -128,7 +128,7 @@ class TransferRpcs(AdminServiceServicer):
                 raise TypeError(type(request))
             if run is None or reading is None:
                 run, reading = self._open(request)
-                seconds = self._facts.limits.stream_idle_seconds
+                seconds = self._description.limits.stream_idle_seconds
                 request_iterator.limit_wait(seconds, partial(ImportIdleError, seconds))
             elif _opens(request):
                 raise StreamNotOpenedError(
@@ -176,7 +176,7 @@ class TransferRpcs(AdminServiceServicer):
         namespace = "" if request.keep_namespaces else namespace_of(request)
         reading = Reading(
             namespace,
-            exact=header.server_version == self._facts.version,
+            exact=header.server_version == self._description.version,
             collections=self._services.runtime.registry.exported,
             dimensions=header.dimensions if same_space else 0,
         )

@@ -14,7 +14,7 @@ from lot_grpc.services.changes.replicas import SILENT, ReplicaRegistry
 from lot_grpc.services.changes.sequencer import ChangeSequencer
 from lot_grpc.services.time_source import TimeSource
 
-_KEPT = 10_000
+_MAX_CHANGES = 10_000
 """Changes held in memory; who is further behind reads the store."""
 
 _REST_SECONDS = 0.05
@@ -49,7 +49,7 @@ class Poller:
         self._time = time_source
         self._exclusive = exclusive
         self._interval = interval
-        self._changes: deque[PolledChange] = deque(maxlen=_KEPT)
+        self._changes: deque[PolledChange] = deque(maxlen=_MAX_CHANGES)
         self._followers: set[asyncio.Event] = set()
         self._task: asyncio.Task[None] | None = None
         self._failed: Exception | None = None
@@ -131,8 +131,8 @@ class Poller:
                 await asyncio.sleep(_REST_SECONDS)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(None if self._exclusive else self._interval):
-                        await self._sequencer.settled.wait()
-                self._sequencer.settled.clear()
+                        await self._sequencer.writes_ended.wait()
+                self._sequencer.writes_ended.clear()
         except Exception as error:  # noqa: BLE001 - those who watch are told, and come again
             self._failed = error
             self.wake()

@@ -37,7 +37,7 @@ class ChangeSequencer:
         self._replicas = replicas
         self._time = time_source
         self._exclusive = exclusive
-        self._opening = asyncio.Lock()
+        self._initializing = asyncio.Lock()
         self._writer_id = ""
         self._last = 0
         self._reserved = 0
@@ -45,7 +45,7 @@ class ChangeSequencer:
         self._published = Replica("", 0, 0, 0)
         self.touched: dict[str, int] = {}
         """The last number that was given in a collection, by this process."""
-        self.settled = asyncio.Event()
+        self.writes_ended = asyncio.Event()
         """Set when a write has settled; whoever waits clears it."""
 
     @property
@@ -63,7 +63,7 @@ class ChangeSequencer:
     async def open(self) -> None:
         """Enter this process among the writers. Done by the first write, if by nobody before."""
         if not self._writer_id:
-            async with self._opening:
+            async with self._initializing:
                 if not self._writer_id:
                     await self._enter()
 
@@ -88,7 +88,7 @@ class ChangeSequencer:
         """The write has ended. Not ``sure``: it failed, and may still arrive on a shared store."""
         if sure or self._exclusive:
             self._under_way.pop(taken, None)
-            self.settled.set()
+            self.writes_ended.set()
         else:
             asyncio.get_running_loop().call_later(_LATE, self.settle, taken)
 
@@ -103,11 +103,11 @@ class ChangeSequencer:
         now = self._time.now()
         moved = self._published.watermark != self.watermark
         if moved or now - self._published.seen_time > SILENT // 12:
-            async with self._opening:
+            async with self._initializing:
                 await self._write(self._reserved, now)
 
     async def _reserve(self, count: int) -> None:
-        async with self._opening:
+        async with self._initializing:
             now = self._time.now()
             if not self._writer_id or self._silent(now):
                 await self._enter()

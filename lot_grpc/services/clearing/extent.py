@@ -29,7 +29,8 @@ class ClearExtent:
                     Violation(
                         f"resource_kinds[{place}]",
                         "resource_kind.clearable",
-                        f"{kind.upper()} is cleared together with {names}: name that instead",
+                        f"{kind.upper()} cannot be cleared alone; clear {names} instead, "
+                        "which includes it",
                     )
                 )
         if wrong:

@@ -179,13 +179,13 @@ class Distiller:
             [one.outcomes for one in group.members]
             + [below.pattern.outcomes for below in group.groups if below.pattern]
         )
-        facts = GroupSummary(
+        summary = GroupSummary(
             tuple(group.anchors),
             len(group.anchors),
             group.level,
             round(run.similarity - LEVEL_STEP * (group.level - 1), 6),
         )
-        made = await _generalised(await self._best_of(run.namespace, group), facts)
+        made = await _generalised(await self._best_of(run.namespace, group), summary)
         if group.head is not None:
             group.pattern = remade(group.head, made)
             return group.pattern != pattern_from_record(group.head)
@@ -220,10 +220,10 @@ class _Run:
     time_slice: TimeSlice
 
 
-async def _generalised(members: Sequence[Pattern], facts: GroupSummary) -> PatternContent:
+async def _generalised(members: Sequence[Pattern], summary: GroupSummary) -> PatternContent:
     if sum(len(member.content.task) for member in members) > _LONG:
-        return await asyncio.to_thread(generalised, members, facts)
-    return generalised(members, facts)
+        return await asyncio.to_thread(generalised, members, summary)
+    return generalised(members, summary)
 
 
 def _assume_marks(groups: Sequence[Group]) -> None:

@@ -152,9 +152,9 @@ async def survey(store: VectorStore, namespace: str, where: Sequence[Condition])
             members[head_id].append(one)
         elif one.pattern_id in looked_at and (not one.parent or is_head_id(one.parent)):
             loose.setdefault(one.key, []).append(one)
-    kept = [one for each in loose.values() for one in _best(each)]
-    left_out = sum(map(len, loose.values())) - len(kept)
-    return Landscape(heads, looked_at, members, kept, left_out)
+    preserved = [one for each in loose.values() for one in _best(each)]
+    left_out = sum(map(len, loose.values())) - len(preserved)
+    return Landscape(heads, looked_at, members, preserved, left_out)
 
 
 def _best(loose: list[Seen]) -> list[Seen]:

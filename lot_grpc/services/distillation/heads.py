@@ -106,9 +106,9 @@ class Heads:
                 revision=old.revision + 1,
                 update_time=max(self._time.now(), old.update_time),
             )
-            kept = preserved_in_edits(record.payload)
-            kept[MADE] = {**kept[MADE], **_made_now(record, made)}
-            new = pattern_record(pattern, record.payload[SORT_KEY], indexed.vectors, kept)
+            preserved = preserved_in_edits(record.payload)
+            preserved[MADE] = {**preserved[MADE], **_made_now(record, made)}
+            new = pattern_record(pattern, record.payload[SORT_KEY], indexed.vectors, preserved)
             await replace_as_read(self._store, PATTERNS, record, new, "revision", STATS_REVISION)
             group.pattern = pattern
 

@@ -14,7 +14,7 @@ from lot_grpc.services.errors.error_solutions import ErrorSolutions
 from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.records.error_solutions import error_solution_from_record
-from lot_grpc.services.records.outcomes import OutcomeFact
+from lot_grpc.services.records.outcomes import RecordedOutcome
 from lot_grpc.services.time_source import TimeSource
 
 _METHOD = "RecordErrorSolutionOutcome"
@@ -75,7 +75,7 @@ class ErrorOutcomeRecorder:
             raise ErrorSolutionNotFoundError(namespace, solution_id, DELETED_SINCE)
         if entry.result is not None:
             return error_solution_from_record(record)
-        fact = OutcomeFact(
+        recorded = RecordedOutcome(
             namespace,
             entry.plan["outcome_id"],
             "",
@@ -89,7 +89,7 @@ class ErrorOutcomeRecorder:
             error_solution_id=solution_id,
         )
         known = {solution_id: record} if entry.first else {}
-        counted = await self._counting.count([fact], known)
+        counted = await self._counting.count([recorded], known)
         await self._idempotency.finish(entry, {"error_solution_id": solution_id})
         if solution_id not in counted:
             raise ErrorSolutionNotFoundError(

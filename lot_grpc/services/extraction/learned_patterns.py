@@ -119,8 +119,8 @@ class LearnedPatterns:
             revision=stored.revision + 1,
             update_time=max(now, stored.update_time),
         )
-        kept = _hashes(stored.content)
-        ours = {name: hashes[name] for name in _WRITTEN if kept[name] == written.get(name)}
+        preserved = _hashes(stored.content)
+        ours = {name: hashes[name] for name in _WRITTEN if preserved[name] == written.get(name)}
         return _Plan(edited, changed=True, before=before, hashes={**written, **ours})
 
     async def _write(self, plan: _Plan) -> bool:
@@ -129,8 +129,8 @@ class LearnedPatterns:
         before = plan.before
         contents = pattern_from_record(before).content, plan.pattern.content
         indexed = await self._indexer.vectors_after_edit(before, *map(search_text, contents))
-        kept = {**preserved_in_edits(before.payload), LEARNED_FIELDS: dict(plan.hashes)}
-        record = pattern_record(plan.pattern, before.payload[SORT_KEY], indexed.vectors, kept)
+        preserved = {**preserved_in_edits(before.payload), LEARNED_FIELDS: dict(plan.hashes)}
+        record = pattern_record(plan.pattern, before.payload[SORT_KEY], indexed.vectors, preserved)
         return await self._store.replace(
             PATTERNS, record, as_read(before, "revision", STATS_REVISION, SORT_KEY)
         )

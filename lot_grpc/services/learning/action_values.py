@@ -19,8 +19,8 @@ from lot_grpc.kernel.compare_and_set import insert_new, update_as_read
 from lot_grpc.kernel.intents import Journal, Mark
 from lot_grpc.ports import Equals, Order, Record, VectorStore
 from lot_grpc.services.records.actions import (
+    APPLIED,
     REVISION,
-    SETTLED,
     UNSETTLED,
     VALUE_ORDER,
     Trajectory,
@@ -46,7 +46,7 @@ class ActionValues:
         self._store = store
         self._time = time_source
         self._policies = policies
-        self._journal = Journal(store, TRAJECTORIES, Mark(SETTLED))
+        self._journal = Journal(store, TRAJECTORIES, Mark(APPLIED))
 
     # --- reading ------------------------------------------------------------------------------
 

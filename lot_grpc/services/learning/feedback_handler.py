@@ -36,7 +36,7 @@ from lot_grpc.ports import Record
 from lot_grpc.services.preferences.preferences import Preferences
 from lot_grpc.services.records.collections import LEARNING_EVENTS
 from lot_grpc.services.records.learning_events import (
-    SETTLED,
+    APPLIED,
     learning_event_from_record,
     learning_event_point,
     learning_event_record,
@@ -120,7 +120,7 @@ class FeedbackHandler:
         self._checks = checks
         self._moves = moves
         self._tombstones = runtime.tombstones
-        self._events = Journal(runtime.store, LEARNING_EVENTS, Mark(SETTLED))
+        self._events = Journal(runtime.store, LEARNING_EVENTS, Mark(APPLIED))
 
     async def submit(self, namespace: str, draft: FeedbackTextDraft) -> Submitted:
         """Learn from a judgement once.
@@ -174,7 +174,7 @@ class FeedbackHandler:
             metadata={} if given else {"judged": True, "conclusive": told.conclusive},
         )
         event = LearningEvent(namespace, own, content, self._time.now())
-        record = learning_event_record(event, self._time.sort_key(), settled=False)
+        record = learning_event_record(event, self._time.sort_key(), applied=False)
         if CREATE_TIME in plan:
             record.payload["target"][CREATE_TIME] = plan[CREATE_TIME]
         if point not in await self._store.insert(LEARNING_EVENTS, [record]):
@@ -183,7 +183,7 @@ class FeedbackHandler:
 
     async def _finish(self, record: Record, *, again: bool) -> None:
         """Move what is to be moved, unless it was. ``again``: an earlier try may have."""
-        if record.payload[SETTLED]:
+        if record.payload[APPLIED]:
             return
         event = learning_event_from_record(record)
         content = event.content

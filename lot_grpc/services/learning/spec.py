@@ -19,7 +19,7 @@ from lot_grpc.services.records.collections import (
     TRAJECTORIES,
 )
 from lot_grpc.services.records.learning_events import (
-    SETTLED,
+    APPLIED,
     learning_event_conditions,
     learning_event_from_record,
     learning_event_point,
@@ -56,9 +56,9 @@ LEARNING_EVENT: Final = ResourceSpec(
             floating="reward",
             boolean="settled",
         ),
-        export=ExportRule(done={SETTLED: True}),
+        export=ExportRule(done={APPLIED: True}),
     ),
-    watch=WatchRule(quiet=frozenset({SETTLED})),
+    watch=WatchRule(quiet=frozenset({APPLIED})),
 )
 
 DECISION: Final = ResourceSpec(

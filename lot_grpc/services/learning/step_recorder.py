@@ -40,14 +40,20 @@ class StepsDraft:
     def hash(self) -> str:
         """The same for the same request."""
         # Not ``asdict``, which takes 15 ms for a thousand steps.
-        told = [
-            [one.reward, _told(one.state), one.action, _told(one.next_state), one.selection_id]
+        steps_hashed = [
+            [
+                one.reward,
+                _state_hashed(one.state),
+                one.action,
+                _state_hashed(one.next_state),
+                one.selection_id,
+            ]
             for one in self.steps
         ]
-        return content_hash([told, self.episode_id])
+        return content_hash([steps_hashed, self.episode_id])
 
 
-def _told(state: LearningState | None) -> list[Any] | None:
+def _state_hashed(state: LearningState | None) -> list[Any] | None:
     if state is None:
         return None
     return [state.task_type, state.complexity, as_doubles(state.features)]

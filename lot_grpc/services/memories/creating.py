@@ -61,7 +61,7 @@ class _Work(Creation):
     @property
     def may_be_there(self) -> bool:
         """Whether its id was not made just now."""
-        return self.repeated or self.draft.once or bool(self.draft.memory_id)
+        return self.repeated or self.draft.unique or bool(self.draft.memory_id)
 
 
 class Creating:
@@ -157,7 +157,7 @@ class Creating:
         stored, given = memory_from_record(record), work.draft.content
         if work.wrote(record):  # by an earlier try, or another one at the same time
             work.result = Created(stored, created=True)
-        elif not work.draft.once:
+        elif not work.draft.unique:
             same = same_content(stored.content, given)
             work.result = (
                 Created(stored, created=False)
@@ -194,7 +194,7 @@ class Creating:
 
 
 def _first_id(draft: MemoryDraft) -> str:
-    if draft.once:
+    if draft.unique:
         return same_memory_id(draft.content)
     return draft.memory_id or new_id("m")
 

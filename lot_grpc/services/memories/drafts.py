@@ -17,24 +17,24 @@ from lot_grpc.services.expiry import check_expiry, with_ttl
 class MemoryDraft:
     """A memory to create. ``ttl`` in microseconds, instead of ``content.expire_time``.
 
-    ``once``: what is there with the same content is given back instead.
+    ``unique``: what is there with the same content is given back instead.
     """
 
     content: MemoryContent
     memory_id: str = ""
     request_id: str = ""
     ttl: int | None = None
-    once: bool = False
+    unique: bool = False
 
     def hash(self) -> str:
         """The same for the same request."""
         requested = [fields_to_hash(self.content), self.memory_id, self.ttl]
-        return content_hash([*requested, True] if self.once else requested)
+        return content_hash([*requested, True] if self.unique else requested)
 
     def check(self, now: int) -> None:
         """Raise what cannot be created as asked."""
         check_expiry(ResourceKind.MEMORY, self.content.expire_time, now)
-        if self.once and self.memory_id:
+        if self.unique and self.memory_id:
             raise invalid(
                 "dedupe",
                 "dedupe.memory_id",

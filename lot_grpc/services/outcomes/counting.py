@@ -8,10 +8,10 @@ from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.kernel.apply_once import Target, apply_once
 from lot_grpc.kernel.compare_and_set import update_as_read
 from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.outcomes.cells import Cells
+from lot_grpc.services.outcomes.context_stats import ContextStatsStore
 from lot_grpc.services.outcomes.history import History
 from lot_grpc.services.outcomes.pending_outcomes import PendingOutcomes
-from lot_grpc.services.records.outcomes import OutcomeFact, outcome_from_record
+from lot_grpc.services.records.outcomes import RecordedOutcome, outcome_from_record
 from lot_grpc.services.records.patterns import (
     STATS_REVISION,
     UNSETTLED,
@@ -24,16 +24,20 @@ class OutcomeCounter:
     """Takes outcomes into the counters of what was used; those of patterns into cells as well."""
 
     def __init__(
-        self, store: VectorStore, pending: PendingOutcomes, cells: Cells, history: History
+        self,
+        store: VectorStore,
+        pending: PendingOutcomes,
+        context_stats: ContextStatsStore,
+        history: History,
     ) -> None:
         self._store = store
         self._pending = pending
-        self._cells = cells
+        self._context_stats = context_stats
         self._history = history
 
     async def count(
         self,
-        facts: Sequence[OutcomeFact],
+        recorded_outcomes: Sequence[RecordedOutcome],
         known: Mapping[str, Record] | None = None,
         vector: Sequence[float] | None = None,
     ) -> dict[str, Record]:
@@ -44,13 +48,13 @@ class OutcomeCounter:
         facts' query; they spare a read. Raises ContentionError; the facts
         are kept then, and counted by the next retry or sweep.
         """
-        fresh = await self._pending.insert(facts, (known or {}).values())
+        fresh = await self._pending.insert(recorded_outcomes, (known or {}).values())
         counted = {}
-        for fact in facts:
-            new = fact.point in fresh
-            thing_id = fact.counted_by.id
+        for recorded in recorded_outcomes:
+            new = recorded.point in fresh
+            thing_id = recorded.counted_by.id
             before = (known or {}).get(thing_id) if new else None
-            record = await self._count(fact, before, vector, new=new)
+            record = await self._count(recorded, before, vector, new=new)
             if record is not None:
                 counted[thing_id] = record
         return counted
@@ -65,7 +69,7 @@ class OutcomeCounter:
 
     async def _count(
         self,
-        fact: OutcomeFact,
+        recorded: RecordedOutcome,
         before: Record | None = None,
         vector: Sequence[float] | None = None,
         *,
@@ -74,28 +78,28 @@ class OutcomeCounter:
         async def count(record: Record | None, pending: list[str]) -> Record | None:
             if record is None:
                 return None
-            counters = outcomes_payload(await self._counted(fact, record))
+            counters = outcomes_payload(await self._counted(recorded, record))
             changed = {**counters, UNSETTLED: pending}
             return await update_as_read(self._store, collection, record, changed, STATS_REVISION)
 
-        thing, collection = fact.counted_by, fact.counted_by.collection
+        thing, collection = recorded.counted_by, recorded.counted_by.collection
         target = Target(
-            thing.resource_kind, thing.id, fact.namespace, collection, thing.point, UNSETTLED
+            thing.resource_kind, thing.id, recorded.namespace, collection, thing.point, UNSETTLED
         )
         record = await apply_once(
-            self._store, self._pending, fact.point, target, count, unapplied=before
+            self._store, self._pending, recorded.point, target, count, unapplied=before
         )
-        if record is not None and fact.query and fact.pattern_id:
-            await self._cells.take_in(fact, vector, new=new)
-        await self._pending.applied(fact)
+        if record is not None and recorded.query and recorded.pattern_id:
+            await self._context_stats.take_in(recorded, vector, new=new)
+        await self._pending.applied(recorded)
         return record
 
-    async def _counted(self, fact: OutcomeFact, record: Record) -> Outcomes:
+    async def _counted(self, recorded: RecordedOutcome, record: Record) -> Outcomes:
         """The counters with the fact."""
         outcomes = outcomes_from_payload(record.payload)
-        if fact.correction is not None:
-            behind = await self._history.behind(fact, record.payload[UNSETTLED])
-            return outcomes.correct(fact.correction, fact.outcome, behind.values)
-        if fact.outcome is None:
+        if recorded.correction is not None:
+            behind = await self._history.behind(recorded, record.payload[UNSETTLED])
+            return outcomes.correct(recorded.correction, recorded.outcome, behind.values)
+        if recorded.outcome is None:
             return outcomes
-        return outcomes.record(fact.outcome, fact.create_time, fact.duration)
+        return outcomes.record(recorded.outcome, recorded.create_time, recorded.duration)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lot_grpc.domain.cells import Evidence, Neighbour, evidence, least_cosine, neighbour
+from lot_grpc.domain.context_stats import Evidence, Neighbour, evidence, least_cosine, neighbour
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.ports import AnyOf, Record, SearchQuery, VectorStore
-from lot_grpc.services.records.cells import MERGING, cell_from_payload
-from lot_grpc.services.records.collections import CELLS, QUERY_VECTOR
+from lot_grpc.services.records.collections import CONTEXT_STATS, QUERY_VECTOR
+from lot_grpc.services.records.context_stats import MERGING, context_stats_from_payload
 from lot_grpc.services.time_source import TimeSource
 
 NEIGHBOURS_AT_MOST = 256
@@ -43,16 +43,16 @@ class PatternEvidence:
             [AnyOf("pattern_id", tuple(used))],
             min_score=least_cosine(self._weights.kernel_width),
         )
-        [found] = await self._store.search(CELLS, namespace, [points])
-        cells = await self._store.get(CELLS, namespace, list(found)) if found else {}
+        [found] = await self._store.search(CONTEXT_STATS, namespace, [points])
+        rows = await self._store.get(CONTEXT_STATS, namespace, list(found)) if found else {}
         near: dict[str, list[Neighbour]] = {}
         now = self._time.now()
-        for point, record in cells.items():
+        for point, record in rows.items():
             if record.payload.get(MERGING):
                 continue
             near.setdefault(used[record.payload["pattern_id"]], []).append(
                 neighbour(
-                    cell_from_payload(record.payload),
+                    context_stats_from_payload(record.payload),
                     record.payload["query"],
                     found[point],
                     now,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lot_grpc.services.maintenance import Maintenance
-from lot_grpc.services.outcomes.cells import Cells
+from lot_grpc.services.outcomes.context_stats import ContextStatsStore
 from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.outcomes.history import History
 from lot_grpc.services.outcomes.pending_outcomes import PendingOutcomes
@@ -19,8 +19,13 @@ class OutcomesModule:
         pending, history = PendingOutcomes(store, runtime.time), History(store)
         self.query_vectors = QueryVectors(runtime.retrievals, runtime.model)
         fading = runtime.settings.weights.fading
-        cells = Cells(store, runtime.time, pending, history, self.query_vectors, fading)
-        self.counter = OutcomeCounter(store, pending, cells, history)
+        context_stats = ContextStatsStore(
+            store, runtime.time, pending, history, self.query_vectors, fading
+        )
+        self.counter = OutcomeCounter(store, pending, context_stats, history)
         self.maintenance = Maintenance(
-            recoveries={"outcomes": self.counter.roll_forward, "merges": cells.finish_merges}
+            recoveries={
+                "outcomes": self.counter.roll_forward,
+                "merges": context_stats.finish_merges,
+            }
         )

@@ -21,7 +21,7 @@ from lot_grpc.services.paging import Fits, Position, any_size, read_page
 from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.records.collections import OUTCOMES
 from lot_grpc.services.records.outcomes import (
-    OutcomeFact,
+    RecordedOutcome,
     correction_point,
     outcome_from_record,
 )
@@ -51,7 +51,7 @@ class CorrectionDraft:
 class LoggedOutcome:
     """An entry, and the ``outcome_id`` of the one that undid it, empty while it counts."""
 
-    fact: OutcomeFact
+    recorded: RecordedOutcome
     corrected_by: str
 
 
@@ -94,9 +94,12 @@ class OutcomeLog:
         theirs = [Equals("pattern_id", pattern_id)]
 
         async def read(records: Sequence[Record]) -> list[LoggedOutcome]:
-            facts = [outcome_from_record(record) for record in records]
-            corrected = await self._corrected(namespace, facts)
-            return [LoggedOutcome(fact, corrected.get(fact.point, "")) for fact in facts]
+            recorded_outcomes = [outcome_from_record(record) for record in records]
+            corrected = await self._corrected(namespace, recorded_outcomes)
+            return [
+                LoggedOutcome(recorded, corrected.get(recorded.point, ""))
+                for recorded in recorded_outcomes
+            ]
 
         found = await read_page(self._store, OUTCOMES, namespace, theirs, size, after, read, fits)
         return OutcomePage(*found)
@@ -117,17 +120,19 @@ class OutcomeLog:
         if entry is None:
             await self._require_standing(namespace, undone)
             entry = await self._idempotency.begin(ask)
-        facts = [self._fact(fact, entry.plan["outcome_id"], draft) for fact in undone]
+        recorded_outcomes = [
+            self._correcting(recorded, entry.plan["outcome_id"], draft) for recorded in undone
+        ]
         await self._counting.count(undone)  # one that is still being counted comes first
         # Whoever writes the first of them corrects them all.
-        counted = await self._counting.count(facts[:1])
+        counted = await self._counting.count(recorded_outcomes[:1])
         await self._require_standing(namespace, undone[:1], entry.plan["outcome_id"])
-        counted |= await self._counting.count(facts[1:])
+        counted |= await self._counting.count(recorded_outcomes[1:])
         result = {"pattern_ids": list(counted), CREATE_TIMES: create_times(counted)}
         await self._idempotency.finish(entry, result)
         return _recorded(counted, entry.plan)
 
-    async def _entries(self, namespace: str, outcome_id: str) -> list[OutcomeFact]:
+    async def _entries(self, namespace: str, outcome_id: str) -> list[RecordedOutcome]:
         of_patterns: list[Condition] = [
             Equals("outcome_id", outcome_id),
             Not(Missing("pattern_id")),
@@ -138,25 +143,29 @@ class OutcomeLog:
         return sorted((outcome_from_record(row) for row in rows), key=lambda f: f.pattern_id)
 
     async def _require_standing(
-        self, namespace: str, facts: Sequence[OutcomeFact], ours: str = ""
+        self, namespace: str, recorded_outcomes: Sequence[RecordedOutcome], ours: str = ""
     ) -> None:
         """Raise for one that another correction has undone."""
-        for by in (await self._corrected(namespace, facts)).values():
+        for by in (await self._corrected(namespace, recorded_outcomes)).values():
             if by != ours:
-                raise OutcomeCorrectedError(facts[0].outcome_id, by)
+                raise OutcomeCorrectedError(recorded_outcomes[0].outcome_id, by)
 
-    async def _corrected(self, namespace: str, facts: Sequence[OutcomeFact]) -> dict[str, str]:
+    async def _corrected(
+        self, namespace: str, recorded_outcomes: Sequence[RecordedOutcome]
+    ) -> dict[str, str]:
         """By the point of an entry, the ``outcome_id`` of the one that undid it."""
         points = {
-            correction_point(namespace, fact.outcome_id, fact.pattern_id): fact.point
-            for fact in facts
+            correction_point(namespace, recorded.outcome_id, recorded.pattern_id): recorded.point
+            for recorded in recorded_outcomes
         }
         found = await self._store.get(OUTCOMES, namespace, list(points))
         return {points[point]: row.payload["outcome_id"] for point, row in found.items()}
 
-    def _fact(self, undone: OutcomeFact, outcome_id: str, draft: CorrectionDraft) -> OutcomeFact:
+    def _correcting(
+        self, undone: RecordedOutcome, outcome_id: str, draft: CorrectionDraft
+    ) -> RecordedOutcome:
         earlier = undone.correction
-        return OutcomeFact(
+        return RecordedOutcome(
             undone.namespace,
             outcome_id,
             undone.pattern_id,

@@ -16,7 +16,7 @@ from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.outcomes.query_vectors import QueryVectors
 from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.recall.retrievals import Retrievals
-from lot_grpc.services.records.outcomes import OutcomeFact
+from lot_grpc.services.records.outcomes import RecordedOutcome
 from lot_grpc.services.records.patterns import pattern_from_record
 from lot_grpc.services.time_source import TimeSource
 
@@ -89,8 +89,8 @@ class OutcomeRecorder:
         if entry.result is not None:
             return _recorded(draft, present, entry.plan)
         now = self._time.now()
-        facts = [
-            OutcomeFact(
+        recorded_outcomes = [
+            RecordedOutcome(
                 namespace,
                 entry.plan["outcome_id"],
                 pattern_id,
@@ -105,7 +105,7 @@ class OutcomeRecorder:
             for pattern_id in draft.pattern_ids
             if pattern_id in present
         ]
-        counted = await self._counting.count(facts, known, vector)
+        counted = await self._counting.count(recorded_outcomes, known, vector)
         await self._idempotency.finish(entry, {"pattern_ids": list(draft.pattern_ids)})
         return _recorded(draft, counted, entry.plan)
 

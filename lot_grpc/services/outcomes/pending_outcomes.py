@@ -1,7 +1,7 @@
 """The log of outcomes, and which of them are still to be applied (``kernel.apply_once``).
 
 The targets of an outcome are the counters of the pattern or of the error solution (``counting``),
-and the stats of the pattern on the query (``cells``).
+and the stats of the pattern on the query (``context_stats``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from lot_grpc.kernel.intents import Journal, Mark
 from lot_grpc.ports import Condition, Equals, Range, Record, VectorStore
 from lot_grpc.services.records.collections import OUTCOMES, PATTERN_LOGS, SORT_KEY
-from lot_grpc.services.records.outcomes import SETTLED, OutcomeFact, outcome_record
+from lot_grpc.services.records.outcomes import APPLIED, RecordedOutcome, outcome_record
 from lot_grpc.services.time_source import TimeSource
 
 
@@ -32,18 +32,20 @@ class PendingOutcomes(Journal):
     """The outcomes of all namespaces."""
 
     def __init__(self, store: VectorStore, time_source: TimeSource) -> None:
-        super().__init__(store, OUTCOMES, Mark(SETTLED))
+        super().__init__(store, OUTCOMES, Mark(APPLIED))
         self._time = time_source
 
-    async def insert(self, facts: Sequence[OutcomeFact], targets: Iterable[Record]) -> set[str]:
+    async def insert(
+        self, recorded_outcomes: Sequence[RecordedOutcome], targets: Iterable[Record]
+    ) -> set[str]:
         """Write those that are not there; return the points of those that this call wrote.
 
         They come behind the ``targets`` that were read, by their sort keys.
         """
         after = max((target.payload[SORT_KEY] for target in targets), default=0)
-        keys = [self._time.sort_key(after) for _ in facts]
-        return await self.write(list(map(outcome_record, facts, keys)))
+        keys = [self._time.sort_key(after) for _ in recorded_outcomes]
+        return await self.write(list(map(outcome_record, recorded_outcomes, keys)))
 
-    async def applied(self, fact: OutcomeFact) -> None:
+    async def applied(self, recorded: RecordedOutcome) -> None:
         """All targets of an outcome have it."""
-        await self.finish(fact.namespace, fact.point)
+        await self.finish(recorded.namespace, recorded.point)

@@ -8,7 +8,7 @@ from lot_grpc.domain.change import ResourceKind
 from lot_grpc.ports import Payload, Record
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, OUTCOMES, PATTERNS, SORT_KEY
 from lot_grpc.services.records.error_solutions import error_solution_point
-from lot_grpc.services.records.outcomes import SETTLED, outcome_from_record
+from lot_grpc.services.records.outcomes import APPLIED, outcome_from_record
 from lot_grpc.services.records.patterns import pattern_point
 from lot_grpc.services.resource_spec import (
     ExportRule,
@@ -42,7 +42,7 @@ OUTCOME: Final = ResourceSpec(
         ),
         export=ExportRule(
             point=_point,
-            done={SETTLED: True},
+            done={APPLIED: True},
             parents=(PATTERNS, ERROR_SOLUTIONS),
             parent=_parent,
         ),

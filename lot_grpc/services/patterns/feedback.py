@@ -28,12 +28,12 @@ from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.records.collections import FEEDBACK, PATTERNS, SORT_KEY
 from lot_grpc.services.records.feedback import (
     FeedbackEntry,
-    FeedbackFact,
     FeedbackStep,
+    GivenFeedback,
     feedback_from_record,
     feedback_record,
 )
-from lot_grpc.services.records.outcomes import SETTLED
+from lot_grpc.services.records.outcomes import APPLIED
 from lot_grpc.services.records.patterns import (
     STATS_REVISION,
     UNSETTLED_FEEDBACK,
@@ -90,7 +90,7 @@ class Feedback:
         self._time = time_source
         self._idempotency = idempotency
         self._patterns = patterns
-        self._journal = Journal(store, FEEDBACK, Mark(SETTLED))
+        self._journal = Journal(store, FEEDBACK, Mark(APPLIED))
 
     async def give(self, namespace: str, draft: FeedbackDraft) -> Pattern:
         """Count a feedback once; return the pattern as it now stands.
@@ -111,11 +111,11 @@ class Feedback:
         if entry is None:
             hint = DELETED_SINCE if earlier or records else ""
             raise PatternNotFoundError(namespace, draft.pattern_id, hint)
-        fact = self._fact(namespace, entry.plan["feedback_id"], draft)
+        given = self._given(namespace, entry.plan["feedback_id"], draft)
         if entry.result is None:
-            await self._count(fact, records[draft.pattern_id].payload[SORT_KEY])
-            await self._idempotency.finish(entry, {"feedback_id": fact.feedback_id})
-        return Given(await self._patterns.get(namespace, draft.pattern_id), await self._find(fact))
+            await self._count(given, records[draft.pattern_id].payload[SORT_KEY])
+            await self._idempotency.finish(entry, {"feedback_id": given.feedback_id})
+        return Given(await self._patterns.get(namespace, draft.pattern_id), await self._find(given))
 
     async def history(self, namespace: str, pattern_id: str) -> list[FeedbackEntry]:
         """The latest feedback of a pattern, newest first, at most ``HISTORY``."""
@@ -132,14 +132,14 @@ class Feedback:
         """Count what was written before ``before`` and never settled; return how many."""
 
         async def count(row: Record) -> None:
-            await self._take_in(feedback_from_record(row).fact)
+            await self._take_in(feedback_from_record(row).given)
 
         return await self._journal.recover(before, count)
 
     # --- steps --------------------------------------------------------------------------------
 
-    def _fact(self, namespace: str, feedback_id: str, draft: FeedbackDraft) -> FeedbackFact:
-        return FeedbackFact(
+    def _given(self, namespace: str, feedback_id: str, draft: FeedbackDraft) -> GivenFeedback:
+        return GivenFeedback(
             namespace,
             feedback_id,
             draft.pattern_id,
@@ -149,22 +149,22 @@ class Feedback:
             draft.text,
         )
 
-    async def _count(self, fact: FeedbackFact, after: int) -> None:
-        record = feedback_record(fact, self._time.sort_key(after))
+    async def _count(self, given: GivenFeedback, after: int) -> None:
+        record = feedback_record(given, self._time.sort_key(after))
         if not await self._journal.write([record]):
-            stored = await self._find(fact)
+            stored = await self._find(given)
             if stored is None:  # it went with its pattern meanwhile
                 return
-            fact = stored.fact
-        await self._take_in(fact)
+            given = stored.given
+        await self._take_in(given)
 
-    async def _take_in(self, fact: FeedbackFact) -> None:
+    async def _take_in(self, given: GivenFeedback) -> None:
         """Count a fact if it is not counted. One without a pattern is dropped."""
-        point = pattern_point(fact.namespace, fact.pattern_id)
+        point = pattern_point(given.namespace, given.pattern_id)
         target = Target(
             ResourceKind.PATTERN,
-            fact.pattern_id,
-            fact.namespace,
+            given.pattern_id,
+            given.namespace,
             PATTERNS,
             point,
             UNSETTLED_FEEDBACK,
@@ -175,23 +175,25 @@ class Feedback:
                 return None
             pattern = pattern_from_record(record)
             before = pattern.content.confidence
-            adjustment = adjustment_of(fact.helpful, fact.confidence_adjustment)
-            counts = pattern.feedback.record(fact.helpful, fact.create_time)
+            adjustment = adjustment_of(given.helpful, given.confidence_adjustment)
+            counts = pattern.feedback.record(given.helpful, given.create_time)
             step = FeedbackStep(counts.feedback_count, before, moved(before, adjustment))
             changed = {
                 "confidence": step.confidence_after,
                 **feedback_payload(counts),
-                UNSETTLED_FEEDBACK: {**pending, fact.point: step.payload()},
+                UNSETTLED_FEEDBACK: {**pending, given.point: step.payload()},
             }
             keys = (STATS_REVISION, "revision")
             return await update_as_read(self._store, PATTERNS, record, changed, *keys)
 
-        record = await apply_once(self._store, self._journal, fact.point, target, move, remember={})
+        record = await apply_once(
+            self._store, self._journal, given.point, target, move, remember={}
+        )
         if record is None:
-            await self._store.delete(FEEDBACK, fact.namespace, [IdIn((fact.point,))])
-        elif step := record.payload.get(UNSETTLED_FEEDBACK, {}).get(fact.point):
-            await self._journal.finish(fact.namespace, fact.point, step)
+            await self._store.delete(FEEDBACK, given.namespace, [IdIn((given.point,))])
+        elif step := record.payload.get(UNSETTLED_FEEDBACK, {}).get(given.point):
+            await self._journal.finish(given.namespace, given.point, step)
 
-    async def _find(self, fact: FeedbackFact) -> FeedbackEntry | None:
-        found = await self._store.get(FEEDBACK, fact.namespace, [fact.point])
-        return feedback_from_record(found[fact.point]) if fact.point in found else None
+    async def _find(self, given: GivenFeedback) -> FeedbackEntry | None:
+        found = await self._store.get(FEEDBACK, given.namespace, [given.point])
+        return feedback_from_record(found[given.point]) if given.point in found else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from lot_grpc.services.claims import Claims
 from lot_grpc.services.maintenance import Maintenance
 from lot_grpc.services.outcomes.module import OutcomesModule
 from lot_grpc.services.outcomes.outcome_log import OutcomeLog
@@ -16,6 +15,7 @@ from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.patterns.pruner import PatternPruner
 from lot_grpc.services.patterns.repeat_counter import RepeatCounter
 from lot_grpc.services.runtime import Runtime
+from lot_grpc.services.unique_content import UniqueContentIndex
 
 
 class PatternsModule:
@@ -23,14 +23,14 @@ class PatternsModule:
 
     def __init__(self, runtime: Runtime, counting: OutcomesModule) -> None:
         store, time, idempotency = runtime.store, runtime.time, runtime.idempotency
-        claims, counter = Claims(store, time), counting.counter
+        content_index, counter = UniqueContentIndex(store, time), counting.counter
         self.lineage = lineage = Lineage(store, time)
         self.patterns = patterns = Patterns(
-            store, runtime.indexer, time, claims, runtime.tombstones, lineage
+            store, runtime.indexer, time, content_index, runtime.tombstones, lineage
         )
         nearest = Nearest(store, runtime.settings.learning.merge_similarity)
-        repeats = RepeatCounter(runtime, counter, claims, nearest)
-        self.writer = PatternWriter(runtime, claims, lineage, repeats)
+        repeats = RepeatCounter(runtime, counter, content_index, nearest)
+        self.writer = PatternWriter(runtime, content_index, lineage, repeats)
         self.outcomes = OutcomeRecorder(
             time, idempotency, counter, patterns, runtime.retrievals, counting.query_vectors
         )

@@ -26,7 +26,6 @@ from lot_grpc.domain.pattern import Pattern, dedupe_hash, search_text
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.ports import Record
-from lot_grpc.services.claims import Claims
 from lot_grpc.services.expiry import with_ttl
 from lot_grpc.services.indexer import Indexed
 from lot_grpc.services.outcomes.pending_outcomes import forget_older_logs
@@ -42,6 +41,7 @@ from lot_grpc.services.records.patterns import (
 )
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
+from lot_grpc.services.unique_content import UniqueContentIndex
 
 
 class PatternWriter:
@@ -50,7 +50,7 @@ class PatternWriter:
     def __init__(
         self,
         runtime: Runtime,
-        claims: Claims,
+        content_index: UniqueContentIndex,
         lineage: Lineage,
         repeats: RepeatCounter,
     ) -> None:
@@ -58,7 +58,7 @@ class PatternWriter:
         self._indexer = runtime.indexer
         self._time = runtime.time
         self._create = runtime.create
-        self._claims = claims
+        self._content_index = content_index
         self._tombstones = runtime.tombstones
         self._lineage = lineage
         self._repeats = repeats
@@ -92,11 +92,11 @@ class PatternWriter:
                 work.result = error
             await time_slice.give_way()
         await self._enter([work for work in works if work.open])
-        await self._look_at_claims(namespace, [work for work in works if work.open])
+        await self._check_content(namespace, [work for work in works if work.open])
         fresh = [work for work in works if work.open]
         await self._embed(fresh)
         fresh = [work for work in fresh if not work.draft.alone]
-        await self._take_claims(namespace, fresh)
+        await self._take_content(namespace, fresh)
         await self._insert(fresh)
         for work in works:
             if work.open:
@@ -140,12 +140,12 @@ class PatternWriter:
             await self._lineage.settle(work.namespace, pattern.content.supersedes)
         return Saved(pattern, earlier.created, merged_at=earlier.result.get("merged_at"))
 
-    async def _look_at_claims(self, namespace: str, works: Sequence[SaveWork]) -> None:
+    async def _check_content(self, namespace: str, works: Sequence[SaveWork]) -> None:
         """Leave to ``_resolve`` what another pattern, or another item, has claimed."""
         exact = [work for work in works if work.draft.exact]
         for work in exact:
             work.claim = claim_point(namespace, work.draft.content)
-        seen = await self._claims.held(namespace, [work.claim for work in exact])
+        seen = await self._content_index.held(namespace, [work.claim for work in exact])
         for work in exact:
             work.claimed = work.claim in seen
             seen.add(work.claim)
@@ -158,9 +158,9 @@ class PatternWriter:
         for work, one in zip(texts, indexed, strict=True):
             work.indexed = one
 
-    async def _take_claims(self, namespace: str, works: Sequence[SaveWork]) -> None:
+    async def _take_content(self, namespace: str, works: Sequence[SaveWork]) -> None:
         wanting = [work for work in works if work.claim and not work.claimed]
-        won = await self._claims.take(namespace, {work.claim: work.id for work in wanting})
+        won = await self._content_index.take(namespace, {work.claim: work.id for work in wanting})
         for work in wanting:
             work.claimed = work.claim not in won
 
@@ -191,7 +191,7 @@ class PatternWriter:
             if not work.draft.exact:
                 record = await stored_pattern(self._store, work.namespace, work.id)
                 return self._same_id(work, record) if record else await self._write(work, work.id)
-            owner = await self._claims.owner(work.namespace, work.claim, work.id)
+            owner = await self._content_index.owner(work.namespace, work.claim, work.id)
             record = await stored_pattern(self._store, work.namespace, owner)
             if record is None and not await self._deleted(work, owner):
                 return await self._write(work, owner)
@@ -226,7 +226,7 @@ class PatternWriter:
     async def _move_claim(self, work: SaveWork, owner: str) -> None:
         if owner == work.id:
             work.id = new_id("p")
-        await self._claims.move(work.namespace, work.claim, owner, work.id)
+        await self._content_index.move(work.namespace, work.claim, owner, work.id)
 
     async def _write(self, work: SaveWork, pattern_id: str) -> Saved:
         """Write the pattern under an id. Raises ConflictError when somebody else just did."""

@@ -21,7 +21,6 @@ from lot_grpc.ports import (
     VectorStore,
 )
 from lot_grpc.regexes import check_regex
-from lot_grpc.services.claims import Claims
 from lot_grpc.services.expiry import check_expiry, with_ttl
 from lot_grpc.services.indexer import Indexer
 from lot_grpc.services.operations import Resources
@@ -43,6 +42,7 @@ from lot_grpc.services.records.patterns import (
     preserved_in_edits,
 )
 from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.unique_content import UniqueContentIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +95,16 @@ class Patterns(Resources[Pattern, PatternFilter]):
         store: VectorStore,
         indexer: Indexer,
         time_source: TimeSource,
-        claims: Claims,
+        content_index: UniqueContentIndex,
         tombstones: Tombstones,
         lineage: Lineage,
     ) -> None:
         super().__init__(PATTERN, store, tombstones)
         self._indexer = indexer
         self._time = time_source
-        self._claims = claims
+        self._content_index = content_index
         self._lineage = lineage
-        self.transfer = PatternTransfer(store, claims, lineage)
+        self.transfer = PatternTransfer(store, content_index, lineage)
 
     async def insert(self, namespace: str, records: Sequence[Record]) -> set[str]:
         """Insert those that are not there; return their points.
@@ -191,7 +191,7 @@ class Patterns(Resources[Pattern, PatternFilter]):
         old, new = dedupe_hash(pattern.content), dedupe_hash(edited.content)
         new_claim = claim_point(pattern.namespace, edited.content)
         if old != new:
-            await self._claims.take(pattern.namespace, {new_claim: pattern.pattern_id})
+            await self._content_index.take(pattern.namespace, {new_claim: pattern.pattern_id})
         unchanged_fields = preserved_in_edits(record.payload)
         written = await self._store.replace(
             PATTERNS,
@@ -200,7 +200,7 @@ class Patterns(Resources[Pattern, PatternFilter]):
         )
         if written and old != new:
             old_claim = claim_point(pattern.namespace, pattern.content)
-            await self._claims.release(pattern.namespace, old_claim, pattern.pattern_id)
+            await self._content_index.release(pattern.namespace, old_claim, pattern.pattern_id)
         return written
 
     # --- deleting -----------------------------------------------------------------------------
@@ -220,7 +220,7 @@ class Patterns(Resources[Pattern, PatternFilter]):
         """Drop its claim, its outcomes and its feedback."""
         theirs: list[Condition] = [Equals("pattern_id", stone.id)]
         if left is None:
-            await self._claims.release_all(stone.namespace, stone.id)
+            await self._content_index.release_all(stone.namespace, stone.id)
         else:  # another took the id since; a claim that is not its own it leaves to saves
             theirs.append(Range(SORT_KEY, lt=left.payload[SORT_KEY]))
         await forget_logs(self._store, stone.namespace, theirs)
@@ -234,7 +234,7 @@ class Patterns(Resources[Pattern, PatternFilter]):
         older = Range(SORT_KEY, lte=record.payload[EXPIRES_KEY])
         await forget_logs(self._store, record.namespace, [theirs, older])
         if not await self._store.get(PATTERNS, record.namespace, [record.id]):
-            await self._claims.release_all(record.namespace, pattern_id)
+            await self._content_index.release_all(record.namespace, pattern_id)
 
     # --- sums ---------------------------------------------------------------------------------
 

@@ -15,14 +15,14 @@ from lot_grpc.domain.pattern import dedupe_hash, different_fields, search_text
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.kernel.idempotency import CREATE_TIME
 from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.claims import Claims
 from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.patterns.drafts import Saved, SaveWork
 from lot_grpc.services.patterns.nearest import Nearest
 from lot_grpc.services.records.collections import PATTERNS
-from lot_grpc.services.records.outcomes import OutcomeFact
+from lot_grpc.services.records.outcomes import RecordedOutcome
 from lot_grpc.services.records.patterns import pattern_from_record, pattern_point
 from lot_grpc.services.runtime import Runtime
+from lot_grpc.services.unique_content import UniqueContentIndex
 
 
 class RepeatCounter:
@@ -32,7 +32,7 @@ class RepeatCounter:
         self,
         runtime: Runtime,
         counting: OutcomeCounter,
-        claims: Claims,
+        content_index: UniqueContentIndex,
         nearest: Nearest,
     ) -> None:
         self._store = runtime.store
@@ -40,7 +40,7 @@ class RepeatCounter:
         self._time = runtime.time
         self._idempotency = runtime.idempotency
         self._counting = counting
-        self._claims = claims
+        self._content_index = content_index
         self._nearest = nearest
 
     async def merge(self, work: SaveWork) -> None:
@@ -74,7 +74,7 @@ class RepeatCounter:
         record = await stored_pattern(self._store, work.namespace, pattern_id)
         if record is None:
             return None
-        fact = OutcomeFact(
+        recorded = RecordedOutcome(
             work.namespace,
             work.outcome_id,
             pattern_id,
@@ -82,7 +82,7 @@ class RepeatCounter:
             self._time.now(),
             repeat=True,
         )
-        counted = await self._counting.count([fact], {pattern_id: record})
+        counted = await self._counting.count([recorded], {pattern_id: record})
         if pattern_id not in counted:
             return None
         pattern = pattern_from_record(counted[pattern_id])
@@ -92,7 +92,7 @@ class RepeatCounter:
     async def _plan_merge(self, work: SaveWork) -> Mapping[str, Any] | None:
         content = work.draft.content
         if work.claimed:  # by a pattern of just this content, as a rule
-            owner = await self._claims.owner(work.namespace, work.claim, work.id)
+            owner = await self._content_index.owner(work.namespace, work.claim, work.id)
             record = await stored_pattern(self._store, work.namespace, owner)
             if record and dedupe_hash(pattern_from_record(record).content) == dedupe_hash(content):
                 return None

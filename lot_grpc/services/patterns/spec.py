@@ -12,11 +12,9 @@ from lot_grpc.domain.pattern import Pattern, PatternContent, search_text
 from lot_grpc.ports import Equals, Missing, Not, Payload, Record, Vector
 from lot_grpc.services.patterns.lineage import NOTE_KIND
 from lot_grpc.services.patterns.ranked import NOT_PINNED, RANK_KEYS, pattern_rank
-from lot_grpc.services.records.cells import MERGING, TAKEN_IN, cell_from_payload, cell_point
-from lot_grpc.services.records.cells import UNSETTLED as CELL_UNSETTLED
 from lot_grpc.services.records.collections import (
-    CELLS,
     CODE_VECTOR,
+    CONTEXT_STATS,
     FEEDBACK,
     OUTCOMES,
     PATTERN_LOGS,
@@ -27,8 +25,15 @@ from lot_grpc.services.records.collections import (
     SPARSE_VECTOR,
     TEXT_VECTOR,
 )
+from lot_grpc.services.records.context_stats import (
+    MERGING,
+    TAKEN_IN,
+    context_stats_from_payload,
+    context_stats_point,
+)
+from lot_grpc.services.records.context_stats import UNSETTLED as CELL_UNSETTLED
 from lot_grpc.services.records.feedback import feedback_from_record
-from lot_grpc.services.records.outcomes import SETTLED
+from lot_grpc.services.records.outcomes import APPLIED
 from lot_grpc.services.records.patterns import (
     STATS_REVISION,
     UNSETTLED,
@@ -63,11 +68,11 @@ def _pattern_of(namespace: str, payload: Payload) -> Place:
 
 
 def _feedback_point(namespace: str, payload: Payload) -> str:
-    return feedback_from_record(Record("", namespace, payload)).fact.point
+    return feedback_from_record(Record("", namespace, payload)).given.point
 
 
-def _cell_point(namespace: str, payload: Payload) -> str:
-    return cell_point(namespace, payload["pattern_id"], payload["query"])
+def _context_stats_point(namespace: str, payload: Payload) -> str:
+    return context_stats_point(namespace, payload["pattern_id"], payload["query"])
 
 
 def _learned(payload: Payload) -> bool:
@@ -137,18 +142,18 @@ PATTERN: Final = ResourceSpec(
                 id_keys=("feedback_id",),
                 parents=(PATTERNS,),
                 parent=_pattern_of,
-                half_done=lambda payload: not payload[SETTLED],
+                half_done=lambda payload: not payload[APPLIED],
             ),
         ),
         ResourceCollection(
-            name=CELLS,
+            name=CONTEXT_STATS,
             dense=(QUERY_VECTOR,),
             query_key="query",
             indexes=indexes(keyword="pattern_id unsettled_ids merging_into", integer=SORT_KEY),
-            read=lambda record: cell_from_payload(record.payload),
+            read=lambda record: context_stats_from_payload(record.payload),
             counted_as=ResourceKind.OUTCOME,
             export=ExportRule(
-                point=_cell_point,
+                point=_context_stats_point,
                 id_keys=("query",),
                 dropped=frozenset({TAKEN_IN}),
                 done={CELL_UNSETTLED: []},

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.claims import Claims
 from lot_grpc.services.operations import TransferHooks
 from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.records.collections import PATTERNS, REQUESTS
@@ -17,28 +16,31 @@ from lot_grpc.services.records.patterns import (
 )
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.transfer.rows import Row
+from lot_grpc.services.unique_content import UniqueContentIndex
 
 
 class PatternTransfer(TransferHooks):
     """Moves the claims of patterns, and lets the marks of what is superseded follow."""
 
-    def __init__(self, store: VectorStore, claims: Claims, lineage: Lineage) -> None:
+    def __init__(
+        self, store: VectorStore, content_index: UniqueContentIndex, lineage: Lineage
+    ) -> None:
         self._store = store
-        self._claims = claims
+        self._content_index = content_index
         self._lineage = lineage
 
     async def unique(self, namespace: str, records: Sequence[Record]) -> set[str]:
         """Those of the patterns that hold the claim on their content."""
-        claims = {
+        content_index = {
             record.id: claim_point(namespace, pattern_from_record(record).content)
             for record in records
         }
-        held = await self._store.get(REQUESTS, namespace, list(claims.values()))
+        held = await self._store.get(REQUESTS, namespace, list(content_index.values()))
         owners = {claim: row.payload["pattern_id"] for claim, row in held.items()}
         return {
             record.id
             for record in records
-            if owners.get(claims[record.id]) == record.payload["pattern_id"]
+            if owners.get(content_index[record.id]) == record.payload["pattern_id"]
         }
 
     async def before_write(self, rows: Sequence[Row]) -> None:
@@ -56,12 +58,12 @@ class PatternTransfer(TransferHooks):
             claim = claim_point(namespace, pattern_from_record(one).content)
             wanted[claim] = str(one.payload["pattern_id"])
             await time_slice.give_way()
-        taken = await self._claims.take(namespace, wanted)
+        taken = await self._content_index.take(namespace, wanted)
         for claim in wanted.keys() - taken:
-            owner = await self._claims.owner(namespace, claim, wanted[claim])
+            owner = await self._content_index.owner(namespace, claim, wanted[claim])
             point = pattern_point(namespace, owner)
             if owner != wanted[claim] and not await self._store.get(PATTERNS, namespace, [point]):
-                await self._claims.move(namespace, claim, owner, wanted[claim])
+                await self._content_index.move(namespace, claim, owner, wanted[claim])
 
     async def after_write(
         self, namespace: str, rows: Mapping[str, Row], former: Mapping[str, Record]

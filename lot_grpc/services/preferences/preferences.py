@@ -40,7 +40,7 @@ from lot_grpc.services.records.collections import (
     PREFERENCES,
     REQUESTS,
 )
-from lot_grpc.services.records.learning_events import SETTLED
+from lot_grpc.services.records.learning_events import APPLIED
 from lot_grpc.services.records.preferences import (
     CREATED_BY,
     REVISION,
@@ -99,7 +99,7 @@ class Preferences:
         self._tombstones = tombstones
         self.records = PreferenceRecords(store, time_source, tombstones)
         self._requests = Journal(store, REQUESTS, Mark(DONE))
-        self._events = Journal(store, LEARNING_EVENTS, Mark(SETTLED))
+        self._events = Journal(store, LEARNING_EVENTS, Mark(APPLIED))
 
     # --- reading ------------------------------------------------------------------------------
 

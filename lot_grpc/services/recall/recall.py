@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
-from lot_grpc.domain.cells import Evidence
+from lot_grpc.domain.context_stats import Evidence
 from lot_grpc.domain.fusion import FusionWeights, Relevance, boost
 from lot_grpc.domain.query import Legs, Ranking
 from lot_grpc.domain.ranking import (

@@ -11,7 +11,7 @@ from lot_grpc.ports import EXPIRES_KEY, Payload, Record
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import FieldCodec
 
-SETTLED = "settled"
+APPLIED = "settled"
 """Whether all steps of a trajectory are taken in."""
 
 REVISION = "revision"
@@ -101,7 +101,7 @@ def trajectory_point(namespace: str, trajectory_id: str) -> str:
 
 def trajectory_record(trajectory: Trajectory) -> Record:
     """A trajectory of which no step is taken in yet."""
-    payload = {**_TRAJECTORY.write(trajectory), SETTLED: False}
+    payload = {**_TRAJECTORY.write(trajectory), APPLIED: False}
     return Record(trajectory.point, trajectory.namespace, payload)
 
 

@@ -12,7 +12,7 @@ SCHEMA_VERSION = 6
 META = "meta"
 PATTERNS = "patterns"
 OUTCOMES = "outcomes"
-CELLS = "cells"
+CONTEXT_STATS = "cells"
 FEEDBACK = "feedback"
 RETRIEVALS = "retrievals"
 EPISODES = "episodes"
@@ -22,7 +22,7 @@ POLICIES = "policies"
 REPLICAS = "change_writers"
 """The processes that write, and up to which change each has settled."""
 
-PATTERN_LOGS = (OUTCOMES, CELLS, FEEDBACK)
+PATTERN_LOGS = (OUTCOMES, CONTEXT_STATS, FEEDBACK)
 """What hangs on a pattern, by ``pattern_id`` and sort key, and goes with it."""
 LEARNING_EVENTS = "learning_events"
 DECISIONS = "decisions"

@@ -69,13 +69,13 @@ def error_solution_record(
     solution: ErrorSolution,
     sort_key: int,
     vectors: Mapping[str, Vector],
-    kept: Mapping[str, Any] | None = None,
+    preserved: Mapping[str, Any] | None = None,
 ) -> Record:
-    """The whole record. ``kept`` are keys of a record that is replaced (``preserved_in_edits``)."""
+    """The whole record. ``preserved``: keys of the record it replaces (``preserved_in_edits``)."""
     payload = {
         **content_payload(solution.content),
         **outcomes_payload(solution.outcomes),
-        **(kept or {STATS_REVISION: 0, UNSETTLED: []}),
+        **(preserved or {STATS_REVISION: 0, UNSETTLED: []}),
         **signature_payload(solution.content),
         **_SOLUTION.write(solution),
         SORT_KEY: sort_key,

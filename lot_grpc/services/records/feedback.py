@@ -10,11 +10,11 @@ from lot_grpc.domain.ids import point_id
 from lot_grpc.ports import Payload, Record
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import FieldCodec
-from lot_grpc.services.records.outcomes import SETTLED
+from lot_grpc.services.records.outcomes import APPLIED
 
 
 @dataclass(frozen=True, slots=True)
-class FeedbackFact:
+class GivenFeedback:
     """One feedback as it was given. ``create_time`` in microseconds."""
 
     namespace: str
@@ -48,25 +48,25 @@ class FeedbackStep:
 class FeedbackEntry:
     """A feedback, and how it counted; None before it did."""
 
-    fact: FeedbackFact
+    given: GivenFeedback
     step: FeedbackStep | None
 
 
-_FACT = FieldCodec(FeedbackFact, skip={"namespace"})
+_GIVEN = FieldCodec(GivenFeedback, skip={"namespace"})
 _STEP = FieldCodec(FeedbackStep, sparse=False)
 
 
-def feedback_record(fact: FeedbackFact, sort_key: int) -> Record:
+def feedback_record(given: GivenFeedback, sort_key: int) -> Record:
     """A fact that no pattern has taken in yet."""
-    payload = {**_FACT.write(fact), SETTLED: False, SORT_KEY: sort_key}
-    return Record(fact.point, fact.namespace, payload)
+    payload = {**_GIVEN.write(given), APPLIED: False, SORT_KEY: sort_key}
+    return Record(given.point, given.namespace, payload)
 
 
 def feedback_from_record(record: Record) -> FeedbackEntry:
     """The feedback of a record."""
     payload = record.payload
-    fact = _FACT.read(payload, namespace=record.namespace)
-    return FeedbackEntry(fact, step_from_payload(payload) if payload[SETTLED] else None)
+    given = _GIVEN.read(payload, namespace=record.namespace)
+    return FeedbackEntry(given, step_from_payload(payload) if payload[APPLIED] else None)
 
 
 def step_from_payload(payload: Mapping[str, Any]) -> FeedbackStep:

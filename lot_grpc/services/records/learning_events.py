@@ -19,7 +19,7 @@ from lot_grpc.services.records.fields import (
     label_pairs,
 )
 
-SETTLED = "settled"
+APPLIED = "settled"
 """False while what a judgement moves has not been moved."""
 
 
@@ -31,14 +31,14 @@ def learning_event_point(namespace: str, learning_event_id: str) -> str:
     return point_id(namespace, "learning_event", learning_event_id)
 
 
-def learning_event_record(event: LearningEvent, sort_key: int, *, settled: bool = True) -> Record:
+def learning_event_record(event: LearningEvent, sort_key: int, *, applied: bool = True) -> Record:
     """The whole record."""
     payload = {
         **_CONTENT.write(event.content),
         **label_keys(event.content.labels),
         "learning_event_id": event.learning_event_id,
         "create_time": event.create_time,
-        SETTLED: settled,
+        APPLIED: applied,
         SORT_KEY: sort_key,
     }
     if event.content.target is not None:

@@ -34,7 +34,7 @@ from lot_grpc.services.records.fields import (
     plain,
 )
 
-_KEPT = (SIGNATURE,)
+_PRESERVED = (SIGNATURE,)
 
 _CONTENT = FieldCodec(
     MemoryContent,
@@ -68,12 +68,12 @@ def content_payload(content: MemoryContent) -> Payload:
 
 
 def memory_record(
-    memory: Memory, sort_key: int, vectors: Mapping[str, Vector], kept: Payload | None = None
+    memory: Memory, sort_key: int, vectors: Mapping[str, Vector], preserved: Payload | None = None
 ) -> Record:
-    """The whole record. ``kept`` are keys of a record that is replaced (``preserved_in_edits``)."""
+    """The whole record. ``preserved``: keys of the record it replaces (``preserved_in_edits``)."""
     payload = {
         **content_payload(memory.content),
-        **(kept or {}),
+        **(preserved or {}),
         **_MEMORY.write(memory),
         SORT_KEY: sort_key,
     }
@@ -83,7 +83,7 @@ def memory_record(
 
 def preserved_in_edits(payload: Mapping[str, Any]) -> Payload:
     """The keys of a record that belong to no field of a memory and outlive an edit."""
-    return {key: payload[key] for key in _KEPT if key in payload}
+    return {key: payload[key] for key in _PRESERVED if key in payload}
 
 
 def _details(stored: Mapping[str, Any] | None) -> ConversationSummary | Project | None:

@@ -16,7 +16,7 @@ from lot_grpc.services.records.error_solutions import error_solution_point
 from lot_grpc.services.records.fields import FieldCodec
 from lot_grpc.services.records.patterns import pattern_point
 
-SETTLED = "settled"
+APPLIED = "settled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeFact:
+class RecordedOutcome:
     """One entry of the log: of a pattern, or of an error solution, whose ``pattern_id`` is "".
 
     ``duration`` in seconds, ``create_time`` in microseconds.
@@ -93,8 +93,8 @@ def outcome_point(namespace: str, outcome_id: str, pattern_id: str) -> str:
     return point_id(namespace, "outcome", outcome_id, pattern_id)
 
 
-_FACT = FieldCodec(
-    OutcomeFact,
+_RECORDED = FieldCodec(
+    RecordedOutcome,
     skip={"namespace", "correction"},
     defaults={"pattern_id": "", "outcome": None},
 )
@@ -105,19 +105,19 @@ _CORRECTION = FieldCodec(
 )
 
 
-def outcome_record(fact: OutcomeFact, sort_key: int) -> Record:
+def outcome_record(recorded: RecordedOutcome, sort_key: int) -> Record:
     """A fact that no aggregate has taken in yet."""
-    payload = {**_FACT.write(fact), SETTLED: False, SORT_KEY: sort_key}
-    if fact.correction is not None:
-        payload |= _CORRECTION.write(fact.correction)
-    return Record(fact.point, fact.namespace, payload)
+    payload = {**_RECORDED.write(recorded), APPLIED: False, SORT_KEY: sort_key}
+    if recorded.correction is not None:
+        payload |= _CORRECTION.write(recorded.correction)
+    return Record(recorded.point, recorded.namespace, payload)
 
 
-def outcome_from_record(record: Record) -> OutcomeFact:
+def outcome_from_record(record: Record) -> RecordedOutcome:
     """The fact of a record."""
     payload = record.payload
     correction = _CORRECTION.read(payload) if "corrects" in payload else None
-    return _FACT.read(payload, namespace=record.namespace, correction=correction)
+    return _RECORDED.read(payload, namespace=record.namespace, correction=correction)
 
 
 @dataclass(frozen=True, slots=True)

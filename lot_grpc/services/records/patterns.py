@@ -44,7 +44,7 @@ LEARNED_FIELDS = "learned_fields"
 """Of a LEARNED pattern: a hash of each field as extraction wrote it last, to tell edits apart."""
 
 
-_KEPT = (
+_PRESERVED = (
     STATS_REVISION, UNSETTLED, UNSETTLED_FEEDBACK, SIGNATURE, LEARNED_FIELDS,
     SUPERSEDED, SUPERSEDED_BY, "group_level", "group_key", "group_made", "inherited",
 )  # fmt: skip
@@ -107,14 +107,14 @@ def pattern_record(
     pattern: Pattern,
     sort_key: int,
     vectors: Mapping[str, Vector],
-    kept: Mapping[str, Any] | None = None,
+    preserved: Mapping[str, Any] | None = None,
 ) -> Record:
-    """The whole record. ``kept`` are keys of a record that is replaced (``preserved_in_edits``)."""
+    """The whole record. ``preserved``: keys of the record it replaces (``preserved_in_edits``)."""
     payload = {
         **content_payload(pattern.content),
         **outcomes_payload(pattern.outcomes),
         **feedback_payload(pattern.feedback),
-        **(kept or {STATS_REVISION: 0, UNSETTLED: []}),
+        **(preserved or {STATS_REVISION: 0, UNSETTLED: []}),
         **_PATTERN.write(pattern),
         SORT_KEY: sort_key,
     }
@@ -124,7 +124,7 @@ def pattern_record(
 
 def preserved_in_edits(payload: Mapping[str, Any]) -> Payload:
     """The keys of a record that belong to no field of a pattern and outlive an edit."""
-    return {key: payload[key] for key in _KEPT if key in payload}
+    return {key: payload[key] for key in _PRESERVED if key in payload}
 
 
 def pattern_from_record(record: Record) -> Pattern:

@@ -79,11 +79,11 @@ def revision_record(record: Record) -> Record:
     """
     payload = record.payload
     parts = (payload["key"], str(payload[SORT_KEY]), str(payload[REVISION]))
-    kept = ("key", "value", "category", REVISION, "update_time", SORT_KEY)
+    names = ("key", "value", "category", REVISION, "update_time", SORT_KEY)
     return Record(
         point_id(record.namespace, "preference_revision", *parts),
         record.namespace,
-        {name: payload[name] for name in kept},
+        {name: payload[name] for name in names},
     )
 
 

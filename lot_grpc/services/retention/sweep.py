@@ -62,12 +62,12 @@ class RetentionSweep:
     async def pending(self, namespace: str, policy: NamespacePolicy) -> dict[str, int]:
         """How many things a sweep would delete now under a policy, by kind; none left out."""
         pending = {}
-        for kept in self._retained:
-            bound = kept.rule.bound(policy)
-            aged = await self._count(kept, namespace, self._aged(kept, bound))
-            surplus = await self._surplus(kept, namespace, bound)
+        for retained_kind in self._retained:
+            bound = retained_kind.rule.bound(policy)
+            aged = await self._count(retained_kind, namespace, self._aged(retained_kind, bound))
+            surplus = await self._surplus(retained_kind, namespace, bound)
             if aged + surplus:
-                pending[kept.kind.upper()] = aged + surplus
+                pending[retained_kind.kind.upper()] = aged + surplus
         return pending
 
     async def sweep(self) -> Swept:
@@ -81,75 +81,87 @@ class RetentionSweep:
 
     async def _sweep(self, stored: StoredPolicy) -> dict[str, int]:
         counts = {}
-        for kept in self._retained:
-            bound = kept.rule.bound(stored.policy)
-            deleted = await self._delete_aged(kept, stored.namespace, bound)
-            deleted += await self._delete_surplus(kept, stored.namespace, bound)
+        for retained_kind in self._retained:
+            bound = retained_kind.rule.bound(stored.policy)
+            deleted = await self._delete_aged(retained_kind, stored.namespace, bound)
+            deleted += await self._delete_surplus(retained_kind, stored.namespace, bound)
             if deleted:
-                counts[kept.kind.upper()] = deleted
+                counts[retained_kind.kind.upper()] = deleted
         return counts
 
-    async def _delete_aged(self, kept: _Retained, namespace: str, bound: Bound) -> int:
-        aged = self._aged(kept, bound)
+    async def _delete_aged(self, retained_kind: _Retained, namespace: str, bound: Bound) -> int:
+        aged = self._aged(retained_kind, bound)
         if aged is None:
             return 0
-        where = [*kept.rule.touched, *aged]
+        where = [*retained_kind.rule.touched, *aged]
         records = [
             record
             async for record in scan(
-                self._store, kept.collection, namespace, where, payload=kept.keys
+                self._store, retained_kind.collection, namespace, where, payload=retained_kind.keys
             )
         ]
-        return await self._delete(kept, records)
+        return await self._delete(retained_kind, records)
 
-    async def _delete_surplus(self, kept: _Retained, namespace: str, bound: Bound) -> int:
-        surplus = await self._surplus(kept, namespace, bound)
+    async def _delete_surplus(self, retained_kind: _Retained, namespace: str, bound: Bound) -> int:
+        surplus = await self._surplus(retained_kind, namespace, bound)
         if not surplus:
             return 0
-        if kept.rule.rank is None:
-            worst = await self._all_but_the_newest(kept, namespace, bound.number)
+        if retained_kind.rule.rank is None:
+            worst = await self._all_but_the_newest(retained_kind, namespace, bound.number)
         else:
             records = scan(
-                self._store, kept.collection, namespace, kept.rule.touched, payload=kept.keys
+                self._store,
+                retained_kind.collection,
+                namespace,
+                retained_kind.rule.touched,
+                payload=retained_kind.keys,
             )
-            worst = await all_but_the_best(records, kept.rule.rank, bound.number)
-        return await self._delete(kept, worst)
+            worst = await all_but_the_best(records, retained_kind.rule.rank, bound.number)
+        return await self._delete(retained_kind, worst)
 
-    async def _all_but_the_newest(self, kept: _Retained, namespace: str, keep: int) -> list[Record]:
+    async def _all_but_the_newest(
+        self, retained_kind: _Retained, namespace: str, keep: int
+    ) -> list[Record]:
         """Counted while they are read: another process may have deleted some meanwhile."""
         newest_first = scan(
             self._store,
-            kept.collection,
+            retained_kind.collection,
             namespace,
-            kept.rule.touched,
-            payload=kept.keys,
+            retained_kind.rule.touched,
+            payload=retained_kind.keys,
             descending=True,
         )
         records = [record async for record in newest_first]
         return records[keep:][::-1]
 
-    async def _delete(self, kept: _Retained, records: Sequence[Record]) -> int:
+    async def _delete(self, retained_kind: _Retained, records: Sequence[Record]) -> int:
         time_slice = TimeSlice()
         deleted = 0
         for record in records:
-            deleted += await self._operations.of(kept.kind).delete_as_seen(record)
+            deleted += await self._operations.of(retained_kind.kind).delete_as_seen(record)
             await time_slice.give_way()
         return deleted
 
-    def _aged(self, kept: _Retained, bound: Bound) -> list[Condition] | None:
-        return None if bound.age is None else kept.rule.older_than(self._time.now() - bound.age)
+    def _aged(self, retained_kind: _Retained, bound: Bound) -> list[Condition] | None:
+        return (
+            None
+            if bound.age is None
+            else retained_kind.rule.older_than(self._time.now() - bound.age)
+        )
 
     async def _count(
-        self, kept: _Retained, namespace: str, more: Sequence[Condition] | None
+        self, retained_kind: _Retained, namespace: str, more: Sequence[Condition] | None
     ) -> int:
         if more is None:
             return 0
-        return await self._store.count(kept.collection, namespace, [*kept.rule.touched, *more])
+        return await self._store.count(
+            retained_kind.collection, namespace, [*retained_kind.rule.touched, *more]
+        )
 
-    async def _surplus(self, kept: _Retained, namespace: str, bound: Bound) -> int:
+    async def _surplus(self, retained_kind: _Retained, namespace: str, bound: Bound) -> int:
         """How many of those that are not too old are too many."""
         if not bound.number:
             return 0
-        there = await self._count(kept, namespace, [])
-        aged = await self._count(kept, namespace, self._aged(kept, bound))
+        there = await self._count(retained_kind, namespace, [])
+        aged = await self._count(retained_kind, namespace, self._aged(retained_kind, bound))
         return max(0, there - aged - bound.number)

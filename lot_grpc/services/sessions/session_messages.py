@@ -47,9 +47,9 @@ class MessageDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        told = asdict(self.message)
-        told["metadata"] = self.message.metadata.hex()
-        return content_hash([self.session_id, told, self.terms.max_messages, self.terms.ttl])
+        hashed = asdict(self.message)
+        hashed["metadata"] = self.message.metadata.hex()
+        return content_hash([self.session_id, hashed, self.terms.max_messages, self.terms.ttl])
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,12 @@ class SessionMessages:
             async def attempt() -> Appended:
                 nonlocal entry
                 if entry.result is not None:
-                    return await self._told(namespace, draft, entry)
+                    return await self._appended_before(namespace, draft, entry)
                 generation = entry.plan["generation"]
                 row = await self._rows.open(namespace, draft.session_id, draft.terms, generation)
                 entry = await self._as_it_stands(row, draft, entry)
                 if entry.result is not None:
-                    return await self._told(namespace, draft, entry)
+                    return await self._appended_before(namespace, draft, entry)
                 return await self._append(row, draft, entry)
 
             return await compare_and_set(ResourceKind.SESSION, draft.session_id, attempt)
@@ -113,7 +113,7 @@ class SessionMessages:
         row = None
         if draft.request_id:
             row = await self._rows.find(namespace, draft.session_id)
-        entry = await self._idempotency.begin(self._ask(namespace, draft, row))
+        entry = await self._idempotency.begin(self._key(namespace, draft, row))
         if entry.first or entry.result is not None:
             return entry
         if row is not None and row.generation == entry.plan["generation"]:
@@ -122,7 +122,7 @@ class SessionMessages:
             raise SessionNotFoundError(namespace, draft.session_id, _GONE)
         return entry
 
-    def _ask(self, namespace: str, draft: MessageDraft, row: SessionRow | None) -> IdempotencyKey:
+    def _key(self, namespace: str, draft: MessageDraft, row: SessionRow | None) -> IdempotencyKey:
         generation = row.generation if row is not None else self._time.sort_key()
         plan = {"generation": generation, "existed": row is not None}
         return IdempotencyKey(namespace, _METHOD, draft.request_id, draft.hash(), plan)
@@ -143,13 +143,13 @@ class SessionMessages:
         """The request as it is now that the row was read: another try may have done it."""
         own = {entry.point} - row.unsettled.keys()
         if entry.point and await self._requests.done(row.namespace, own):
-            entry = await self._idempotency.begin(self._ask(row.namespace, draft, row))
+            entry = await self._idempotency.begin(self._key(row.namespace, draft, row))
         if entry.result is None and entry.plan["generation"] != row.generation:
             plan = {"generation": row.generation, "existed": True}
             entry = await self._idempotency.replan(entry, plan)
         return entry
 
-    async def _told(
+    async def _appended_before(
         self, namespace: str, draft: MessageDraft, entry: IdempotencyRecord
     ) -> Appended:
         """The answer to a repeat of what is done. Raises SessionNotFoundError."""

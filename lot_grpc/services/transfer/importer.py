@@ -104,17 +104,17 @@ class Importer:
     async def _settle(
         self, run: ImportRun, kind: ExportedCollection, namespace: str, rows: Mapping[str, Row]
     ) -> None:
-        wanted = await self._wanted(run, kind, namespace, rows)
+        wanted = await self._requested(run, kind, namespace, rows)
 
         async def attempt() -> None:
             nonlocal wanted
-            if wanted := await self._once(run, kind, namespace, wanted):
+            if wanted := await self._attempt(run, kind, namespace, wanted):
                 raise ConflictError
 
         name = _name(next(iter(wanted.values()))) if wanted else ""
         await compare_and_set(kind.resource_kind, name, attempt)
 
-    async def _once(
+    async def _attempt(
         self,
         run: ImportRun,
         kind: ExportedCollection,
@@ -147,7 +147,7 @@ class Importer:
             )
         return left
 
-    async def _wanted(
+    async def _requested(
         self, run: ImportRun, kind: ExportedCollection, namespace: str, rows: Mapping[str, Row]
     ) -> dict[str, Row]:
         """Without what has expired, and what hangs on nothing that is here."""

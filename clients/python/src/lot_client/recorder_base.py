@@ -184,8 +184,8 @@ class RecorderBase:
         plan, owner = self._plan, self._owner()
         if self._spill is not None and not self._spill.count:
             self._spill.begin(owner)
-        opening = make_opening(owner.namespace, owner.episode_id, plan.takeover)
-        return RecorderCore(opening, plan.policy, plan.retry, plan.deadline, self._spill)
+        first_request = make_opening(owner.namespace, owner.episode_id, plan.takeover)
+        return RecorderCore(first_request, plan.policy, plan.retry, plan.deadline, self._spill)
 
     def _hold_spill(self) -> SpillOwner | None:
         """Open the spill file; whose events it still has, if they are not this episode's."""

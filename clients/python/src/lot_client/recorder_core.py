@@ -49,14 +49,14 @@ class RecorderCore:
 
     def __init__(
         self,
-        opening: RecordEventsRequest,
+        first_request: RecordEventsRequest,
         policy: RecorderPolicy,
         retry: RetryPolicy,
         deadline: float,
         spill: Spill | None = None,
     ) -> None:
         """``deadline`` is how long the server may take for an answer."""
-        self._opening = opening
+        self._first_request = first_request
         self._policy = policy
         self._retry = retry
         self._deadline = deadline
@@ -64,7 +64,7 @@ class RecorderCore:
         self._buffer = Buffer(policy, spill)
         self._messages: deque[_Message] = deque()
         self._sent = 0  # of these, over this stream
-        self._asked: deque[float] = deque()  # when what is unanswered was sent
+        self._awaiting: deque[float] = deque()  # when what is unanswered was sent
         self._idle_since = 0.0
         self._hurry_to = 0
         self._highest_sent = 0
@@ -95,7 +95,7 @@ class RecorderCore:
         return self._hurry_to
 
     @property
-    def settled(self) -> bool:
+    def is_acknowledged(self) -> bool:
         """Everything is acknowledged."""
         return self._buffer.empty and not self._in_flight_events
 
@@ -134,9 +134,9 @@ class RecorderCore:
         and what is left of our own stream disappears by itself.
         """
         self._sent = 0
-        self._asked = deque([now])
+        self._awaiting = deque([now])
         self._idle_since = now
-        return refusing(self._opening) if self.ready else self._opening
+        return refusing(self._first_request) if self.ready else self._first_request
 
     def next(self, now: float) -> RecordEventsRequest | None:
         """The next message, if one is due."""
@@ -147,7 +147,7 @@ class RecorderCore:
                 return None
             self._put(self._buffer.take())
         self._sent += 1
-        self._asked.append(now)
+        self._awaiting.append(now)
         self._idle_since = now
         message = self._messages[self._sent - 1]
         self._highest_sent = max(self._highest_sent, message.last)
@@ -156,13 +156,13 @@ class RecorderCore:
     def wait(self, now: float) -> float | None:
         """Seconds until something is due even if nothing happens; None if nothing is."""
         due = self._due_in(now) if self.open else math.inf
-        if self._asked:
-            due = min(due, self._asked[0] + self._deadline - now)
+        if self._awaiting:
+            due = min(due, self._awaiting[0] + self._deadline - now)
         return max(0.0, due) if due < math.inf else None
 
     def is_silent(self, now: float) -> bool:
         """The server has owed an answer for too long."""
-        return bool(self._asked) and now >= self._asked[0] + self._deadline
+        return bool(self._awaiting) and now >= self._awaiting[0] + self._deadline
 
     def silence(self) -> LotError:
         """An error that says so."""
@@ -174,8 +174,8 @@ class RecorderCore:
         Raises:
             LotError: the episode is no longer this recorder's, or less is stored than was sent.
         """
-        if self._asked:
-            self._asked.popleft()
+        if self._awaiting:
+            self._awaiting.popleft()
         if not self.open:
             self._opened(answer, now)
             return
@@ -217,7 +217,7 @@ class RecorderCore:
         self.open = True
         self._lost_at = math.inf
         self._refill(now)
-        if self.settled:
+        if self.is_acknowledged:
             self._made_good()
 
     def _made_good(self) -> None:
@@ -233,7 +233,7 @@ class RecorderCore:
         if self.open:
             self._own_seconds = ENDED_STREAM_SECONDS if by_server else OWN_STREAM_SECONDS
         self.open = False
-        self._asked.clear()
+        self._awaiting.clear()
         self._sent = 0
         self._messages = deque(each for each in self._messages if each.events)
         self._stats = replace(self._stats, last_error=error)

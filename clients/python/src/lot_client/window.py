@@ -31,15 +31,15 @@ class Window:
     """
 
     def __init__(self, namespace: str, episode_id: str, takeover: TakeoverLike) -> None:
-        self._opening = make_opening(namespace, episode_id, takeover)
+        self._first_request = make_opening(namespace, episode_id, takeover)
         self._waiting: deque[RecordEventsRequest] = deque()
         self._numbered = 0
         self.was_open = False
         self.last_sequence = 0
 
-    def opening(self, *, refuse: bool) -> RecordEventsRequest:
+    def first_request(self, *, refuse: bool) -> RecordEventsRequest:
         """The first message of a stream; with ``refuse`` one that replaces no other writer."""
-        return refusing(self._opening) if refuse else self._opening
+        return refusing(self._first_request) if refuse else self._first_request
 
     def opened(self, answer: RecordEventsResponse) -> None:
         """The stream is open. The first time, the sequence continues after what is stored."""
@@ -81,10 +81,10 @@ def make_opening(namespace: str, episode_id: str, takeover: TakeoverLike) -> Rec
     return build(RecordEventsRequest, fields)
 
 
-def refusing(opening: RecordEventsRequest) -> RecordEventsRequest:
+def refusing(first_request: RecordEventsRequest) -> RecordEventsRequest:
     """The same, but replacing no other writer."""
     message = RecordEventsRequest()
-    message.CopyFrom(opening)
+    message.CopyFrom(first_request)
     message.takeover = TAKEOVER_REFUSE
     return message
 

@@ -49,7 +49,7 @@ class AsyncCourier:
     @property
     def closing(self) -> bool:
         """The stream may be closed: it is to be, and all is sent."""
-        return self._stopping and self._core.settled
+        return self._stopping and self._core.is_acknowledged
 
     def _done(self) -> bool:
         return self._given_up or self.closing

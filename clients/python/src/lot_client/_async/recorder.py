@@ -163,7 +163,9 @@ class AsyncRecorder(AtExit):
             self._alive().hurry()
             await self._courier.stop()
             left = max(0.0, until - time.monotonic())
-            await self._wait_for(lambda: self._alive().settled, left, "sending what was left")
+            await self._wait_for(
+                lambda: self._alive().is_acknowledged, left, "sending what was left"
+            )
         await self._courier.join(max(0.0, until - time.monotonic()))
 
     async def _end(self, until: float) -> None:

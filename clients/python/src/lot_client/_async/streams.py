@@ -83,8 +83,8 @@ class AsyncEventStream:
                     self._call = Exchange(self._stub.RecordEvents, self._deadline)
                     # If the status was lost, another writer may have taken over, which must not
                     # be replaced.
-                    opening = self._window.opening(refuse=self._status_lost)
-                    self._window.opened(await self._call.send(opening))
+                    first_request = self._window.first_request(refuse=self._status_lost)
+                    self._window.opened(await self._call.send(first_request))
                     self._status_lost = False
                 message = self._window.next()
                 if message is not None:

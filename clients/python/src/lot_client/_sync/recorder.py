@@ -163,7 +163,7 @@ class Recorder(AtExit):
             self._alive().hurry()
             self._courier.stop()
             left = max(0.0, until - time.monotonic())
-            self._wait_for(lambda: self._alive().settled, left, "sending what was left")
+            self._wait_for(lambda: self._alive().is_acknowledged, left, "sending what was left")
         self._courier.join(max(0.0, until - time.monotonic()))
 
     def _end(self, until: float) -> None:

@@ -1,11 +1,11 @@
-"""Cells ⇄ Record. Meaning: ``domain.cells``; how they are kept: ``services.outcomes.cells``."""
+"""Context stats ⇄ Record. Meaning: ``domain.context_stats``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lot_grpc.domain.cells import Cell
+from lot_grpc.domain.context_stats import ContextStats
 from lot_grpc.domain.ids import content_hash, point_id
 from lot_grpc.domain.text_form import folded
 from lot_grpc.ports import Payload, Record
@@ -20,7 +20,7 @@ TAKEN_IN = "taken_in"
 """Points of cells that were taken in and may still be there."""
 
 
-def cell_point(namespace: str, pattern_id: str, query: str) -> str:
+def context_stats_point(namespace: str, pattern_id: str, query: str) -> str:
     """Where the cell of a pattern and a query lies; white space and letter case are folded."""
     return point_id(namespace, "cell", pattern_id, content_hash([folded(query)]))
 
@@ -30,32 +30,32 @@ def same_query(one: str, other: str) -> bool:
     return folded(one) == folded(other)
 
 
-_CELL = FieldCodec(Cell, sparse=False)
+_CONTEXT_STATS = FieldCodec(ContextStats, sparse=False)
 
 
-def cell_payload(cell: Cell) -> Payload:
+def context_stats_payload(stats: ContextStats) -> Payload:
     """The sums."""
-    return _CELL.write(cell)
+    return _CONTEXT_STATS.write(stats)
 
 
-def cell_from_payload(payload: Mapping[str, Any]) -> Cell:
+def context_stats_from_payload(payload: Mapping[str, Any]) -> ContextStats:
     """The sums of a record."""
-    return _CELL.read(payload)
+    return _CONTEXT_STATS.read(payload)
 
 
-def cell_record(
+def context_stats_record(
     namespace: str,
     point: str,
     pattern_id: str,
     query: str,
     vector: Sequence[float],
-    cell: Cell,
+    stats: ContextStats,
     unsettled: Sequence[str],
     sort_key: int,
 ) -> Record:
     """A new cell."""
     payload: Payload = {
-        **cell_payload(cell),
+        **context_stats_payload(stats),
         "pattern_id": pattern_id,
         "query": query,
         REVISION: 0,

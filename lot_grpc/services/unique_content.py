@@ -16,16 +16,20 @@ from lot_grpc.services.time_source import TimeSource
 _KIND = "claim"
 
 
-class Claims:
+class UniqueContentIndex:
     """The claims of all namespaces, by point (``records.patterns.claim_point``)."""
 
     def __init__(self, store: VectorStore, time_source: TimeSource) -> None:
         self._store = store
         self._time = time_source
 
-    async def held(self, namespace: str, claims: Sequence[str]) -> set[str]:
+    async def held(self, namespace: str, content_index: Sequence[str]) -> set[str]:
         """Those that somebody holds."""
-        return set(await self._store.get(REQUESTS, namespace, claims)) if claims else set()
+        return (
+            set(await self._store.get(REQUESTS, namespace, content_index))
+            if content_index
+            else set()
+        )
 
     async def take(self, namespace: str, contents: Mapping[str, str]) -> set[str]:
         """Take claims for pattern ids; return those that were free."""

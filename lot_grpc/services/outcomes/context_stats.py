@@ -1,4 +1,4 @@
-"""Keeps the cells: one a pattern and query, at most ``MAX_CELLS`` a pattern.
+"""Keeps the cells: one a pattern and query, at most ``MAX_CONTEXT_STATS`` a pattern.
 
 A cell takes an outcome in as other targets do (``kernel.apply_once``), but that any cell of the
 pattern may have it. Where a pattern has too many, the two with the nearest queries become one: (a)
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lot_grpc.domain.cells import MAX_CELLS, Cell, Fading
+from lot_grpc.domain.context_stats import MAX_CONTEXT_STATS, ContextStats, Fading
 from lot_grpc.kernel.compare_and_set import (
     ConflictError,
     compare_and_set,
@@ -28,18 +28,18 @@ from lot_grpc.ports import Condition, Equals, IdIn, Missing, Not, Record, Search
 from lot_grpc.services.outcomes.history import History
 from lot_grpc.services.outcomes.pending_outcomes import PendingOutcomes
 from lot_grpc.services.outcomes.query_vectors import QueryVectors
-from lot_grpc.services.records.cells import (
+from lot_grpc.services.records.collections import CONTEXT_STATS, QUERY_VECTOR
+from lot_grpc.services.records.context_stats import (
     MERGING,
     REVISION,
     TAKEN_IN,
     UNSETTLED,
-    cell_from_payload,
-    cell_payload,
-    cell_point,
-    cell_record,
+    context_stats_from_payload,
+    context_stats_payload,
+    context_stats_point,
+    context_stats_record,
 )
-from lot_grpc.services.records.collections import CELLS, QUERY_VECTOR
-from lot_grpc.services.records.outcomes import OutcomeFact
+from lot_grpc.services.records.outcomes import RecordedOutcome
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
 
@@ -47,7 +47,7 @@ _MERGED_AT_ONCE = 8
 """So many too many are merged at once: to read all cells of a pattern costs more than to merge."""
 
 
-class Cells:
+class ContextStatsStore:
     """The cells of all namespaces."""
 
     def __init__(
@@ -67,107 +67,113 @@ class Cells:
         self._fading = fading
 
     async def take_in(
-        self, fact: OutcomeFact, vector: Sequence[float] | None, *, new: bool
+        self, recorded: RecordedOutcome, vector: Sequence[float] | None, *, new: bool
     ) -> None:
         """Add an outcome to the cell of its query, once.
 
         ``vector`` is the query's, if at hand. ``new``: this call wrote the fact, so no cell can
         have it yet. Raises ContentionError.
         """
-        point = cell_point(fact.namespace, fact.pattern_id, fact.query)
+        point = context_stats_point(recorded.namespace, recorded.pattern_id, recorded.query)
         untouched = [new]
 
         async def attempt() -> None:
-            record = await self._read(fact.namespace, point)
-            if not (untouched and untouched.pop()) and await self._taken(fact):
+            record = await self._read(recorded.namespace, point)
+            if not (untouched and untouched.pop()) and await self._taken(recorded):
                 return
-            if record is None and fact.correction is not None:  # it was merged into another
-                record = await self._nearest(fact, await self._vector(fact, vector))
+            if record is None and recorded.correction is not None:  # it was merged into another
+                record = await self._nearest(recorded, await self._vector(recorded, vector))
                 if record is None:
                     return
             if record is None:
-                await self._insert(fact, point, await self._vector(fact, vector))
-                await self._keep_few(fact.namespace, fact.pattern_id)
+                await self._insert(recorded, point, await self._vector(recorded, vector))
+                await self._keep_few(recorded.namespace, recorded.pattern_id)
             elif record.payload.get(MERGING):
                 await self._finish_merge(record)
                 raise ConflictError
             else:
-                await self._add(fact, record)
+                await self._add(recorded, record)
 
-        await compare_and_set("cell of pattern", fact.pattern_id, attempt)
+        await compare_and_set("cell of pattern", recorded.pattern_id, attempt)
 
     async def finish_merges(self, before: int) -> int:
         """Finish what a dead process began, whenever it did; return how many."""
-        return await recover(self._store, CELLS, Not(Missing(MERGING)), self._finish_merge)
+        return await recover(self._store, CONTEXT_STATS, Not(Missing(MERGING)), self._finish_merge)
 
     # --- taking in ----------------------------------------------------------------------------
 
-    async def _taken(self, fact: OutcomeFact) -> bool:
+    async def _taken(self, recorded: RecordedOutcome) -> bool:
         """Whether the fact is settled, or any cell of the pattern has it.
 
         Asked after the cell was read: who took it in since has changed that cell's revision.
         """
-        if fact.point in await self._pending.done(fact.namespace, [fact.point]):
+        if recorded.point in await self._pending.done(recorded.namespace, [recorded.point]):
             return True
-        holding = [Equals("pattern_id", fact.pattern_id), Equals(UNSETTLED, fact.point)]
-        return bool(await self._store.count(CELLS, fact.namespace, holding))
+        holding = [Equals("pattern_id", recorded.pattern_id), Equals(UNSETTLED, recorded.point)]
+        return bool(await self._store.count(CONTEXT_STATS, recorded.namespace, holding))
 
-    async def _vector(self, fact: OutcomeFact, vector: Sequence[float] | None) -> Sequence[float]:
+    async def _vector(
+        self, recorded: RecordedOutcome, vector: Sequence[float] | None
+    ) -> Sequence[float]:
         if vector is not None:
             return vector
-        return await self._vectors.of(fact.namespace, fact.query, fact.retrieval_id)
+        return await self._vectors.of(recorded.namespace, recorded.query, recorded.retrieval_id)
 
-    async def _nearest(self, fact: OutcomeFact, vector: Sequence[float]) -> Record | None:
-        theirs: list[Condition] = [Equals("pattern_id", fact.pattern_id), Missing(MERGING)]
+    async def _nearest(self, recorded: RecordedOutcome, vector: Sequence[float]) -> Record | None:
+        theirs: list[Condition] = [Equals("pattern_id", recorded.pattern_id), Missing(MERGING)]
         search = SearchQuery(QUERY_VECTOR, vector, 1, theirs)
-        [found] = await self._store.search(CELLS, fact.namespace, [search])
-        return await self._read(fact.namespace, next(iter(found))) if found else None
+        [found] = await self._store.search(CONTEXT_STATS, recorded.namespace, [search])
+        return await self._read(recorded.namespace, next(iter(found))) if found else None
 
-    async def _insert(self, fact: OutcomeFact, point: str, vector: Sequence[float]) -> None:
-        cell = Cell().record(fact.value, fact.create_time, self._fading)
-        record = cell_record(
-            fact.namespace,
+    async def _insert(self, recorded: RecordedOutcome, point: str, vector: Sequence[float]) -> None:
+        stats = ContextStats().record(recorded.value, recorded.create_time, self._fading)
+        record = context_stats_record(
+            recorded.namespace,
             point,
-            fact.pattern_id,
-            fact.query,
+            recorded.pattern_id,
+            recorded.query,
             vector,
-            cell,
-            [fact.point],
+            stats,
+            [recorded.point],
             self._time.sort_key(),
         )
-        await insert_new(self._store, CELLS, record)
+        await insert_new(self._store, CONTEXT_STATS, record)
 
-    async def _add(self, fact: OutcomeFact, record: Record) -> None:
+    async def _add(self, recorded: RecordedOutcome, record: Record) -> None:
         """Add to a cell that is there. Raises ConflictError if it changed meanwhile."""
         payload = record.payload
-        done = await self._pending.done(fact.namespace, payload[UNSETTLED])
-        cell = await self._with(fact, cell_from_payload(payload), payload)
-        left = [*(one for one in payload[UNSETTLED] if one not in done), fact.point]
-        changed = {**cell_payload(cell), UNSETTLED: left}
-        await update_as_read(self._store, CELLS, record, changed, REVISION)
+        done = await self._pending.done(recorded.namespace, payload[UNSETTLED])
+        stats = await self._with(recorded, context_stats_from_payload(payload), payload)
+        left = [*(one for one in payload[UNSETTLED] if one not in done), recorded.point]
+        changed = {**context_stats_payload(stats), UNSETTLED: left}
+        await update_as_read(self._store, CONTEXT_STATS, record, changed, REVISION)
 
-    async def _with(self, fact: OutcomeFact, cell: Cell, payload: dict[str, Any]) -> Cell:
-        correction = fact.correction
+    async def _with(
+        self, recorded: RecordedOutcome, stats: ContextStats, payload: dict[str, Any]
+    ) -> ContextStats:
+        correction = recorded.correction
         if correction is None:
-            return cell.record(fact.value, fact.create_time, self._fading)
-        later = (await self._history.behind(fact, payload[UNSETTLED])).in_cell
-        weight = cell.weight_of(correction.time, later, self._fading)
+            return stats.record(recorded.value, recorded.create_time, self._fading)
+        later = (await self._history.behind(recorded, payload[UNSETTLED])).in_context
+        weight = stats.weight_of(correction.time, later, self._fading)
         if correction.undone is not None:
-            cell = cell.without(correction.undone.value_in_rates, weight)
-        return cell.along(fact.value, weight) if fact.outcome else cell
+            stats = stats.without(correction.undone.value_in_rates, weight)
+        return stats.along(recorded.value, weight) if recorded.outcome else stats
 
     # --- merging ------------------------------------------------------------------------------
 
     async def _keep_few(self, namespace: str, pattern_id: str) -> None:
         """Merge the nearest cells of a pattern that has too many."""
         theirs: list[Condition] = [Equals("pattern_id", pattern_id), Missing(MERGING)]
-        if await self._store.count(CELLS, namespace, theirs) <= MAX_CELLS:
+        if await self._store.count(CONTEXT_STATS, namespace, theirs) <= MAX_CONTEXT_STATS:
             return
-        cells = await self._store.scroll(
-            CELLS, namespace, theirs, limit=2 * MAX_CELLS, vectors=True
+        records = await self._store.scroll(
+            CONTEXT_STATS, namespace, theirs, limit=2 * MAX_CONTEXT_STATS, vectors=True
         )
         time_slice = TimeSlice()
-        for one, other in _nearest_pairs(cells, len(cells) - MAX_CELLS + _MERGED_AT_ONCE):
+        for one, other in _nearest_pairs(
+            records, len(records) - MAX_CONTEXT_STATS + _MERGED_AT_ONCE
+        ):
             if await self._freeze(other, one):
                 await self._finish_merge(await self._read(namespace, other.id))
             await time_slice.give_way()
@@ -176,11 +182,11 @@ class Cells:
         """False if it changed, or took in another one that may still be there."""
         payload = record.payload
         if payload.get(TAKEN_IN) and await self._store.get(
-            CELLS, record.namespace, payload[TAKEN_IN]
+            CONTEXT_STATS, record.namespace, payload[TAKEN_IN]
         ):
             return False
         with suppress(ConflictError):
-            await update_as_read(self._store, CELLS, record, {MERGING: [into.id]}, REVISION)
+            await update_as_read(self._store, CONTEXT_STATS, record, {MERGING: [into.id]}, REVISION)
             return True
         return False
 
@@ -191,28 +197,34 @@ class Cells:
         namespace, (point,) = frozen.namespace, frozen.payload[MERGING]
 
         async def attempt() -> None:
-            into = (await self._store.get(CELLS, namespace, [point], vectors=True)).get(point)
+            into = (await self._store.get(CONTEXT_STATS, namespace, [point], vectors=True)).get(
+                point
+            )
             if into is None or into.payload.get(MERGING):
                 with suppress(ConflictError):  # thaw it
-                    await update_as_read(self._store, CELLS, frozen, {MERGING: []}, REVISION)
+                    await update_as_read(
+                        self._store, CONTEXT_STATS, frozen, {MERGING: []}, REVISION
+                    )
                 return
             if frozen.id not in into.payload.get(TAKEN_IN, ()):
                 await self._absorb(into, frozen)
             theirs: list[Condition] = [IdIn((frozen.id,)), Equals(MERGING, point)]
-            await self._store.delete(CELLS, namespace, theirs)
+            await self._store.delete(CONTEXT_STATS, namespace, theirs)
 
         await compare_and_set("cell of pattern", frozen.payload["pattern_id"], attempt)
 
     async def _absorb(self, into: Record, frozen: Record) -> None:
         payload = into.payload
-        frozen_vector = await self._store.get(CELLS, frozen.namespace, [frozen.id], vectors=True)
+        frozen_vector = await self._store.get(
+            CONTEXT_STATS, frozen.namespace, [frozen.id], vectors=True
+        )
         if frozen.id not in frozen_vector:  # another process finished it
             return
-        one, other = cell_from_payload(payload), cell_from_payload(frozen.payload)
-        there = await self._store.get(CELLS, into.namespace, payload.get(TAKEN_IN, []))
+        one, other = context_stats_from_payload(payload), context_stats_from_payload(frozen.payload)
+        there = await self._store.get(CONTEXT_STATS, into.namespace, payload.get(TAKEN_IN, []))
         changed = {
             **payload,
-            **cell_payload(one.merge(other, self._fading)),
+            **context_stats_payload(one.merge(other, self._fading)),
             REVISION: payload[REVISION] + 1,
             UNSETTLED: [*payload[UNSETTLED], *frozen.payload[UNSETTLED]],
             TAKEN_IN: [*there, frozen.id],
@@ -221,10 +233,10 @@ class Cells:
             _vector_of(into), one.trials, _vector_of(frozen_vector[frozen.id]), other.trials
         )
         new = Record(into.id, into.namespace, changed, {QUERY_VECTOR: vector})
-        await replace_as_read(self._store, CELLS, into, new, REVISION)
+        await replace_as_read(self._store, CONTEXT_STATS, into, new, REVISION)
 
     async def _read(self, namespace: str, point: str) -> Record | None:
-        return (await self._store.get(CELLS, namespace, [point])).get(point)
+        return (await self._store.get(CONTEXT_STATS, namespace, [point])).get(point)
 
 
 def _vector_of(record: Record) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -244,10 +256,10 @@ def _between(
     return vector
 
 
-def _nearest_pairs(cells: Sequence[Record], search: int) -> list[tuple[Record, Record]]:
+def _nearest_pairs(records: Sequence[Record], count: int) -> list[tuple[Record, Record]]:
     """Pairs of the nearest queries, each cell in one pair at most; the older one first."""
-    ordered = sorted(cells, key=lambda cell: (cell.payload["sort_key"], cell.id))
-    vectors = np.stack([_vector_of(cell) for cell in ordered])
+    ordered = sorted(records, key=lambda stats: (stats.payload["sort_key"], stats.id))
+    vectors = np.stack([_vector_of(stats) for stats in ordered])
     cosines = vectors @ vectors.T
     rows, columns = np.triu_indices(len(ordered), k=1)
     pairs: list[tuple[Record, Record]] = []
@@ -258,6 +270,6 @@ def _nearest_pairs(cells: Sequence[Record], search: int) -> list[tuple[Record, R
             continue
         used.update((one, other))
         pairs.append((ordered[one], ordered[other]))
-        if len(pairs) == search:
+        if len(pairs) == count:
             break
     return pairs

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-MAX_CELLS = 64
+MAX_CONTEXT_STATS = 64
 """Of one pattern; beyond that the two whose queries are nearest become one."""
 
 NEGLIGIBLE = 0.01
@@ -44,7 +44,7 @@ class Fading:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ContextStats:
     """Faded sums as they stood at ``last_time`` (microseconds); ``count`` is not faded.
 
     ``successes`` counts PARTIAL as ½; ``trials`` is never below it.
@@ -55,10 +55,10 @@ class Cell:
     count: int = 0
     last_time: int = 0
 
-    def record(self, value: float, at: int, fading: Fading) -> Cell:
+    def record(self, value: float, at: int, fading: Fading) -> ContextStats:
         """The cell after one more outcome, of ``value`` 1, ½ or 0. A late one fades nothing."""
         left = fading.decay * fading.since(self.last_time, at) if self.count else 1.0
-        return Cell(
+        return ContextStats(
             self.successes * left + value,
             self.trials * left + 1.0,
             self.count + 1,
@@ -69,14 +69,14 @@ class Cell:
         """What an outcome of ``at`` weighs here, after which ``later`` others came in."""
         return math.pow(fading.decay, later) * fading.since(at, self.last_time)
 
-    def without(self, value: float, weight: float) -> Cell:
+    def without(self, value: float, weight: float) -> ContextStats:
         """The cell less an outcome that was counted."""
         count = max(0, self.count - 1)
         trials = max(0.0, self.trials - weight) if count else 0.0
         successes = min(trials, max(0.0, self.successes - weight * value))
         return replace(self, successes=successes, trials=trials, count=count)
 
-    def along(self, value: float, weight: float) -> Cell:
+    def along(self, value: float, weight: float) -> ContextStats:
         """The cell with an outcome in the place of one that was taken out."""
         return replace(
             self,
@@ -85,11 +85,11 @@ class Cell:
             count=self.count + 1,
         )
 
-    def merge(self, other: Cell, fading: Fading) -> Cell:
+    def merge(self, other: ContextStats, fading: Fading) -> ContextStats:
         """Both in one, as of the later of their times."""
         at = max(self.last_time, other.last_time)
         mine, theirs = fading.since(self.last_time, at), fading.since(other.last_time, at)
-        return Cell(
+        return ContextStats(
             self.successes * mine + other.successes * theirs,
             self.trials * mine + other.trials * theirs,
             self.count + other.count,
@@ -143,18 +143,18 @@ class Evidence:
 
 
 def neighbour(
-    cell: Cell, query: str, cosine: float, now: int, width: float, fading: Fading
+    stats: ContextStats, query: str, cosine: float, now: int, width: float, fading: Fading
 ) -> Neighbour:
     """A cell as seen from a query at ``now``: its sums faded, not yet weighted."""
-    left = fading.since(cell.last_time, now)
-    trials = cell.trials * left
+    left = fading.since(stats.last_time, now)
+    trials = stats.trials * left
     return Neighbour(
         query,
         cosine,
         kernel(cosine, width) * share(cosine, trials),
-        cell.successes * left,
+        stats.successes * left,
         trials,
-        cell.last_time,
+        stats.last_time,
     )
 
 
