@@ -134,7 +134,7 @@ _SLOT: Final = re.compile(
     r"(?= (?:is|was|does|do|has|had|not|in|of|from|for|to|on|at|with|already|cannot|could|must|by"
     r"|and|or)\b|[,;:)]|$)"
 )
-"""A kind that a name follows; what stands behind the name shows that it is one."""
+"""A noun that a name follows; what stands behind the name shows that it is one."""
 
 _FIRST_MARK: Final = 0xE000
 _MOST_MARKS: Final = 6_000
