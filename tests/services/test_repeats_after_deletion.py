@@ -322,7 +322,7 @@ async def test_a_repeated_correction_does_not_give_another_pattern(world):
     await kind.create(world, "first", "")
     await _outcome(world)
     logged = await world.services.outcome_log.list_page(NS, "x", 10, None)
-    given = CorrectionDraft(logged.entries[0].fact.outcome_id, request_id="r")
+    given = CorrectionDraft(logged.entries[0].recorded.outcome_id, request_id="r")
     world.clock.advance(1)
     [corrected] = (await world.services.outcome_log.correct(NS, given)).patterns
     assert (await world.services.outcome_log.correct(NS, given)).patterns == [corrected]

@@ -230,7 +230,7 @@ def call(tool: str, **data: Any) -> EpisodeEvent:
 
 
 def memory(content: str = "The port is 8080", **named: Any) -> MemoryDraft:
-    own = {"memory_id", "request_id", "ttl", "once"}
+    own = {"memory_id", "request_id", "ttl", "unique"}
     return MemoryDraft(
         MemoryContent(content, **{k: v for k, v in named.items() if k not in own}),
         **{k: v for k, v in named.items() if k in own},

@@ -55,7 +55,7 @@ def test_everything_is_stored_once_in_order(tmp_path, when_full: str, seed: int)
     now, n, on_the_way = 0.0, 0, [core_of(policy).start(0.0)]
     core.start(now)
     taken: list[int] = []
-    while n < 10_000 or not core.settled:
+    while n < 10_000 or not core.is_acknowledged:
         now += dice.random() * 0.1
         act = dice.random()
         if act < 0.5 and n < 10_000 and core.ready:
