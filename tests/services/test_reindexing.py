@@ -321,8 +321,9 @@ async def test_many_writers_go_on_through_the_switch(place: Place) -> None:
     seen: set[str] = set()
 
     async def writer(mine: int) -> None:
-        number = 0
-        while not done.is_set() or number < 3:
+        number, last = 0, False
+        while not last:
+            last = done.is_set()  # each writes once more after the switch
             async with world.services.gate.together():
                 task = f"Writer {mine} wrote {number}"
                 await save(world, task, pattern_id=f"w{mine}-{number}")
