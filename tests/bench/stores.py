@@ -127,10 +127,10 @@ def _recipe() -> str:
     parts = [Path(data.__file__), package / "domain/ids.py", package / "storage/edge_shard.py"]
     parts += [package / "services/store_metadata.py"]
     parts += [package / "domain/pattern.py", package / "domain/search_text.py"]
-    parts += [package / "domain/cells.py", Path(data.__file__).with_name("used.py")]
+    parts += [package / "domain/context_stats.py", Path(data.__file__).with_name("used.py")]
     parts += [Path(knowledge.__file__)]
-    for room in ("ports", "services/records", "embedding", "lexical"):
-        parts += sorted((package / room).glob("*.py"))
+    for folder in ("ports", "services/records", "embedding", "lexical"):
+        parts += sorted((package / folder).glob("*.py"))
     text = b"".join(part.read_bytes() for part in parts)
     return hashlib.sha256(text + version("qdrant-edge-py").encode()).hexdigest()[:12]
 
