@@ -676,7 +676,7 @@ def prefers(key: str, value: Any, request_id: str = "") -> Step:
     return run
 
 
-def clear_registry(*resource_kinds: ResourceKind) -> Step:
+def clearing(*resource_kinds: ResourceKind) -> Step:
     async def run(world: World, ns: str) -> Any:
         return await world.services.clearing.clear(ns, resource_kinds)
 
@@ -911,8 +911,8 @@ CASES = [
     Case("first outcome of an error solution by request", two_error_solutions, helps("r")),
     Case("delete a used error solution", used_error_solutions, deletes_error_solution),
     Case("sweep error solutions by a policy", few_error_solutions, sweeps),
-    Case("clear memories", a_memory, clear_registry(ResourceKind.MEMORY), repeatable=False),
-    Case("clear patterns", three_patterns, clear_registry(ResourceKind.PATTERN), repeatable=False),
+    Case("clear memories", a_memory, clearing(ResourceKind.MEMORY), repeatable=False),
+    Case("clear patterns", three_patterns, clearing(ResourceKind.PATTERN), repeatable=False),
     Case("put a new preference", nothing, prefers("k", "new")),
     Case("put a new preference by request", nothing, prefers("k", "new", "r")),
     Case("put a preference", two_preferences, prefers("k", ["new"])),

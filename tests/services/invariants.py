@@ -81,14 +81,12 @@ async def _check_stamps(store: VectorStore, ns: str) -> None:
     records = [
         record for collection in REGISTRY.tracked for record in await rows(store, collection, ns)
     ]
-    sequencer = Counter(
+    numbers = Counter(
         (one.payload["writer_id"], one.payload["change_seq"])
         for one in records
         if "writer_id" in one.payload
     )
-    assert all(count == 1 for count in sequencer.values()), (
-        f"two changes have one number: {sequencer}"
-    )
+    assert all(count == 1 for count in numbers.values()), f"two changes have one number: {numbers}"
 
 
 def _check_memories(memories: list[Record]) -> None:

@@ -309,18 +309,18 @@ async def test_watchers_are_told_of_it_and_of_its_reopening_and_of_no_look(world
         return int(row["change_seq"])
 
     await begin(world, "e", 1)
-    sequencer = [await stamp()]
+    changes = [await stamp()]
     world.clock.advance(HOUR)
     await single(world)
     world.clock.advance(DAY - HOUR)
     assert await sweep(world) == []  # its record is brought up to date
-    assert await stamp() == sequencer[0]
+    assert await stamp() == changes[0]
     world.clock.advance(HOUR)
     await sweep(world)
-    sequencer.append(await stamp())
+    changes.append(await stamp())
     await single(world)
-    sequencer.append(await stamp())
-    assert sequencer[0] < sequencer[1] < sequencer[2]
+    changes.append(await stamp())
+    assert changes[0] < changes[1] < changes[2]
 
 
 # --- at the same moment -----------------------------------------------------------------------

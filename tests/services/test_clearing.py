@@ -548,23 +548,23 @@ async def test_a_kind_is_told_to_those_who_watch_it():
     async with (
         change_watcher(world, resource_kinds=(ResourceKind.PATTERN,)) as patterns,
         change_watcher(world, resource_kinds=(ResourceKind.MEMORY,)) as memories,
-        change_watcher(world, types=frozenset({ChangeType.CLEARED})) as clear_registry,
+        change_watcher(world, types=frozenset({ChangeType.CLEARED})) as clears,
         change_watcher(world, namespace=OTHER) as others,
     ):
         await world.services.clearing.clear(NS, [ResourceKind.PATTERN])
         await world.services.memories.create(NS, memory("after"))
         await memories.until(lambda: len(memories.told) == 1)
         await patterns.until(lambda: len(patterns.told) == 1)
-        await clear_registry.until(lambda: len(clear_registry.told) == 1)
+        await clears.until(lambda: len(clears.told) == 1)
         await world.services.clearing.clear(NS)
         await world.services.memories.create(OTHER, memory("there"))
         await patterns.until(lambda: len(patterns.told) == 2)
         await memories.until(lambda: len(memories.told) == 2)
-        await clear_registry.until(lambda: len(clear_registry.told) == 2)
+        await clears.until(lambda: len(clears.told) == 2)
         await others.until(lambda: len(others.told) == 1)
     assert [one.resource_kind for one in patterns.told] == [ResourceKind.PATTERN, None]
     assert [one.resource_kind for one in memories.told] == [ResourceKind.MEMORY, None]
-    assert [one.resource_kind for one in clear_registry.told] == [ResourceKind.PATTERN, None]
+    assert [one.resource_kind for one in clears.told] == [ResourceKind.PATTERN, None]
     assert [one.type for one in others.told] == [ChangeType.STORED]
 
 

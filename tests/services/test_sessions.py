@@ -439,7 +439,7 @@ async def test_writes_and_clearings_at_once_leave_no_part_of_what_is_gone(seed):
     world = await open_world(*two_processes(seed))
     processes = [world, world.another_process()]
 
-    async def clear_registry(one: World, **which: Any) -> None:
+    async def clearing(one: World, **which: Any) -> None:
         for _ in range(3):
             try:
                 await one.services.sessions.clear(NS, "s", **which)
@@ -449,10 +449,10 @@ async def test_writes_and_clearings_at_once_leave_no_part_of_what_is_gone(seed):
     await asyncio.gather(
         *(append(processes[n % 2], f"{n}", request_id=f"r{n}" if n % 3 else "") for n in range(12)),
         *(put(processes[n % 2], f"k{n}") for n in range(8)),
-        clear_registry(processes[0]),
-        clear_registry(processes[1]),
-        clear_registry(processes[0], keys=["k1", "k2"]),
-        clear_registry(processes[1], messages_only=True),
+        clearing(processes[0]),
+        clearing(processes[1]),
+        clearing(processes[0], keys=["k1", "k2"]),
+        clearing(processes[1], messages_only=True),
     )
     there = await rows(world.store, SESSIONS, NS)
     parts = await rows(world.store, SESSION_PARTS, NS)

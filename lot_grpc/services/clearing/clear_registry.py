@@ -126,13 +126,13 @@ class ClearRegistry:
         """
         if self._store.exclusive or time.monotonic() - entered < self._look:
             return []
-        clear_registry = []
+        clears = []
         for namespace in namespaces:
             clear = await self.of(namespace, fresh=True)
             ended = self._known[namespace].ended
             if clear is not None and (clear.at_work or (ended is not None and entered < ended)):
-                clear_registry.append(clear)
-        return clear_registry
+                clears.append(clear)
+        return clears
 
     def _require_open(self, namespace: str) -> None:
         known = self._known.get(namespace)

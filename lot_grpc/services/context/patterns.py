@@ -57,7 +57,7 @@ class PatternChooser:
         self, namespace: str, request: RecallRequest, self_matched: frozenset[str]
     ) -> list[Hit[Pattern]]:
         """The best of those that match, however unlike their texts; none is a candidate."""
-        only = {**request.filters, "meant": [IdIn(tuple(sorted(self_matched)))]}
+        only = {**request.filters, "self_matched": [IdIn(tuple(sorted(self_matched)))]}
         answer = await self._recall.find(
             namespace, replace(request, filters=only, limit=1, min_similarity=0.0)
         )

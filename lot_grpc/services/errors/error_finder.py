@@ -192,10 +192,10 @@ class ErrorSolutionFinder:
     async def _by_leg(self, namespace: str, request: ErrorQuery, error: ErrorRead) -> ErrorAnswer:
         """What one leg alone finds."""
         where = _conditions(request, worked=True)
-        wanted = SearchRequest(
+        search = SearchRequest(
             request.text, where, pool_size(request.limit), request.min_similarity, request.legs
         )
-        found = await self._searching.search(namespace, wanted)
+        found = await self._searching.search(namespace, search)
         hits = await self._similar(namespace, request, error, found, set())
         return ErrorAnswer(hits, "", error.signature, found.truncated, found.wordless)
 
@@ -212,7 +212,7 @@ class ErrorSolutionFinder:
             return await self._stating(namespace, error, where) if error else frozenset()
 
         least = 0.0 if exact else request.min_similarity
-        wanted = SearchRequest(
+        search = SearchRequest(
             request.text,
             where,
             pool_size(request.limit),
@@ -220,7 +220,7 @@ class ErrorSolutionFinder:
             also=also,
             embedding=request.embedding,
         )
-        return await (self._searching_raw if exact else self._searching).search(namespace, wanted)
+        return await (self._searching_raw if exact else self._searching).search(namespace, search)
 
     async def _stating(
         self, namespace: str, error: ErrorRead, where: Sequence[Condition]

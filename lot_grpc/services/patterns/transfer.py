@@ -52,18 +52,18 @@ class PatternTransfer(TransferHooks):
         if not claiming:
             return
         namespace = claiming[0].namespace
-        wanted: dict[str, str] = {}
+        owners: dict[str, str] = {}
         time_slice = TimeSlice()
         for one in claiming:
             claim = claim_point(namespace, pattern_from_record(one).content)
-            wanted[claim] = str(one.payload["pattern_id"])
+            owners[claim] = str(one.payload["pattern_id"])
             await time_slice.give_way()
-        taken = await self._content_index.take(namespace, wanted)
-        for claim in wanted.keys() - taken:
-            owner = await self._content_index.owner(namespace, claim, wanted[claim])
+        taken = await self._content_index.take(namespace, owners)
+        for claim in owners.keys() - taken:
+            owner = await self._content_index.owner(namespace, claim, owners[claim])
             point = pattern_point(namespace, owner)
-            if owner != wanted[claim] and not await self._store.get(PATTERNS, namespace, [point]):
-                await self._content_index.move(namespace, claim, owner, wanted[claim])
+            if owner != owners[claim] and not await self._store.get(PATTERNS, namespace, [point]):
+                await self._content_index.move(namespace, claim, owner, owners[claim])
 
     async def after_write(
         self, namespace: str, rows: Mapping[str, Row], former: Mapping[str, Record]

@@ -104,14 +104,14 @@ class Importer:
     async def _settle(
         self, run: ImportRun, kind: ExportedCollection, namespace: str, rows: Mapping[str, Row]
     ) -> None:
-        wanted = await self._requested(run, kind, namespace, rows)
+        left = await self._requested(run, kind, namespace, rows)
 
         async def attempt() -> None:
-            nonlocal wanted
-            if wanted := await self._attempt(run, kind, namespace, wanted):
+            nonlocal left
+            if left := await self._attempt(run, kind, namespace, left):
                 raise ConflictError
 
-        name = _name(next(iter(wanted.values()))) if wanted else ""
+        name = _name(next(iter(left.values()))) if left else ""
         await compare_and_set(kind.resource_kind, name, attempt)
 
     async def _attempt(
@@ -152,22 +152,22 @@ class Importer:
     ) -> dict[str, Row]:
         """Without what has expired, and what hangs on nothing that is here."""
         now = self._time.now()
-        wanted = {
+        left = {
             point: row
             for point, row in rows.items()
             if row.record.payload.get(EXPIRES_KEY, now + 1) > now
         }
         parent = kind.rule.parent
-        if parent is not None and wanted:
-            places = {point: parent(namespace, row.record.payload) for point, row in wanted.items()}
+        if parent is not None and left:
+            places = {point: parent(namespace, row.record.payload) for point, row in left.items()}
             here = await births_at(self._store, namespace, places.values())
-            wanted = {
+            left = {
                 point: row
-                for point, row in wanted.items()
+                for point, row in left.items()
                 if here.get(places[point], _absent(run, row)) == row.birth
             }
-        run.skipped += len(rows) - len(wanted)
-        return wanted
+        run.skipped += len(rows) - len(left)
+        return left
 
     # --- writing ------------------------------------------------------------------------------
 
