@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from lot_grpc.domain.action_values import ALPHA, GAMMA
 from lot_grpc.domain.ids import etag_of
+from lot_grpc.domain.recommendation import DEFAULT_BOOST, DEFAULT_THRESHOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,8 @@ class NamespacePolicy:
     max_error_solution_age: int | None = None
     max_pattern_age: int | None = None
     max_memory_age: int | None = None
-    similarity_threshold: float = 0.3
-    confidence_boost: float = 1.0
+    similarity_threshold: float = DEFAULT_THRESHOLD
+    confidence_boost: float = DEFAULT_BOOST
     action_learning_rate: float = ALPHA
     action_discount: float = GAMMA
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.context_stats import Neighbour
 from lot_grpc.domain.outcomes import Outcome, Outcomes
 from lot_grpc.domain.ranking import ScorePart
@@ -14,7 +13,6 @@ from lot_grpc.services.outcomes.outcome_log import CorrectionDraft, LoggedOutcom
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.recall.recall import Explanation
 
-COMPLEXITY = EnumCodec(pb.Complexity.DESCRIPTOR, Complexity)
 OUTCOME = EnumCodec(pb.Outcome.DESCRIPTOR, Outcome)
 
 outcomes_to_pb = Encoder(

@@ -93,11 +93,6 @@ def feedback_payload(feedback: FeedbackCounts) -> Payload:
     return _FEEDBACK.write(feedback)
 
 
-def feedback_from_payload(payload: Mapping[str, Any]) -> FeedbackCounts:
-    """The counts of feedback of a record."""
-    return _FEEDBACK.read(payload)
-
-
 def outcomes_from_payload(payload: Mapping[str, Any]) -> Outcomes:
     """The counters of a record."""
     return _OUTCOMES.read(payload)
