@@ -135,6 +135,10 @@ proto: $(PROTO_STAMP) $(DEV_STAMP) ## Generate code
 	@if command -v go >/dev/null; then clients/go/generate.sh; \
 	else echo "Go code not generated: no go on this machine"; fi
 
+.PHONY: docs
+docs: $(DEV_STAMP) ## Generate the data model
+	@$(PY) docs/generate.py
+
 .PHONY: client-sync
 client-sync: $(DEV_STAMP) ## Generate the sync client
 	@$(PY) clients/python/generate_sync.py

@@ -89,14 +89,44 @@ class ExportedCollection:
 
 BOOKKEEPING: Final[tuple[ResourceCollection, ...]] = (
     ResourceCollection(
-        name=META, indexes=indexes(integer="turn", boolean="clearing"), of_store=True
+        name=META,
+        description="What the store was made with; the latest clear of a namespace; "
+        "when a namespace was last distilled.",
+        key="which of these, and the namespace",
+        writer="services",
+        indexes=indexes(integer="turn", boolean="clearing"),
+        of_store=True,
     ),
-    ResourceCollection(name=REPLICAS, of_store=True),
     ResourceCollection(
-        name=REQUESTS, indexes=indexes(keyword="kind pattern_id", boolean="done"), expires=True
+        name=REPLICAS,
+        description="A process that writes to the store, and how far its changes are complete.",
+        key="`writer_id`",
+        writer="services/changes",
+        of_store=True,
     ),
-    ResourceCollection(name=TOMBSTONES, indexes=CHANGE_INDEXES | indexes(boolean="done")),
-    ResourceCollection(name=RETRIEVALS, expires=True),
+    ResourceCollection(
+        name=REQUESTS,
+        description="What a request ID did; the claim of a pattern on its content; "
+        "a change of lineage in progress.",
+        key="method and request ID; hash of the content; random",
+        writer="kernel, services",
+        indexes=indexes(keyword="kind pattern_id", boolean="done"),
+        expires=True,
+    ),
+    ResourceCollection(
+        name=TOMBSTONES,
+        description="A delete, or a clear of a kind or a namespace.",
+        key="`resource_kind`, `id`",
+        writer="kernel",
+        indexes=CHANGE_INDEXES | indexes(boolean="done"),
+    ),
+    ResourceCollection(
+        name=RETRIEVALS,
+        description="The query and the hits of a recall, for outcomes to refer to.",
+        key="`retrieval_id`",
+        writer="services/recall",
+        expires=True,
+    ),
 )
 """Collections of no kind. They are not exported: a repeat is one of a call to this store, and what
 is retrieved lapses."""

@@ -108,6 +108,9 @@ class ResourceCollection:
 
     Attributes:
         name: Its name in the store.
+        description: What one record is, in a sentence (for `docs/data-model.md`, as the next two).
+        key: What the point of a record is derived from. Empty: the kind's ``id_key``.
+        writer: The package below ``lot_grpc`` that writes it. Empty: that of the kind.
         indexes: The payload keys that conditions, orders and facets name.
         dense: Its vectors of a text each; the first is the one that every record has.
         multi: Its vectors of several passages each.
@@ -122,6 +125,9 @@ class ResourceCollection:
     """
 
     name: str
+    description: str
+    key: str = ""
+    writer: str = ""
     indexes: Mapping[str, Index] = field(default_factory=dict)
     dense: tuple[str, ...] = ()
     multi: tuple[str, ...] = ()

@@ -87,6 +87,7 @@ WIDGET = ResourceSpec(
     seen_keys=("widget_id", "revision", SORT_KEY),
     collection=ResourceCollection(
         name=WIDGETS,
+        description="A widget.",
         indexes={**COMMON_INDEXES, **CHANGE_INDEXES, "name": Index.KEYWORD},
         dense=(TEXT_VECTOR,),
         sparse=(SPARSE_VECTOR,),

@@ -78,6 +78,7 @@ ERROR_SOLUTION: Final = ResourceSpec(
     seen_keys=("error_solution_id", "revision", STATS_REVISION, SORT_KEY),
     collection=ResourceCollection(
         name=ERROR_SOLUTIONS,
+        description="An error solution, with its outcomes added up.",
         dense=(TEXT_VECTOR, SOLVED_VECTOR),
         sparse=(SPARSE_VECTOR,),
         text_of=lambda record: search_text(error_solution_from_record(record).content),

@@ -49,6 +49,7 @@ LEARNING_EVENT: Final = ResourceSpec(
     method="RecordLearningEvent",
     collection=ResourceCollection(
         name=LEARNING_EVENTS,
+        description="A learning event.",
         indexes=COMMON_INDEXES
         | CHANGE_INDEXES
         | indexes(
@@ -72,6 +73,7 @@ DECISION: Final = ResourceSpec(
     unchanged=(decisions.REVISION,),
     collection=ResourceCollection(
         name=DECISIONS,
+        description="A decision, with its outcome once that is known.",
         indexes=COMMON_INDEXES
         | CHANGE_INDEXES
         | indexes(keyword="agent_role chosen_option outcome category episode_id task_id"),
@@ -86,13 +88,25 @@ ACTION_VALUE: Final = ResourceSpec(
     read=action_value_from_record,
     collection=ResourceCollection(
         name=ACTION_VALUES,
+        description="What one action is worth in one state.",
+        key="`state`, `action`",
         indexes=indexes(keyword="state", integer=f"value_order {SORT_KEY}"),
         export=ExportRule(point=_action_value_point, done={UNSETTLED: {}}),
     ),
     # Not exported: selections lapse, and the values have taken the trajectories in. A clear takes
     # both along, since they would bring a value back.
     parts=(
-        ResourceCollection(name=SELECTIONS, expires=True),
-        ResourceCollection(name=TRAJECTORIES, indexes={"settled": Index.BOOL}),
+        ResourceCollection(
+            name=SELECTIONS,
+            description="An action that was selected, and the values known then.",
+            key="`selection_id`",
+            expires=True,
+        ),
+        ResourceCollection(
+            name=TRAJECTORIES,
+            description="The steps of a finished trajectory.",
+            key="`trajectory_id`",
+            indexes={"settled": Index.BOOL},
+        ),
     ),
 )

@@ -59,6 +59,7 @@ MEMORY: Final = ResourceSpec(
     seen_keys=("memory_id", "revision", SORT_KEY),
     collection=ResourceCollection(
         name=MEMORIES,
+        description="A memory.",
         dense=(TEXT_VECTOR, CODE_VECTOR),
         multi=(PASSAGE_VECTORS,),
         sparse=(SPARSE_VECTOR,),

@@ -108,6 +108,7 @@ PATTERN: Final = ResourceSpec(
     seen_keys=("pattern_id", "supersedes", "revision", STATS_REVISION, SORT_KEY),
     collection=ResourceCollection(
         name=PATTERNS,
+        description="A pattern, with its outcomes and feedback added up.",
         dense=(TEXT_VECTOR, CODE_VECTOR),
         sparse=(SPARSE_VECTOR,),
         text_of=lambda record: search_text(pattern_from_record(record).content),
@@ -135,6 +136,8 @@ PATTERN: Final = ResourceSpec(
     parts=(
         ResourceCollection(
             name=FEEDBACK,
+            description="One feedback on a pattern.",
+            key="`feedback_id`",
             indexes=indexes(keyword="pattern_id", boolean="settled", integer=SORT_KEY),
             read=feedback_from_record,
             export=ExportRule(
@@ -147,6 +150,9 @@ PATTERN: Final = ResourceSpec(
         ),
         ResourceCollection(
             name=CONTEXT_STATS,
+            description="The outcomes of one pattern on one query (context stats).",
+            key="`pattern_id`, hash of `query`",
+            writer="services/outcomes",
             dense=(QUERY_VECTOR,),
             query_key="query",
             indexes=indexes(keyword="pattern_id unsettled_ids merging_into", integer=SORT_KEY),

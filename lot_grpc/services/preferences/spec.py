@@ -74,6 +74,7 @@ PREFERENCE: Final = ResourceSpec(
     method="PutPreference",
     collection=ResourceCollection(
         name=PREFERENCES,
+        description="A preference with its current value.",
         indexes=CHANGE_INDEXES | indexes(keyword="category task_hash", integer=SORT_KEY),
         export=ExportRule(
             dropped=frozenset({UNSETTLED_REQUESTS, CREATED_BY}), done={UNSETTLED: []}
@@ -82,6 +83,8 @@ PREFERENCE: Final = ResourceSpec(
     parts=(
         ResourceCollection(
             name=PREFERENCE_REVISIONS,
+            description="A former value of a preference.",
+            key="`key`, `sort_key`, `revision`",
             indexes=indexes(keyword="key", integer=f"revision {SORT_KEY}"),
             read=revision_from_record,
             export=ExportRule(

@@ -16,6 +16,8 @@ POLICY: Final = ResourceSpec(
     read=policy_from_record,
     collection=ResourceCollection(
         name=POLICIES,
+        description="The policy of a namespace.",
+        key="none: a namespace has one",
         indexes=indexes(integer=SORT_KEY),
         # Last, so that no bound of it deletes what is still on its way.
         export=ExportRule(last=True),

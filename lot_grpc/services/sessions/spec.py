@@ -115,12 +115,15 @@ SESSION: Final = ResourceSpec(
     missing=SessionNotFoundError,
     collection=ResourceCollection(
         name=SESSIONS,
+        description="A session, until it expires; its values and messages are apart.",
         indexes=CHANGE_INDEXES | indexes(integer=f"former_generations {SORT_KEY}"),
         export=ExportRule(done={UNSETTLED: {}, FORMER: []}),
     ),
     parts=(
         ResourceCollection(
             name=SESSION_PARTS,
+            description="One value or message of a session.",
+            key="`session_id`, `generation`, `key` of a value or `sequence` of a message",
             indexes=indexes(
                 keyword="session_id part",
                 integer="generation sequence",
