@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from lot_grpc.addresses import is_loopback, split_address
-from lot_grpc.bootstrap import structural_weights
+from lot_grpc.bootstrap import ranking_weights, structural_weights
+from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.domain.recommendation import DEFAULT_WEIGHTS, StructuralWeights
 from lot_grpc.settings import (
     REFERENCE_FILE,
     OpenAISettings,
+    RankingSettings,
     ServerSettings,
     Settings,
     StorageSettings,
@@ -268,6 +270,13 @@ def test_the_weights_of_recommendations_are_those_that_are_set(monkeypatch):
     for name, weight in weights.items():
         monkeypatch.setenv(f"LOT_RECOMMENDATION_{name}_WEIGHT", str(weight))
     assert structural_weights(load_settings()) == StructuralWeights(0.1, 0.2, 0.3, 0.4)
+
+
+@pytest.mark.parametrize("name", RankingSettings.model_fields)
+def test_every_ranking_setting_has_an_effect(monkeypatch, name):
+    assert ranking_weights(load_settings()) == RankingWeights()
+    monkeypatch.setenv(env_name("ranking", name), "0.5")
+    assert ranking_weights(load_settings()) != RankingWeights()
 
 
 def test_listening_beyond_loopback_goes_when_it_is_asked_for_by_name(monkeypatch):
