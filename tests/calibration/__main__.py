@@ -80,7 +80,7 @@ def fitted(sets: Sets) -> Floats:
 
 def report(sets: Sets, held: Sets) -> list[str]:
     """All of it, as Markdown."""
-    lines = ["| left out | hits | right | Brier | of the share | ECE | AUC |", "|" + " --- |" * 7]
+    lines = ["| left out | hits | right | Brier | baseline | ECE | AUC |", "|" + " --- |" * 7]
     left_out: list[tuple[Floats, Floats]] = []
     for name, hits in {**sets, **held}.items():
         kept = sets if name in held else {one: sets[one] for one in sets if one != name}
@@ -94,20 +94,23 @@ def report(sets: Sets, held: Sets) -> list[str]:
         )
     said, was = (np.concatenate(column) for column in zip(*left_out, strict=True))
     counts = np.concatenate([np.full(len(one), 1 / len(one)) for one, _ in left_out])
-    lines += ["", "| said | was | of all |", "|" + " --- |" * 3]
+    lines += ["", "| predicted | right | of all hits |", "|" + " --- |" * 3]
     lines += [
         f"| {expected:.2f} | {share:.2f} | {of_all:.0%} |"
         for expected, share, of_all in reliability(said, was, counts)
     ]
     weights = np.round(fitted(sets), 2)
-    for title, name in (("held", PAIRS), ("unseen", UNSEEN_PAIRS)):
+    for title, name in (("held-out", PAIRS), ("unseen", UNSEEN_PAIRS)):
         lines += ["", *pairs_table(title, held[name], weights)]
     return lines
 
 
 def pairs_table(title: str, pairs: Sequence[Judged], weights: Floats) -> list[str]:
     """What the weights say of pairs, beside a rule that goes by the cosine alone."""
-    lines = [f"| {title} pairs | same | mean | from .5 | cosine from .7 |", "|" + " --- |" * 5]
+    lines = [
+        f"| {title} pairs | same task | mean | at least .5 | cosine at least .7 |",
+        "|" + " --- |" * 5,
+    ]
     chances = probabilities(features(pairs), weights)
     for kind in dict.fromkeys(one.kind for one in pairs):
         of_kind = [n for n, one in enumerate(pairs) if one.kind == kind]

@@ -43,7 +43,7 @@ async def test_held_pairs_fall_on_their_side(fastembed_embedder):
         assert shares[kind] >= 0.5, shares
 
 
-@pytest.mark.parametrize(("title", "pairs"), [("held", HELD), ("unseen", UNSEEN)])
+@pytest.mark.parametrize(("title", "pairs"), [("held-out", HELD), ("unseen", UNSEEN)])
 async def test_the_docs_show_how_pairs_fall(fastembed_embedder, tmp_path, title, pairs):
     embedder = CachedVectors(fastembed_embedder, tmp_path / "vectors.npz")
     judged = await judged_pairs(title, pairs, embedder)
