@@ -1,4 +1,4 @@
-"""What the service says of itself."""
+"""The server about itself: state, readiness, counts and model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PROBE = "is the model there"
 
 @dataclass(frozen=True, slots=True)
 class ReadyCheck:
-    """One thing that was looked at; ``detail`` of a failure says what to do."""
+    """One check; ``detail`` of a failed one says what to do."""
 
     name: str
     ok: bool
@@ -55,11 +55,11 @@ class Admin:
 
     @property
     def max_tokens(self) -> int:
-        """Word pieces that the model reads at once."""
+        """Tokens that the model reads at once."""
         return self._embedder.max_tokens
 
     async def store_info(self) -> StoreInfo:
-        """What the store says of itself."""
+        """The state of the store."""
         return await self._store.info()
 
     def counts(self, info: StoreInfo) -> dict[str, int]:

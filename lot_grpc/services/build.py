@@ -28,7 +28,7 @@ from lot_grpc.services.transfer.module import TransferModule
 
 
 class Services:
-    """Every use case, by module: what is stored first, then what goes over all kinds of it."""
+    """All use cases, by module: first those of single kinds, then those that span all kinds."""
 
     def __init__(self, runtime: Runtime, open_model: OpenModel = no_other_model) -> None:
         """``open_model`` opens the models to reindex to."""

@@ -151,7 +151,7 @@ class _Rebuild:
 async def _derive(
     store: VectorStore, searched: SearchFields, records: Sequence[Record]
 ) -> Sequence[Record]:
-    """Write terms and signatures of records; return those that were edited meanwhile."""
+    """Write terms and signatures of records; return the records edited meanwhile."""
     collection = searched.collection
     if collection == ERROR_SOLUTIONS:
         for record in records:

@@ -1,4 +1,4 @@
-"""Expiry as callers give it: an instant, or a time to live."""
+"""Expiry as given by callers: a time, or a time to live."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Content = TypeVar("Content", PatternContent, MemoryContent, ErrorSolutionContent
 
 
 def check_expiry(resource_kind: str, expire_time: int | None, now: int) -> None:
-    """Refuse an instant that has passed: the thing would be absent at once."""
+    """Refuse a time in the past: the record would be absent at once."""
     if expire_time is not None and expire_time <= now:
         raise invalid(
             f"{resource_kind}.expire_time",
@@ -24,5 +24,5 @@ def check_expiry(resource_kind: str, expire_time: int | None, now: int) -> None:
 
 
 def with_ttl(content: Content, ttl: int | None, now: int) -> Content:
-    """The content with the expiry that a time to live (microseconds) means now."""
+    """The content with its expiry computed from a time to live in microseconds."""
     return content if ttl is None else replace(content, expire_time=now + ttl)

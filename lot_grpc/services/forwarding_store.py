@@ -1,4 +1,4 @@
-"""A store over another that passes all on: what wraps one overrides what it is there for."""
+"""Base class of stores that wrap another: it forwards everything, subclasses override parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lot_grpc.ports import (
 
 
 class ForwardingStore:
-    """``VectorStore`` that does nothing of its own."""
+    """A ``VectorStore`` that forwards everything to another."""
 
     def __init__(self, inner: VectorStore) -> None:
         self._inner = inner

@@ -1,6 +1,6 @@
-"""What is done beside the calls: finishing what a dead process began, and dropping what lapsed.
+"""Background work: finishing what a dead process began, and deleting what expired.
 
-Everything here may be done at any time, by several processes, and again.
+Everything here may be done at any time, by several processes, and repeatedly.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ ReportSweep = Callable[[str, str, Mapping[str, int]], None]
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How much was finished, for the log, by the name of the recovery."""
+    """What was finished, as counts by recovery, for the log."""
 
     counts: Mapping[str, int]
 
     @property
     def anything(self) -> bool:
-        """Whether there was anything to finish."""
+        """Whether anything was finished."""
         return any(self.counts.values())
 
 
 class Housekeeping:
-    """Rolls forward and sweeps."""
+    """Runs recoveries, sweeps and periodic tasks."""
 
     def __init__(
         self, runtime: Runtime, operations: ResourceOperations, maintenance: Maintenance
@@ -78,7 +78,7 @@ class Housekeeping:
         return Finished(counts)
 
     async def drop_expired(self) -> int:
-        """Delete what lapsed and what hangs on it; return how many."""
+        """Delete expired records and what belongs to them; return how many."""
         expiring = self._operations.registry.expiring
         return sum([await self._drop_expired_of(collection) for collection in expiring])
 
@@ -121,7 +121,7 @@ class Housekeeping:
                 group.create_task(self._every(seconds, periodic, report))
 
     async def sweep(self, report_sweep: ReportSweep) -> None:
-        """Finish what was left, drop what lapsed, and do all sweeps, once."""
+        """Finish interrupted work, delete what expired, and run all sweeps, once."""
         await self.roll_forward()
         await _unless_clearing(self.drop_expired)
         for sweep in self._maintenance.sweeps.values():

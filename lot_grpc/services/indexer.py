@@ -1,4 +1,4 @@
-"""Texts to the vectors that things are found by."""
+"""Turns texts into the vectors by which records are found."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Indexer:
         return [_indexed(one, embeddings) for one in prepared]
 
     async def vectors_of(self, text: SearchText) -> Indexed:
-        """The vectors of one."""
+        """The vectors of one text."""
         return (await self.vectors([text]))[0]
 
     async def vectors_after_edit(self, record: Record, old: SearchText, new: SearchText) -> Indexed:
@@ -127,7 +127,7 @@ def _indexed(one: _Prepared, embeddings: Iterator[_Packed]) -> Indexed:
 
 
 def _mean(vectors: Sequence[Sequence[float]]) -> list[float]:
-    """Their weighted mean, as a unit vector; the first one where they cancel out."""
+    """The weighted mean of vectors, as a unit vector; the first one if they cancel out."""
     weights = 1.0 / np.arange(1, len(vectors) + 1)
     total = weights @ np.asarray(vectors, np.float64)
     length = float(np.linalg.norm(total))

@@ -1,4 +1,4 @@
-"""What is done beside the calls, each by its name: modules say what, housekeeping does it."""
+"""Background tasks by name: modules declare them, housekeeping runs them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Task: TypeAlias = Callable[[], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep did, for the log: how much by namespace and kind. Empty where nothing was."""
+    """The result of a sweep, for the log: counts by namespace and kind; empty if it did nothing."""
 
     what: str
     counts: Mapping[str, Mapping[str, int]]
@@ -36,7 +36,7 @@ class Maintenance:
 
     @classmethod
     def of_all(cls, parts: Iterable[Maintenance]) -> Maintenance:
-        """All of several modules, in their order."""
+        """The tasks of several modules, in order."""
         parts = tuple(parts)
         return cls(
             recoveries=_merged(one.recoveries for one in parts),

@@ -1,7 +1,7 @@
-"""What is done with the records of every kind: they are read, listed, inserted and deleted.
+"""Operations on the records of every kind: reading, listing, inserting and deleting.
 
-``Resources`` does it as the spec of a kind says. A kind to whose records others belong, or that is
-read from more than its record, has a subclass, which its ``module.py`` hands over.
+``Resources`` follows the spec of a kind. A kind whose records own others, or are read from more
+than one record, has a subclass, which its ``module.py`` provides.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ F = TypeVar("F")
 
 
 class TransferHooks:
-    """What a kind does beside its records when they are exported and imported: nothing."""
+    """Hooks of a kind into exports and imports of its records. The defaults do nothing."""
 
     async def unique(self, namespace: str, records: Sequence[Record]) -> Collection[str]:
-        """The ids of the records that are the one of their content."""
+        """The ids of the records that hold the claim on their content."""
         return ()
 
     async def before_write(self, rows: Sequence[Row]) -> None:
-        """Rows of one namespace are about to be stored."""
+        """Called before rows of one namespace are stored."""
 
     async def before_replace(self, stored: Record) -> None:
-        """A record is about to be replaced, and what belongs to it to be deleted."""
+        """Called before a record is replaced and what belongs to it is deleted."""
 
     async def after_write(
         self, namespace: str, rows: Mapping[str, Row], former: Mapping[str, Record]
     ) -> None:
-        """Rows were stored, by point; ``former`` are the records that had lain there."""
+        """Called after rows were stored, by point; ``former`` are the records they replaced."""
 
 
 class Resources(Generic[T, F]):
     """The records of one kind, in all namespaces. A subclass adds how they are written.
 
     Attributes:
-        spec: What the kind is.
-        transfer: What goes on beside exports and imports of it.
+        spec: The declaration of the kind.
+        transfer: Its hooks into exports and imports.
     """
 
     transfer: TransferHooks = TransferHooks()
@@ -60,11 +60,11 @@ class Resources(Generic[T, F]):
     # --- reading ------------------------------------------------------------------------------
 
     async def get(self, namespace: str, id: str) -> T:
-        """One of them. Raises the kind's NotFoundError."""
+        """The record of an id. Raises the kind's NotFoundError."""
         return self._from_record(await self.read_record(namespace, id))
 
     async def get_many(self, namespace: str, ids: Sequence[str]) -> list[T]:
-        """Those that are there, in the order of the ids."""
+        """The existing ones, in the order of the ids."""
         found = await self.records(namespace, ids)
         return [self._from_record(found[one]) for one in ids if one in found]
 
@@ -88,13 +88,13 @@ class Resources(Generic[T, F]):
         return record
 
     async def find_record(self, namespace: str, id: str, *, vectors: bool = False) -> Record | None:
-        """The record of one; None if it is not there."""
+        """The stored record of an id; None if it does not exist."""
         point = self.spec.point_of(namespace, id)
         found = await self._store.get(self._collection, namespace, [point], vectors=vectors)
         return found.get(point)
 
     async def records(self, namespace: str, ids: Sequence[str]) -> dict[str, Record]:
-        """The records of those that are there, by id."""
+        """The stored records of existing ids, by id."""
         points = {self.spec.point_of(namespace, one): one for one in ids}
         found = await self._store.get(self._collection, namespace, list(points))
         return {points[point]: record for point, record in found.items()}
@@ -107,7 +107,7 @@ class Resources(Generic[T, F]):
         after: Position | None,
         fits: Fits[T] = any_size,
     ) -> Page[T]:
-        """A page of those that a filter lets through, newest first."""
+        """A page of the records that match a filter, newest first."""
         where, read = self.spec.conditions(requested), each(self._from_record)
         given = (self._store, self._collection, namespace, where)
         return await read_page(*given, size, after, read, fits)
@@ -115,7 +115,7 @@ class Resources(Generic[T, F]):
     # --- inserting ----------------------------------------------------------------------------
 
     async def insert(self, namespace: str, records: Sequence[Record]) -> set[str]:
-        """Insert records that may be there; return the points of those that were not."""
+        """Insert the records that do not exist; return their points."""
         return await self._store.insert(self._collection, records)
 
     # --- deleting -----------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class Resources(Generic[T, F]):
         return await self._delete(record, self.spec.unchanged_as_seen)
 
     async def finish_delete(self, stone: Tombstone) -> bool:
-        """Carry out a delete that was written down; False if it was changed since."""
+        """Carry out a recorded delete; False if the record has changed since."""
 
         async def drop_dependents(left: Record | None) -> None:
             await self._drop_dependents(stone, left)
@@ -151,7 +151,7 @@ class Resources(Generic[T, F]):
         return await self._tombstones.carry_out(stone, self._collection, point, drop_dependents)
 
     async def finish_expiry(self, record: Record) -> None:
-        """Delete what belongs to one that expired, unless its id is in use again."""
+        """Delete what belongs to an expired record, unless its id is in use again."""
 
     async def _delete(self, record: Record, unchanged: Sequence[str]) -> bool:
         given = (self.spec.kind, record.payload[self.spec.id_key], record, unchanged)
@@ -159,7 +159,7 @@ class Resources(Generic[T, F]):
         return await self.finish_delete(stone)
 
     async def _drop_dependents(self, stone: Tombstone, left: Record | None) -> None:
-        """Drop what belonged to a deleted one; ``left`` has taken its id since."""
+        """Delete what belonged to a deleted record; ``left`` has reused its id."""
 
     @property
     def _collection(self) -> str:
@@ -180,7 +180,7 @@ class ResourceOperations:
         tombstones: Tombstones,
         own: Iterable[Resources[Any, Any]] = (),
     ) -> None:
-        """``own`` are those of kinds that have a way of their own."""
+        """``own`` are those of kinds with a subclass of ``Resources``."""
         self.registry = registry
         self._tombstones = tombstones
         self._by_kind: dict[str, Resources[Any, Any]] = {
@@ -200,7 +200,7 @@ class ResourceOperations:
         return one.finish_expiry if one is not None and has_own else None
 
     async def finish_deletes(self, before: int) -> int:
-        """Carry out the deletes that were written down before a time and left; say how many."""
+        """Carry out deletes recorded before a time and left unfinished; return how many."""
 
         async def finish(stone: Tombstone) -> None:
             await self.of(stone.resource_kind).finish_delete(stone)

@@ -23,7 +23,7 @@ is a page of the usual size and one more, which tells whether it is the last pag
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a page ended: the last sort key, and the records of that key already given.
+    """Where a page ended: the last sort key, and the records with that key already returned.
 
     Two processes may make one sort key; naming the records makes such a tie harmless.
     """

@@ -1,4 +1,4 @@
-"""The vectors of records, made anew from what the records say."""
+"""Recomputes the vectors of records from their texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lot_grpc.services.resource_spec import ResourceCollection
 
 
 class RecordEmbedder:
-    """Embeds the records of any collection that a model makes vectors of."""
+    """Embeds the records of any collection with dense vectors."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder

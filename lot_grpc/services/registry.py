@@ -1,8 +1,8 @@
-"""What follows from all kinds of record that there are.
+"""The registry of kinds of record.
 
 The package of a kind declares a ``ResourceSpec`` in its ``spec.py``; ``services.resources`` lists
-the specs. Whatever goes over all kinds (collections, change feed, export and import, retention,
-clearing, reindexing, seeding, expiry) is given a ``Registry`` and knows no kind by name.
+the specs. Whatever works on all kinds (collections, change feed, export and import, retention,
+clearing, reindexing, seeding, expiry) takes a ``Registry`` and knows no kind by name.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ExportedCollection:
 
     @property
     def resource_kind(self) -> str:
-        """The kind with which it is exported."""
+        """The kind under which it is exported."""
         return self.resource.kind
 
     @property
@@ -54,28 +54,28 @@ class ExportedCollection:
 
     @property
     def is_thing(self) -> bool:
-        """Whether a record of it counts as one of the kind; else it belongs to one."""
+        """Whether its records are those of the kind, and not parts of them."""
         return self.source is self.resource.collection
 
     def read(self, record: Record) -> Any:
-        """What a record says. Raises for one that is not whole."""
+        """Decode a record. Raises if it is incomplete."""
         return (self.source.read or self.resource.read)(record)
 
     def point(self, namespace: str, payload: Payload) -> str:
-        """Where a payload of a namespace lies."""
+        """The point of a payload."""
         if self.rule.point is not None:
             return self.rule.point(namespace, payload)
         id_key = self.resource.id_key
         return self.resource.point_of(namespace, payload[id_key] if id_key else "")
 
     def name(self, record: Record) -> str:
-        """What names a record to a caller."""
+        """The id of a record, as shown to a caller."""
         keys = self.rule.id_keys or (self.resource.id_key,)
         named = [str(record.payload[key]) for key in keys if key in record.payload]
         return "/".join(named) or record.namespace
 
     def as_done(self, payload: Payload) -> Payload:
-        """A payload as it is exported and compared."""
+        """The payload as exported and compared."""
         rule = self.rule
         moved = {
             key: value
@@ -128,33 +128,32 @@ BOOKKEEPING: Final[tuple[ResourceCollection, ...]] = (
         expires=True,
     ),
 )
-"""Collections of no kind. They are not exported: a repeat is one of a call to this store, and what
-is retrieved lapses."""
+"""Collections of no kind. They are not exported: request IDs are valid in one store only, and
+retrievals expire."""
 
 
 class Registry:
-    """Kinds of record, in the order of the contract, and what follows from them.
+    """The kinds of record, in the order of the contract, and what is derived from them.
 
     Attributes:
         resources: The kinds by name.
-        collections: All collections by name, those of no kind included.
-        watched: The kinds that the change feed tells of, in the order of a watch from the start.
+        collections: All collections by name, including those of no kind.
+        watched: The kinds in the change feed, in the order of a watch from the start.
         watched_collections: The same by collection.
         tracked: The collections whose records carry the number of their last change.
-        exported: The collections that are exported, by name and in order: what belongs to a record
-            comes behind it.
-        searched: By which vectors and text collections are searched that have a text.
-        embedded: The collections that a model makes vectors of.
-        counted_as: The kind as which a reindex reports a collection.
-        expiring: The names of the collections whose records lapse.
+        exported: The exported collections by name, in order: parents before their parts.
+        searched: The vectors and the text by which collections are searched.
+        embedded: The collections with dense vectors.
+        counted_as: The kind under which a reindex counts a collection.
+        expiring: The names of the collections whose records expire.
         retained: The kinds that a policy bounds.
-        seeded: The kinds that knowledge packs bring.
+        seeded: The kinds in knowledge packs.
     """
 
     def __init__(
         self, resources: Iterable[ResourceSpec], others: Iterable[ResourceCollection] = BOOKKEEPING
     ) -> None:
-        """``others`` are collections of no kind."""
+        """``others`` are collections that belong to no kind."""
         self.resources: Mapping[str, ResourceSpec] = {one.kind: one for one in resources}
         specs, others = self.resources.values(), tuple(others)
         own = [one for spec in specs for one in spec.collections]
@@ -177,12 +176,12 @@ class Registry:
         self.seeded = tuple(one for one in specs if one.seed is not None)
 
     def collection_specs(self, dimensions: int) -> list[CollectionSpec]:
-        """Every collection, for an embedding model of so many dimensions."""
+        """The schemas of all collections, for an embedding model of the given dimensions."""
         return [one.spec(dimensions) for one in self.collections.values()]
 
 
 def _in_order(specs: Iterable[ResourceSpec]) -> list[ExportedCollection]:
-    """What is exported: as listed, but parents before what belongs to them."""
+    """The exported collections: as listed, but parents before their parts."""
     left = [
         ExportedCollection(spec, one, one.export)
         for spec in specs

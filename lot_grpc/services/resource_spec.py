@@ -1,7 +1,7 @@
-"""What a kind of record is, said once for each: the words in which a ``spec.py`` says it.
+"""The declaration of a kind of record, as each ``spec.py`` makes it.
 
-What a kind does with state of its own, such as finishing a delete, is no part of its spec: its
-``module.py`` hands that over as ``Resources`` (``services.operations``).
+Behaviour that needs state, such as finishing a delete, is not part of a spec: the kind's
+``module.py`` provides it as ``Resources`` (``services.operations``).
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from lot_grpc.services.records.collections import (
 Place: TypeAlias = tuple[str, str]
 """A collection, and the point in it."""
 Rank: TypeAlias = Callable[[Payload], tuple[Any, ...]]
-"""What records are ordered by; the larger, the better."""
+"""The sort key of records; larger is better."""
 
 
 def indexes(
     *, keyword: str = "", integer: str = "", floating: str = "", boolean: str = ""
 ) -> dict[str, Index]:
-    """Payload keys by the kind of their index, separated by blanks."""
+    """Indexes by payload key. The arguments list keys separated by spaces."""
     return {
         **dict.fromkeys(keyword.split(), Index.KEYWORD),
         **dict.fromkeys(integer.split(), Index.INTEGER),
@@ -51,42 +51,42 @@ def indexes(
 
 
 COMMON_INDEXES: Final = indexes(keyword="tags label_pairs", integer=f"create_time {SORT_KEY}")
-"""Of a kind whose records have tags, labels and a time of creation, and are listed."""
+"""For kinds whose records have tags, labels and a creation time, and are listed."""
 
 CHANGE_INDEXES: Final = indexes(keyword=WRITER_ID, integer=CHANGE_SEQ)
-"""Of what the change feed reads."""
+"""For collections that the change feed reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordSet:
-    """Records of a collection. ``where`` empty: all of the namespace."""
+    """Records of a collection. ``where`` empty: all records of the namespace."""
 
     collection: str
     where: tuple[Condition, ...] = ()
 
 
 InnerReader: TypeAlias = Callable[[VectorStore, Record, str], AsyncIterator[tuple[Record, str]]]
-"""Given a store, a record, and a name: what belongs to it, in order, from behind the name on."""
+"""Given a store, a record and a name: yields the parts of the record, in order, after the name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRule:
     """How the records of a collection are exported and imported.
 
-    A record is exported as if all unfinished work on it were done, and imported so.
+    A record is exported and imported as if all unfinished work on it were done.
 
     Attributes:
-        point: Where a payload of a namespace lies. None: where the kind puts the id in it.
-        id_keys: What names a record to a caller. Empty: the kind's ``id_key``.
-        dropped: Keys that are of this store alone and stay behind.
-        done: What keys say once the work is done, where a record has them.
-        reset: Keys that take the value of another key, where a record has them.
-        parents: The collections of what its records belong to. Empty: they stand by themselves.
-        parent: Where the record lies that a payload belongs to.
-        birth: The parent's sort key, where the payload knows it; else it is looked up.
-        half_done: Whether a record says nothing yet that is worth exporting.
-        inner: Reads the records of a parent, where they have no sort key of their own.
-        last: Comes behind all other collections.
+        point: The point of a payload. None: derived from the kind's id.
+        id_keys: The keys that identify a record to a caller. Empty: the kind's ``id_key``.
+        dropped: Keys that belong to this store and are not exported.
+        done: Values of keys once all work is done, for records that have these keys.
+        reset: Keys that take the value of another key, for records that have them.
+        parents: The collections that its records belong to. Empty: none.
+        parent: The collection and point of the record that a payload belongs to.
+        birth: The parent's sort key, if the payload has it; else it is looked up.
+        half_done: Whether a record is unfinished and not worth exporting.
+        inner: Reads the records of a parent, if they have no sort key of their own.
+        last: Whether it is exported after all other collections.
     """
 
     point: Callable[[str, Payload], str] | None = None
@@ -111,17 +111,17 @@ class ResourceCollection:
         description: What one record is, in a sentence (for `docs/data-model.md`, as the next two).
         key: What the point of a record is derived from. Empty: the kind's ``id_key``.
         writer: The package below ``lot_grpc`` that writes it. Empty: that of the kind.
-        indexes: The payload keys that conditions, orders and facets name.
-        dense: Its vectors of a text each; the first is the one that every record has.
-        multi: Its vectors of several passages each.
-        sparse: Its vectors of terms.
-        text_of: The text that a record is found by; the indexer makes its vectors.
-        query_key: Else the key of a text that is embedded as a query.
-        read: What a record says, which raises for one that is not whole. None: what the kind reads.
+        indexes: The payload keys used in conditions, orders and facets.
+        dense: Its dense vectors, one text each; every record has the first one.
+        multi: Its multi-vectors, one vector per passage.
+        sparse: Its sparse vectors of terms.
+        text_of: The text by which a record is found; the indexer makes its vectors.
+        query_key: Without ``text_of``, the key of a text that is embedded as a query.
+        read: Decodes a record; raises if it is incomplete. None: as the kind does.
         export: How it is exported. None: it is not.
-        counted_as: The kind that a reindex reports it as. Empty: its own.
-        expires: Whether its records lapse at their ``EXPIRES_KEY`` and are swept then.
-        of_store: Whether it belongs to the store as a whole, and to no namespace.
+        counted_as: The kind under which a reindex counts it. Empty: its own.
+        expires: Whether its records expire at their ``EXPIRES_KEY`` and are then swept.
+        of_store: Whether it belongs to the store as a whole, not to a namespace.
     """
 
     name: str
@@ -141,7 +141,7 @@ class ResourceCollection:
     of_store: bool = False
 
     def spec(self, dimensions: int) -> CollectionSpec:
-        """As the store makes it, for an embedding model of so many dimensions."""
+        """Its schema, for an embedding model of the given dimensions."""
         return CollectionSpec(
             self.name,
             dense=dict.fromkeys(self.dense, dimensions),
@@ -152,7 +152,7 @@ class ResourceCollection:
 
     @property
     def search_fields(self) -> SearchFields:
-        """By which vectors and what text its records are found. It must have a text."""
+        """The vectors and the text by which its records are found. Requires ``text_of``."""
         if self.text_of is None:
             raise TypeError(f"{self.name} is not searched by a text")
         return SearchFields(self.name, (*self.dense, *self.multi), self.text_of)
@@ -160,12 +160,12 @@ class ResourceCollection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchRule:
-    """How the change feed tells of a kind.
+    """How the change feed reports a kind.
 
     Attributes:
-        quiet: Keys that are bookkeeping: a write of nothing else is no change.
-        learned_keys: What ``learned`` reads of a record.
-        learned: Whether a record that was stored is one that the server learned.
+        quiet: Bookkeeping keys: a write of nothing else is not a change.
+        learned_keys: The keys that ``learned`` reads.
+        learned: Whether the server learned a stored record.
     """
 
     quiet: frozenset[str] = frozenset()
@@ -175,7 +175,7 @@ class WatchRule:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How much of a kind a policy keeps: 0 and None are all. Age in microseconds."""
+    """The most that a policy keeps of a kind: 0 and None mean all. Age in microseconds."""
 
     number: int
     age: int | None
@@ -187,9 +187,9 @@ class RetentionRule:
 
     Attributes:
         bound: Its bound in a policy.
-        touched: What a sweep may delete.
-        age_keys: The times that all must lie before the age of the bound. They are indexed.
-        keys: What ``rank`` reads of a record.
+        touched: The conditions on what a sweep may delete.
+        age_keys: The indexed times that must all be older than the age of the bound.
+        keys: The keys that ``rank`` reads.
         rank: Which records are better; None is the newest.
     """
 
@@ -200,7 +200,7 @@ class RetentionRule:
     rank: Rank | None = None
 
     def older_than(self, time: int) -> list[Condition]:
-        """What holds of the records last touched before a time."""
+        """The conditions on records last touched before a time."""
         return [Range(key, lt=time) for key in self.age_keys]
 
 
@@ -209,9 +209,9 @@ class SeedRule:
     """How the entries of a knowledge pack become records.
 
     Attributes:
-        entries: The contents that a pack has of the kind, by entry.
-        text_of: The text that a content is found by.
-        record: The record of a content, given namespace, id, content, time, sort key and vectors.
+        entries: The contents of the kind in a pack, by entry.
+        text_of: The text by which a content is found.
+        record: Makes a record from namespace, id, content, time, sort key and vectors.
     """
 
     entries: Callable[[KnowledgePack], Mapping[str, Any]]
@@ -225,23 +225,23 @@ class ResourceSpec:
 
     Attributes:
         kind: Its name, as in the contract's ``ResourceKind``, in lower case.
-        id_key: The key of its id in a payload; empty: there is one record a namespace.
-        point: Where the record of an id lies in a namespace. None: an id alone does not say.
-        read: The thing that a record of ``collection`` is.
-        collection: Where its records lie; their number is how many there are.
-        parts: Further collections of its own, of what belongs to its records.
-        belongings: What belongs to one record, and goes before an import replaces it.
-        watch: How the change feed tells of it. None: it does not.
+        id_key: The key of its id in a payload; empty: a namespace has one record.
+        point: The point of an id in a namespace. None: an id alone does not determine it.
+        read: Decodes a record of ``collection``.
+        collection: The collection of its records, by which they are counted.
+        parts: Its further collections, for what belongs to its records.
+        belongings: What belongs to a record and is deleted before an import replaces it.
+        watch: How the change feed reports it. None: it does not.
         retention: How a policy bounds it. None: no policy does.
-        seed: How knowledge packs bring it. None: they do not.
-        cleared_along: What a clear of it takes along of collections that others share.
-        cleared_with: The kinds that it is a log of, and is only cleared with.
-        conditions: What a filter of its lists asks of a record.
-        missing: What is raised for one that is not there.
-        method: The call that creates its records, for kinds that are created by request ids.
-        unchanged: Keys on whose change, or that of ``revision``, a delete begins anew.
-        unchanged_as_seen: The same of a delete of one as it was seen, which then spares it.
-        seen_keys: What that delete reads of a record.
+        seed: How knowledge packs provide it. None: they do not.
+        cleared_along: What a clear also deletes from collections shared with other kinds.
+        cleared_with: The kinds that it is a log of; it is only cleared with them.
+        conditions: The conditions of a filter on its lists.
+        missing: The error for a record that does not exist.
+        method: The call that creates its records, for kinds created with request ids.
+        unchanged: Keys whose change, like that of ``revision``, makes a delete start over.
+        unchanged_as_seen: The same for ``delete_as_seen``, which then spares the record.
+        seen_keys: The keys that ``delete_as_seen`` reads.
     """
 
     kind: str
@@ -265,17 +265,17 @@ class ResourceSpec:
 
     @property
     def creation(self) -> Kind:
-        """As the kernel creates its records."""
+        """How the kernel creates its records."""
         name = self.collection.name
         return Kind(self.method, name, self.kind, self.id_key, self.point_of, self.missing)
 
     @property
     def collections(self) -> tuple[ResourceCollection, ...]:
-        """Those of its own."""
+        """All its collections."""
         return (self.collection, *self.parts)
 
     def point_of(self, namespace: str, id: str) -> str:
-        """Where the record of an id lies. The kind must have a ``point``."""
+        """The point of an id. The kind must have a ``point``."""
         if self.point is None:
             raise TypeError(f"no record of kind {self.kind} is found by its id alone")
         return self.point(namespace, id)

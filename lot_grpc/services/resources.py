@@ -1,4 +1,4 @@
-"""The kinds of record there are. A new one is entered here, and nowhere else among the services."""
+"""The list of all kinds of record. A new kind is added here and nowhere else in the services."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RESOURCES: Final[tuple[ResourceSpec, ...]] = (
     ACTION_VALUE,
     POLICY,
 )
-"""In the order of the contract's ``ResourceKind``: a watch from the start tells them in it."""
+"""In the order of the contract's ``ResourceKind``, which is that of a watch from the start."""
 
 REGISTRY: Final = Registry(RESOURCES)
-"""What a server works with."""
+"""The registry that a server uses."""

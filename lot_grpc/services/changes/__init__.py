@@ -1,1 +1,1 @@
-"""The feed of changes: stamps on what is written, and who watches them."""
+"""The change feed: change numbers on what is written, and watchers."""

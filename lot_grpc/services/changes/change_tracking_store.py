@@ -1,4 +1,4 @@
-"""A store that stamps what is written to watched collections, so that the feed finds it.
+"""A store that numbers what is written to watched collections, so that the change feed finds it.
 
 It stands between the services and the adapter, since whatever a service writes is a change: no
 service has to remember it.
@@ -36,14 +36,14 @@ class ChangeTrackingStore(ForwardingStore):
         }
 
     async def insert(self, collection: str, records: Sequence[Record]) -> set[str]:
-        """Insert, each record with a stamp that says that it is new."""
+        """Insert records, each stamped as new."""
         if collection not in self._tracked or not records:
             return await self._inner.insert(collection, records)
         async with self._taking(collection, len(records)) as taken:
             return await self._inner.insert(collection, _numbered(records, taken))
 
     async def put(self, collection: str, records: Sequence[Record]) -> None:
-        """Put, each record with a stamp that says that it is new."""
+        """Put records, each stamped as new."""
         if collection not in self._tracked or not records:
             await self._inner.put(collection, records)
             return
@@ -51,7 +51,7 @@ class ChangeTrackingStore(ForwardingStore):
             await self._inner.put(collection, _numbered(records, taken))
 
     async def replace(self, collection: str, record: Record, when: Where) -> bool:
-        """Replace, with a stamp; that of the record's first write is carried over."""
+        """Replace with a new stamp; the stamp of the record's first write is carried over."""
         if collection not in self._tracked:
             return await self._inner.replace(collection, record, when)
         found = await self._inner.get(collection, record.namespace, [record.id])
@@ -71,7 +71,7 @@ class ChangeTrackingStore(ForwardingStore):
         unset: Sequence[str] = (),
         when: Where = (),
     ) -> bool:
-        """Update, with a stamp unless only bookkeeping is written."""
+        """Update with a new stamp, unless only bookkeeping is written."""
         if collection not in self._tracked or set.keys() <= self._quiet.get(
             collection, frozenset()
         ):

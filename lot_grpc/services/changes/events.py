@@ -1,4 +1,4 @@
-"""What is asked of a watch, and what it tells."""
+"""The request of a watch, and the events it yields."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ChangeEvent:
 
 @dataclass(frozen=True, slots=True)
 class ChangeBatch:
-    """Changes, none in a heartbeat, and the cursor behind all of them."""
+    """Changes (none in a heartbeat) and the cursor after the last of them."""
 
     changes: list[ChangeEvent]
     cursor: Cursor
@@ -71,5 +71,5 @@ class WatchRequest:
     heartbeat: float = 15.0
 
     def wants(self, kind: ChangeType) -> bool:
-        """Whether changes of this type are asked for."""
+        """Whether changes of this type are requested."""
         return not self.types or kind in self.types

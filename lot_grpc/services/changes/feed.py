@@ -66,7 +66,7 @@ class ChangeRange:
 
 
 class Feed:
-    """Reads changes of all namespaces."""
+    """Reads the changes of all namespaces."""
 
     def __init__(self, store: VectorStore, registry: Registry) -> None:
         self._store = store
@@ -162,5 +162,5 @@ def _between(writer_id: str, after: int, end: int) -> Condition:
 
 
 def short_of(reached: Positions, ends: Positions) -> bool:
-    """Whether there is more to read."""
+    """Whether there are more changes to read."""
     return any(reached.get(one, 0) < end for one, end in ends.items())

@@ -1,4 +1,4 @@
-"""The feed of changes."""
+"""The change feed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lot_grpc.services.runtime import Runtime
 
 
 class ChangesModule:
-    """Who tells what changes."""
+    """Everything about the change feed."""
 
     def __init__(self, runtime: Runtime, operations: ResourceOperations) -> None:
         stack, settings = runtime.stack, runtime.settings.changes

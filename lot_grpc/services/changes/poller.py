@@ -1,4 +1,4 @@
-"""One reader of the feed for all who watch in this process, while anybody does."""
+"""One reader of the feed for all watchers in this process, while there are any."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PolledChange:
 
 
 class Poller:
-    """Finds what changes, and wakes those who watch."""
+    """Finds changes and wakes the watchers."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Poller:
         exclusive: bool,
         interval: float,
     ) -> None:
-        """``interval``: seconds between looks for what other processes changed."""
+        """``interval``: seconds between polls for changes by other processes."""
         self.feed = feed
         self._sequencer = sequencer
         self._replicas = replicas
@@ -72,7 +72,7 @@ class Poller:
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[asyncio.Event]:
-        """An event that is set when there is news; the poller runs inside at least."""
+        """An event that is set when there are changes; the poller runs while it is held."""
         wake = asyncio.Event()
         self._followers.add(wake)
         try:
@@ -97,13 +97,13 @@ class Poller:
         return [self._changes[at] for at in range(start, len(self._changes))] if missing else []
 
     def wake(self) -> None:
-        """Wake all who watch."""
+        """Wake all watchers."""
         for follower in self._followers:
             follower.set()
 
     @property
     def watched(self) -> bool:
-        """Whether anybody watches in this process."""
+        """Whether there is a watcher in this process."""
         return bool(self._followers)
 
     async def _start(self) -> None:

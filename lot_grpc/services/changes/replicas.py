@@ -53,7 +53,7 @@ class ReplicaRegistry:
         self._store = store
 
     async def find_own(self) -> Replica | None:
-        """The row of a store that one process at a time may open."""
+        """The row of a store that only one process may open."""
         point = _point(OWN)
         found = await self._store.get(REPLICAS, META_NAMESPACE, [point])
         return _replica(found[point]) if point in found else None
@@ -70,7 +70,7 @@ class ReplicaRegistry:
         return [_replica(row) for row in rows]
 
     async def drop_seen_before(self, time: int) -> int:
-        """Drop the rows of processes that were last seen before ``time``, on a shared store."""
+        """Delete the rows of processes last seen before ``time``, on a shared store."""
         old = [_point(one.writer_id) for one in await self.all() if one.seen_time < time]
         if not old:
             return 0

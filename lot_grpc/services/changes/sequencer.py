@@ -29,7 +29,7 @@ class ReservedNumbers:
 
 
 class ChangeSequencer:
-    """Gives numbers, and knows up to which all writes have settled."""
+    """Assigns change numbers, and tracks up to which one all writes have settled."""
 
     def __init__(
         self, replicas: ReplicaRegistry, time_source: TimeSource, *, exclusive: bool

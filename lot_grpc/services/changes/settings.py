@@ -1,4 +1,4 @@
-"""How the feed of changes works."""
+"""Settings of the change feed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lot_grpc.domain.change import DEFAULT_KEEP_SECONDS, DEFAULT_POLL_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class ChangeFeed:
-    """How changes are told, in seconds.
+    """Durations of the change feed, in seconds.
 
     ``keep``: how long a cursor is good. ``interval``: after which this process publishes how far it
     has come, and looks for what others wrote.

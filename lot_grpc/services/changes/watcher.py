@@ -1,4 +1,4 @@
-"""Watching what changes: what was there, what changed since a cursor, and then what changes."""
+"""Watching changes: what exists, what changed since a cursor, and then live changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LIVE_KEPT = 1000
 
 @dataclass(eq=False, slots=True)
 class _Follower:
-    """One who watches. ``since``: where it stood before what it is being told."""
+    """A watcher. ``since``: its position before the changes it is being sent."""
 
     request: WatchRequest
     wake: asyncio.Event
@@ -44,7 +44,7 @@ class _Follower:
 
 
 class ChangeWatcher:
-    """Tells those who watch."""
+    """Sends changes to watchers."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ChangeWatcher:
         operations: ResourceOperations,
         keep: int,
     ) -> None:
-        """``keep``: microseconds for which a cursor is good."""
+        """``keep``: microseconds for which a cursor is valid."""
         self._store = store
         self._time = time_source
         self._feed = poller.feed
@@ -150,7 +150,7 @@ class ChangeWatcher:
     async def _scan(
         self, follower: _Follower, at: ScanPosition
     ) -> AsyncGenerator[ChangeBatch, None]:
-        """Everything that is there, kind by kind, newest first."""
+        """Everything that exists, kind by kind, newest first."""
         resource_kinds = [
             resource_kind
             for resource_kind in self.watched

@@ -1,1 +1,1 @@
-"""Namespaces as a whole: what there is, and clearing them."""
+"""Namespaces as a whole: listing and clearing them."""

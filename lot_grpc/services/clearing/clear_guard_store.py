@@ -19,7 +19,7 @@ from lot_grpc.services.store_metadata import META_NAMESPACE
 
 
 class ClearGuardStore(ForwardingStore):
-    """``VectorStore`` over another. Writes raise NamespaceClearingError, and then wrote nothing."""
+    """Wraps a ``VectorStore``. Refused writes raise NamespaceClearingError and change nothing."""
 
     def __init__(
         self, inner: VectorStore, extent: ClearExtent, clear_registry: ClearRegistry

@@ -48,7 +48,7 @@ class Clear:
 
     @property
     def at_work(self) -> bool:
-        """Whether it is not done."""
+        """Whether it is in progress."""
         return not self.clear_time
 
     def payload(self) -> Payload:
@@ -66,7 +66,7 @@ class Clear:
 
 @dataclass(slots=True)
 class _Known:
-    """What this process knows of a namespace. ``ended``: when, by the monotonic clock."""
+    """A clear as this process knows it. ``ended``: when, by the monotonic clock."""
 
     looked: float
     clear: Clear | None
@@ -74,7 +74,7 @@ class _Known:
 
 
 class ClearRegistry:
-    """The rows of all namespaces, and who writes to which."""
+    """The clears of all namespaces, and the writes in progress in this process."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class ClearRegistry:
     # --- writes -------------------------------------------------------------------------------
 
     async def enter(self, namespaces: Collection[str]) -> float:
-        """A write begins, ``leave`` ends it; say when. Raises NamespaceClearingError."""
+        """Register the start of a write; return its time. Raises NamespaceClearingError."""
         for namespace in namespaces:
             await self.of(namespace)
         for namespace in namespaces:  # without an await, so that none comes in between
@@ -104,7 +104,7 @@ class ClearRegistry:
         return time.monotonic()
 
     def leave(self, namespaces: Collection[str]) -> None:
-        """A write has ended."""
+        """Register the end of a write."""
         self._left.set()
         self._writing.subtract(namespaces)
         for namespace in namespaces:
@@ -112,7 +112,7 @@ class ClearRegistry:
                 del self._writing[namespace]
 
     async def drained(self, namespace: str) -> None:
-        """Wait until no write can come any more that was begun before the clear, in any process."""
+        """Wait until every write that began before the clear has ended, in any process."""
         while self._writing[namespace]:
             self._left.clear()
             await self._left.wait()
@@ -160,7 +160,7 @@ class ClearRegistry:
         return self._store.exclusive or time.monotonic() - known.looked < self._look
 
     def _note(self, namespace: str, clear: Clear | None, looked: float) -> Clear | None:
-        """Know this, unless what is known is later."""
+        """Remember this clear, unless a later one is known."""
         known = self._known.get(namespace)
         if known is not None and _order(known.clear) > _order(clear):
             clear = known.clear
@@ -181,7 +181,7 @@ class ClearRegistry:
     # --- clears -------------------------------------------------------------------------------
 
     async def begin(self, namespace: str, resource_kinds: Sequence[str]) -> Clear:
-        """Write a clear down. Raises NamespaceClearingError if one is at work."""
+        """Record the start of a clear. Raises NamespaceClearingError if one is in progress."""
         last = await self.of(namespace, fresh=True)
         if last is not None and last.at_work:
             raise NamespaceClearingError(namespace, "is being cleared")
@@ -201,7 +201,7 @@ class ClearRegistry:
         return clear
 
     async def hold(self, clear: Clear) -> Clear | None:
-        """Say that this process is at it; None if another is by now."""
+        """Renew this process's hold on a clear; None if another process has taken over."""
         held = replace(clear, seen_time=max(self._time.now(), clear.seen_time + 1))
         written = await self._update(clear, {"seen_time": held.seen_time})
         return held if written else None
@@ -213,7 +213,7 @@ class ClearRegistry:
             self._note(clear.namespace, done, time.monotonic())
 
     async def at_work(self) -> list[Clear]:
-        """Those that are not done, of all namespaces."""
+        """The clears in progress, of all namespaces."""
         rows = await self._store.scroll(
             META, META_NAMESPACE, [Equals("clearing", True)], limit=_MANY
         )

@@ -38,14 +38,14 @@ _LOST_SECONDS = SILENT / 1_000_000 / 2
 
 @dataclass(slots=True)
 class _ActiveClear:
-    """A clear that this process is at, and when it said so last."""
+    """A clear that this process carries out, and when it last renewed its hold."""
 
     clear: Clear
     since: float
 
 
 class NamespaceClearer:
-    """Clears, counts what a clear would delete, and finishes what others left."""
+    """Clears namespaces, counts what a clear would delete, and finishes interrupted clears."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class NamespaceClearer:
         """Namespaces that this process is clearing."""
 
     async def count(self, namespace: str, resource_kinds: Sequence[str]) -> dict[str, int]:
-        """How much a clear would delete, by kind; those with none are left out.
+        """The number of records that a clear would delete, by kind; zeros are omitted.
 
         Raises RequestInvalidError for kinds that are only cleared with others.
         """
@@ -95,13 +95,13 @@ class NamespaceClearer:
             )
 
     async def finish(self, _before: int) -> int:
-        """Finish the clears that were left, by any process; return how many."""
+        """Finish interrupted clears of any process; return how many."""
         return sum([await self._finish(clear) for clear in await self._clear_registry.at_work()])
 
     # --- inside -------------------------------------------------------------------------------
 
     async def _finish(self, clear: Clear) -> bool:
-        """Finish a clear if nobody is at it; say whether this call did."""
+        """Finish a clear that nobody carries out; return whether this call did."""
         silent = clear.seen_time <= self._time.now() - SILENT
         if clear.namespace in self._mine or not (self._store.exclusive or silent):
             return False
@@ -113,7 +113,7 @@ class NamespaceClearer:
 
     @contextmanager
     def _alone(self, namespace: str) -> Iterator[None]:
-        """At most one clear of a namespace in this process. Raises NamespaceClearingError."""
+        """Allow one clear of a namespace in this process. Raises NamespaceClearingError."""
         if namespace in self._mine:
             raise NamespaceClearingError(namespace, "is being cleared")
         self._mine.add(namespace)
@@ -141,7 +141,7 @@ class NamespaceClearer:
         return counts
 
     async def _end_streams(self, namespace: str) -> None:
-        """Stop the streams that record here, and wait for the batch that each is in."""
+        """Stop the streams that record in the namespace, and wait for their current batches."""
         self._retrievals.forget(namespace)
         for writer in self._active_streams.open():
             if writer.namespace == namespace:
@@ -199,5 +199,5 @@ class NamespaceClearer:
 
 
 def _reported_kinds(clear: Clear) -> Sequence[str | None]:
-    """The kinds to tell of; None is all."""
+    """The kinds to report; None is all."""
     return clear.resource_kinds or (None,)

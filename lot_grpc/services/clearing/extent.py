@@ -1,4 +1,4 @@
-"""What a clear deletes: of which collections, and on what condition."""
+"""What a clear deletes: the collections, and the conditions in each."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _DONE_REQUESTS = RecordSet(REQUESTS, (Equals("done", True),))
 
 
 class ClearExtent:
-    """What goes with which kinds."""
+    """The records that are deleted with each kind."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     def check_clearable(self, resource_kinds: Sequence[str]) -> None:
-        """Refuse logs by themselves. Raises RequestInvalidError."""
+        """Refuse kinds that are only cleared with others. Raises RequestInvalidError."""
         wrong = []
         for place, kind in enumerate(resource_kinds):
             if owners := self._registry.resources[kind].cleared_with:
@@ -53,7 +53,7 @@ class ClearExtent:
         return [*parts, _DONE_REQUESTS]
 
     def counted(self, resource_kinds: Sequence[str]) -> dict[str, RecordSet]:
-        """Of each kind that is deleted, the records that are its things."""
+        """The records to count for each kind that is deleted."""
         parts = self.parts_of(resource_kinds)
         found: dict[str, RecordSet] = {}
         for kind, resource in self._registry.resources.items():

@@ -10,7 +10,7 @@ from lot_grpc.services.runtime import Runtime
 
 
 class ClearingModule:
-    """What lists and clears namespaces. A clear stops the streams that record ``episodes``."""
+    """Lists and clears namespaces. A clear stops the streams that record ``episodes``."""
 
     def __init__(self, runtime: Runtime, episodes: EpisodesModule) -> None:
         stack, streams = runtime.stack, episodes.active_streams

@@ -1,4 +1,4 @@
-"""What namespaces there are, and how much each holds.
+"""The namespaces, and how much each holds.
 
 Names come from the index of each collection, which costs next to nothing; what is counted are only
 the namespaces of the page, one collection at a time. A count takes the embedded store 0.1 ms for
@@ -20,7 +20,7 @@ from lot_grpc.services.store_metadata import META_NAMESPACE
 
 @dataclass(frozen=True, slots=True)
 class NamespaceUsage:
-    """What a namespace holds, by kind; those with none are left out."""
+    """The number of records in a namespace, by kind; zeros are omitted."""
 
     namespace: str
     counts: Mapping[str, int]
@@ -36,7 +36,7 @@ class NamespacePage:
 
 
 class Namespaces:
-    """Lists them."""
+    """Lists namespaces."""
 
     def __init__(
         self, store: VectorStore, registry: Registry, clear_registry: ClearRegistry

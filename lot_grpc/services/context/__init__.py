@@ -1,1 +1,1 @@
-"""What is known for a task, gathered in one call."""
+"""Everything known for a task, collected in one call."""

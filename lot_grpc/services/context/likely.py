@@ -1,4 +1,4 @@
-"""Of the nearest things of all kinds, those that are likely to help with the task."""
+"""Selects, from the nearest hits of all kinds, those likely to help with the task."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class NearHits:
 
 
 def likely_hits(embedder: Embedder, request: ContextRequest, near: NearHits) -> NearHits:
-    """Those that are likely to help.
+    """The hits that are likely to help.
 
     Patterns that match by expression and solutions of this very error stay; if one of these
     solutions worked, those of other errors are left out.

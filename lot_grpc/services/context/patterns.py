@@ -1,4 +1,4 @@
-"""The patterns that a context tells: similar and proven ones, no two that say the same.
+"""The patterns of a context: similar and proven ones that differ from each other.
 
 Of twice as many hits as have a place those are chosen that are relevant and unlike each other
 (``domain.diversity``). One place at least is for a LEARNED pattern whose own regular expression
@@ -24,7 +24,7 @@ _CANDIDATES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class ContextPatterns:
-    """Those chosen, best first, and the ids of those of them that match by themselves."""
+    """The chosen patterns, best first, and the ids of those that matched by regular expression."""
 
     hits: list[Hit[Pattern]]
     matched: tuple[str, ...]
@@ -33,7 +33,7 @@ class ContextPatterns:
 
 
 class PatternChooser:
-    """Chooses them."""
+    """Chooses the patterns of a context."""
 
     def __init__(self, store: VectorStore, recall: Recall[Pattern]) -> None:
         self._store = store

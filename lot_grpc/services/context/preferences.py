@@ -1,4 +1,4 @@
-"""The preferences that a context tells, bounded."""
+"""The preferences of a context, limited in number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The task that is asked about: as given, or as an earlier episode had it."""
+"""The task of a context request: as given, or from an earlier episode."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class ContextRequest:
 
     @property
     def likely_only(self) -> bool:
-        """Whether what is unlikely to help is left out."""
+        """Whether hits that are unlikely to help are left out."""
         return self.min_similarity is None
 
     @property
     def error(self) -> str:
-        """The error that the task names, "" where it names none."""
+        """The error that the task contains; "" if none."""
         return named_error(self.task)
 
     @property
@@ -62,12 +62,12 @@ class ContextRequest:
 
     @property
     def own_words(self) -> Sequence[str]:
-        """What regular expressions of patterns are tried on."""
+        """The texts that regular expressions of patterns are matched against."""
         return [text for text in (self.task, self.task_type) if text]
 
     @property
     def profile(self) -> TaskProfile:
-        """The task as recommendations compare it."""
+        """The task as compared by recommendations."""
         return TaskProfile(self.task, self.category, self.task_type, self.complexity)
 
 

@@ -1,4 +1,4 @@
-"""The context of a task: all that is known for it, in one call and with one embedding.
+"""The context of a task: everything known for it, in one call and with one embedding.
 
 The task is embedded once; all kinds are asked at the same time, each with this vector. One
 retrieval remembers the answer, so that an outcome of a pattern is learned for this task.
@@ -80,17 +80,17 @@ class TaskContext:
 
     @property
     def truncated(self) -> bool:
-        """Whether not all of the task was read."""
+        """Whether the model did not read all of the task."""
         return self.patterns.truncated
 
     @property
     def wordless(self) -> bool:
-        """Whether the task has nothing to look for."""
+        """Whether the task has no text to search for."""
         return self.patterns.wordless
 
 
 class TaskContextBuilder:
-    """Gathers them."""
+    """Builds the context of a task."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class TaskContextBuilder:
         self._change_watcher = change_watcher
 
     async def gather(self, namespace: str, request: ContextRequest) -> TaskContext:
-        """All that is known for the task. Raises EpisodeNotFoundError."""
+        """Everything known for the task. Raises EpisodeNotFoundError."""
         request = await filled_in(self._store, namespace, request)
         recall_request = pattern_request(_recall(request, request.limit), PatternFilter())
         recall_request = _narrowed(recall_request, request)
@@ -237,7 +237,7 @@ class TaskContextBuilder:
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What all questions have in common."""
+    """What all searches of one context share."""
 
     embedding: asyncio.Future[Embedding]
 

@@ -1,1 +1,1 @@
-"""Groups of like patterns, and the templates made of them."""
+"""Groups of similar patterns, and the templates made from them."""

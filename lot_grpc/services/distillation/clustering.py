@@ -1,4 +1,4 @@
-"""Groups of like vectors: average-linkage agglomerative clustering (Sokal and Michener, 1958).
+"""Groups of similar vectors: average-linkage agglomerative clustering (Sokal and Michener, 1958).
 
 Two clusters are as similar as the mean cosine over all pairs between them, and the most similar
 two are merged until none reaches the level. For unit vectors that mean is the dot product of the
@@ -34,7 +34,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What is grouped: the mean of so many unit vectors; ``fixed`` if it is a group already."""
+    """An item to cluster: the mean of some unit vectors; ``fixed`` if it is a group already."""
 
     mean: Floats
     weight: int = 1
@@ -83,7 +83,7 @@ async def _near(means: Floats, level: float, added: Floats | None) -> NDArray[np
 
 
 async def _similar(means: Floats, part: NDArray[np.intp], added: Floats | None) -> Floats:
-    """The similarities of some units."""
+    """The similarities between some units."""
     some = means[part]
     similar: Floats = await asyncio.to_thread(np.matmul, some, some.T)
 

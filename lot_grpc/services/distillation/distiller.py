@@ -1,4 +1,4 @@
-"""Distillation: groups of like patterns get a pattern that generalises them.
+"""Distillation: each group of similar patterns gets a pattern that generalises them.
 
 In order: what is there is surveyed; what is in no group is grouped by ``clustering``, together with
 the groups that are there; heads are made and embedded; inner heads are written before outer ones,
@@ -50,7 +50,7 @@ _LONG = 4_000
 
 @dataclass(frozen=True, slots=True)
 class DistillDefaults:
-    """What holds where a call says nothing (settings)."""
+    """Defaults of a call, from the settings."""
 
     similarity: float = DEFAULT_SIMILARITY
     min_group_size: int = DEFAULT_GROUP_SIZE
@@ -66,7 +66,7 @@ class DistillRequest:
     dry_run: bool = False
 
     def check(self) -> None:
-        """Raise what cannot be asked for."""
+        """Raise RequestInvalidError if the request is invalid."""
         if 0 < self.min_group_size < LEAST_GROUP_SIZE:
             raise invalid(
                 "min_group_size",
@@ -78,7 +78,7 @@ class DistillRequest:
 
 @dataclass(frozen=True, slots=True)
 class DistilledGroup:
-    """A group as it now stands, or would. ``member_ids``: all of its members, the oldest first."""
+    """A group as it is, or would be, afterwards. ``member_ids``: all its members, oldest first."""
 
     pattern: Pattern
     member_ids: list[str]

@@ -1,4 +1,4 @@
-"""The groups of a namespace as they stand, and what a run makes of them."""
+"""The existing groups of a namespace, and what a run makes of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BATCH = 32
 
 @dataclass(slots=True)
 class Group:
-    """A group, there already (``head``) or to be made.
+    """A group: existing (``head``) or to be created.
 
     ``members`` are patterns (level 1), ``groups`` groups (above). ``total`` is the sum of the unit
     vectors of all ``size`` patterns below it. ``tasks`` has one of each member (of a group that of
@@ -60,7 +60,7 @@ class Group:
 
     @property
     def unit(self) -> Unit:
-        """It as something to be grouped."""
+        """The group as an item to cluster."""
         return Unit(_mean(self.total, self.size), self.size)
 
     @property
@@ -126,7 +126,7 @@ class Landscape:
 
 
 async def survey(store: VectorStore, namespace: str, where: Sequence[Condition]) -> Landscape:
-    """What is there. ``where`` says which patterns are looked at."""
+    """Read the existing groups and the patterns that match ``where``."""
     heads = {
         record.payload["pattern_id"]: record
         async for record in scan(store, PATTERNS, namespace, [Range(LEVEL, gte=1)])
@@ -235,7 +235,7 @@ async def _regroup_key(
 def _upper(
     level: Iterable[Group], heads: Mapping[str, Record], number: int, key: str
 ) -> list[Group]:
-    """The groups of groups that are there."""
+    """The existing groups of groups."""
     upper = {
         i: Group(number, key, h, pattern_id=i) for i, h in heads.items() if _level(h) == number
     }

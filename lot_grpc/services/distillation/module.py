@@ -1,4 +1,4 @@
-"""Distillation: one pattern of many that are alike."""
+"""Distillation: one pattern from many similar ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lot_grpc.services.runtime import Runtime
 
 
 class DistillationModule:
-    """Who distils, when asked and by itself."""
+    """Distils on request and periodically."""
 
     def __init__(self, runtime: Runtime) -> None:
         store, time, learning = runtime.store, runtime.time, runtime.settings.learning

@@ -1,4 +1,4 @@
-"""Distilling every namespace once in a while, whichever process comes first."""
+"""Distilling every namespace periodically, in whichever process comes first."""
 
 from __future__ import annotations
 

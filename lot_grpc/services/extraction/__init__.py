@@ -1,1 +1,1 @@
-"""What is learned from episodes and from code."""
+"""Learning from episodes and from code."""

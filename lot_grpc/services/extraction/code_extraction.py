@@ -1,4 +1,4 @@
-"""Patterns out of source code.
+"""Patterns from source code.
 
 The id of a pattern follows from its code, its name, its language and its context, so the same code
 again finds what is there and changes nothing, and a call that died is finished by the next one.
@@ -40,7 +40,7 @@ _MOST_UNWRITTEN = 0.01
 
 @dataclass(frozen=True, slots=True)
 class CodeDraft:
-    """Code to take patterns out of. ``success_metrics`` are carried by each."""
+    """Code to extract patterns from. ``success_metrics`` are stored with each."""
 
     code: str
     language: str
@@ -67,7 +67,7 @@ class Extracted:
 
 
 class CodeExtraction:
-    """Takes patterns out of code."""
+    """Extracts patterns from code."""
 
     def __init__(
         self, pattern_writer: PatternWriter, patterns: Patterns, time_source: TimeSource
@@ -131,7 +131,7 @@ class CodeExtraction:
         return saved
 
     async def _saved(self, namespace: str, draft: PatternDraft, result: Saved | LotError) -> Saved:
-        """What became of one. Another call may have stored it meanwhile, or edited it since."""
+        """The result for one pattern. Another call may have stored or edited it meanwhile."""
         if isinstance(result, PatternIdInUseError):
             return Saved(await self._patterns.get(namespace, draft.pattern_id), created=False)
         if isinstance(result, LotError):
@@ -139,7 +139,7 @@ class CodeExtraction:
         return result
 
     def _unsaved(self, namespace: str, draft: PatternDraft) -> Saved:
-        """What a save would answer."""
+        """What a save would return."""
         now = self._time.now()
         outcomes = Outcomes(success_rate=draft.initial_success_rate)
         pattern = Pattern(namespace, draft.pattern_id, draft.content, outcomes, 1, now, now)

@@ -105,7 +105,7 @@ def _terms(word: str) -> Mapping[str, str]:
 
 
 def _seconds(episode: Episode) -> float | None:
-    """How long it took: as its metric ``duration_seconds`` says, else from start to end."""
+    """Its duration: the metric ``duration_seconds``, else from start to end."""
     reported = episode.end.metrics.get(_DURATION, 0.0) if episode.end else 0.0
     if reported > 0:
         return reported

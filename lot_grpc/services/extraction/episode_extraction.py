@@ -49,14 +49,14 @@ would cost the square of its size."""
 
 @dataclass(frozen=True, slots=True)
 class ExtractedPatterns:
-    """What an episode taught, as it now stands."""
+    """What was extracted from an episode, in its current state."""
 
     patterns: list[Pattern]
     error_solutions: list[ErrorSolution]
 
 
 class EpisodeExtraction:
-    """Takes them."""
+    """Extracts patterns and error solutions from an ended episode."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class EpisodeExtraction:
         self._error_extraction = ErrorExtraction(error_solutions, runtime.tombstones)
 
     async def take(self, namespace: str, episode_id: str) -> ExtractedPatterns:
-        """Take an ended episode's lesson, or find what it came to before.
+        """Extract from an ended episode, or return what was extracted before.
 
         What was deleted since is left out.
         """
@@ -102,7 +102,7 @@ class EpisodeExtraction:
         return extracted
 
     async def _extracted(self, record: Record) -> ExtractedPatterns:
-        """What a lesson that was taken came to."""
+        """The result of an earlier extraction."""
         namespace, payload = record.namespace, record.payload
         solutions = payload.get(EXTRACTED_SOLUTIONS, ())
         return ExtractedPatterns(

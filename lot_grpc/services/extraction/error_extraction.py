@@ -1,4 +1,4 @@
-"""What an episode teaches about the errors that it met.
+"""Error solutions from the errors of an episode.
 
 An error solution that nobody named has its id from what it says, so that the same lesson taken
 again, or by two at once, comes to the same solutions.
@@ -21,7 +21,7 @@ from lot_grpc.services.errors.error_solutions import ErrorSolutions
 
 
 class ErrorExtraction:
-    """Takes them."""
+    """Extracts error solutions from episodes."""
 
     def __init__(self, error_solutions: ErrorSolutions, tombstones: Tombstones) -> None:
         self._error_solutions = error_solutions

@@ -1,4 +1,4 @@
-"""Which episodes are learned from: ended ones, newest first, by group."""
+"""The episodes to learn from: ended ones, newest first, by group."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Gathered:
 
 
 class EvidenceCollector:
-    """Looks for episodes and reads them."""
+    """Finds episodes and reads them."""
 
     def __init__(self, store: VectorStore, digest_reader: DigestReader) -> None:
         self._store = store

@@ -47,7 +47,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a pattern comes to; ``before`` is its record, None if it is new."""
+    """The new state of a pattern; ``before`` is its record, None if it is new."""
 
     pattern: Pattern
     changed: bool
@@ -56,7 +56,7 @@ class _Plan:
 
 
 class LearnedPatterns:
-    """Stores what was learned."""
+    """Stores learned patterns."""
 
     def __init__(self, store: VectorStore, indexer: Indexer, time_source: TimeSource) -> None:
         self._store = store
@@ -65,19 +65,19 @@ class LearnedPatterns:
         self._lineage = Lineage(store, time_source)
 
     async def find(self, namespace: str, pattern_id: str) -> Pattern | None:
-        """The pattern of an id, if it is there."""
+        """The pattern with an id; None if it does not exist."""
         record = await self._record(namespace, pattern_id)
         return pattern_from_record(record) if record else None
 
     async def preview(self, learned: Learned) -> Pattern:
-        """What ``store`` would come to."""
+        """What ``store`` would return."""
         learning_task = learned.learning_task
         return self._plan(
             learned, await self._record(learning_task.namespace, learning_task.pattern_id)
         ).pattern
 
     async def store(self, learned: Learned) -> Pattern:
-        """Create the pattern or bring it up to date; the same once more changes nothing."""
+        """Create or update the pattern. Idempotent."""
         learning_task = learned.learning_task
 
         async def attempt() -> Pattern:
@@ -154,7 +154,7 @@ class LearnedPatterns:
 def _merged(
     stored: PatternContent, learned: PatternContent, written: Mapping[str, str]
 ) -> PatternContent:
-    """The learned fields over those that nobody edited since extraction wrote them."""
+    """The content with learned fields, except those edited since extraction wrote them."""
     now = _hashes(stored)
     changed = {
         field.name: getattr(learned, field.name)

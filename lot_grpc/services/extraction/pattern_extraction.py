@@ -65,7 +65,7 @@ class PatternExtraction:
         return Extracted(patterns, gathered.count)
 
     async def refresh(self, learning_task: LearningTask) -> Pattern | None:
-        """Bring the pattern of one group up to date; None if the group teaches too little."""
+        """Update the pattern of one group; None if there is too little to learn from."""
         members = await self.evidence_collector.members(
             learning_task.namespace, learning_task.group
         )
@@ -76,7 +76,7 @@ class PatternExtraction:
     async def _learn(
         self, learning_task: LearningTask, members: Members, tasks: Gathered, min_samples: int
     ) -> Learned | None:
-        """Read a group and learn from it, in a thread that gives way."""
+        """Read a group and learn from it, in a thread that yields to other calls."""
         digests = await self.evidence_collector.read(members)
         others = [] if learning_task.regex else await tasks.others(learning_task.group)
         if not digests:

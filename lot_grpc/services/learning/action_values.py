@@ -40,7 +40,7 @@ from lot_grpc.services.time_source import TimeSource
 
 
 class ActionValues:
-    """What was learned of actions, in all namespaces."""
+    """The action values of all namespaces."""
 
     def __init__(self, store: VectorStore, time_source: TimeSource, policies: Policies) -> None:
         self._store = store
@@ -53,7 +53,7 @@ class ActionValues:
     async def of(
         self, namespace: str, state: LearningState, actions: Sequence[str]
     ) -> dict[str, ActionValue]:
-        """What is known of the actions in a state, by name; the others are left out."""
+        """The values of actions in a state, by name; unknown actions are omitted."""
         points = [action_value_point(namespace, state, action) for action in actions]
         found = await self._store.get(ACTION_VALUES, namespace, points)
         return {
@@ -63,7 +63,7 @@ class ActionValues:
         }
 
     async def best(self, namespace: str, state: LearningState, limit: int) -> list[ActionValue]:
-        """The best known of a state, equal ones by name."""
+        """The best known actions of a state; ties are broken by name."""
         where = [Equals("state", state.key)]
         values = [
             action_value_from_record(record)
@@ -72,7 +72,7 @@ class ActionValues:
         return best_first(values)[:limit]
 
     async def moved_by(self, trajectory: Trajectory) -> list[ActionValue]:
-        """The values that a trajectory moved, as they now stand, in the order of its steps."""
+        """The current values of a trajectory's actions, in the order of its steps."""
         points = dict.fromkeys(
             action_value_point(trajectory.namespace, step.state, step.action)
             for step in trajectory.steps
@@ -81,7 +81,7 @@ class ActionValues:
         return [action_value_from_record(found[point]) for point in points if point in found]
 
     async def trajectory(self, namespace: str, trajectory_id: str) -> Trajectory | None:
-        """A trajectory, if it was written."""
+        """A stored trajectory; None if it does not exist."""
         point = trajectory_point(namespace, trajectory_id)
         found = await self._store.get(TRAJECTORIES, namespace, [point])
         return trajectory_from_record(found[point]) if point in found else None
@@ -97,7 +97,7 @@ class ActionValues:
         await self._take_in(trajectory)
 
     async def roll_forward(self, before: int) -> int:
-        """Take in what was written before ``before`` and never settled; return how many."""
+        """Apply trajectories written before ``before`` but never completed; return how many."""
 
         async def take_in(row: Record) -> None:
             found = await self._store.get(TRAJECTORIES, row.namespace, [row.id])
@@ -117,7 +117,7 @@ class ActionValues:
     async def _take_step(
         self, trajectory: Trajectory, number: int, policy: NamespacePolicy
     ) -> None:
-        """Learn a step unless it is learned. The steps behind it are."""
+        """Apply a step unless it was applied before. All later steps have been."""
         namespace, step = trajectory.namespace, trajectory.steps[number]
         point = action_value_point(namespace, step.state, step.action)
 
@@ -147,7 +147,7 @@ class ActionValues:
         )
 
     async def _best_value(self, namespace: str, state: LearningState | None) -> float:
-        """The greatest value in a state; 0 without a state or anything known of it."""
+        """The greatest value in a state; 0 without a state or known actions."""
         if state is None:
             return 0.0
         best = await self._store.scroll(

@@ -1,4 +1,4 @@
-"""Decisions: record them and what came of them, read, list and delete them."""
+"""Decisions: recording them and their outcomes, reading, listing, deleting."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class DecisionDraft:
     request_id: str = ""
 
     def hash(self) -> str:
-        """The same for the same request."""
+        """Equal for equal requests."""
         return content_hash([fields_to_hash(self.content), self.decision_id])
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionOutcomeDraft:
-    """What came of a decision. ``reward`` in [-1, 1], None: not said."""
+    """The outcome of a decision. ``reward`` in [-1, 1]; None if not given."""
 
     decision_id: str
     outcome: Outcome
@@ -88,7 +88,7 @@ class Decisions(Resources[Decision, DecisionFilter]):
         self._requests = Journal(store, REQUESTS, Mark(DONE))
 
     async def record(self, namespace: str, draft: DecisionDraft) -> tuple[Decision, bool]:
-        """Record one; say whether it was created.
+        """Record a decision; return whether it was created.
 
         Raises DecisionIdInUseError, RequestIdReusedError; DecisionNotFoundError where a repeat
         meets what was deleted since.
@@ -113,7 +113,7 @@ class Decisions(Resources[Decision, DecisionFilter]):
         return decision_from_record(record), created
 
     async def record_outcome(self, namespace: str, draft: DecisionOutcomeDraft) -> Decision:
-        """Record what came of a decision, in place of an earlier outcome.
+        """Record the outcome of a decision, replacing any earlier one.
 
         A request that is sent again does not undo what was recorded after it. Raises
         DecisionNotFoundError, RequestIdReusedError, ContentionError.
@@ -138,7 +138,7 @@ class Decisions(Resources[Decision, DecisionFilter]):
         result: DecisionOutcome,
         request: str | None,
     ) -> Record:
-        """Write an outcome unless its request did already."""
+        """Write an outcome unless its request already did."""
 
         async def write(record: Record | None, pending: list[str]) -> Record | None:
             if record is None:
@@ -154,7 +154,7 @@ class Decisions(Resources[Decision, DecisionFilter]):
         return record
 
     async def take_reward(self, namespace: str, decision_id: str, reward: float) -> None:
-        """Take the reward of feedback if the decision has none; doing it again changes nothing.
+        """Set the reward of feedback if the decision has none. Idempotent.
 
         Raises DecisionNotFoundError, ContentionError.
         """

@@ -48,7 +48,7 @@ _PREFERRED_ABOVE = 0.5
 
 
 class Target(Protocol):
-    """What a judgement is about."""
+    """What feedback refers to."""
 
     @property
     def create_time(self) -> int:
@@ -66,7 +66,7 @@ Move = Callable[["Judged"], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class FeedbackTextDraft:
-    """A judgement: ``text``, ``reward`` in [-1, 1] (None: judge the text), or both."""
+    """Feedback: ``text``, ``reward`` in [-1, 1] (None: judge the text), or both."""
 
     text: str = ""
     reward: float | None = None
@@ -75,13 +75,13 @@ class FeedbackTextDraft:
     request_id: str = ""
 
     def hash(self) -> str:
-        """The same for the same request."""
+        """Equal for equal requests."""
         return content_hash(asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A judgement on its way to its target."""
+    """Judged feedback, to be applied to its target."""
 
     namespace: str
     event_id: str
@@ -93,7 +93,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """What was learned. ``judged``: by the server; not ``conclusive``: reward 0, nothing moved."""
+    """The result. ``judged``: by the server. Not ``conclusive``: reward 0, nothing changed."""
 
     event: LearningEvent
     reward: float
@@ -103,7 +103,7 @@ class Submitted:
 
 
 class FeedbackHandler:
-    """Takes judgements in."""
+    """Learns from submitted feedback."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class FeedbackHandler:
         self._events = Journal(runtime.store, LEARNING_EVENTS, Mark(APPLIED))
 
     async def submit(self, namespace: str, draft: FeedbackTextDraft) -> Submitted:
-        """Learn from a judgement once.
+        """Learn from feedback once.
 
         Raises the NotFoundError of the target, and then keeps nothing; LearningEventNotFoundError
         where a repeat meets what was deleted since; RequestIdReusedError;
@@ -144,7 +144,7 @@ class FeedbackHandler:
         return await self._submitted(learning_event_from_record(record))
 
     async def roll_forward(self, before: int) -> int:
-        """Finish what was judged before ``before`` and never settled; return how many."""
+        """Finish feedback submitted before ``before`` but never applied; return how much."""
 
         async def finish(row: Record) -> None:
             await self._finish(row, again=True)
@@ -208,7 +208,7 @@ class FeedbackHandler:
         await self._events.finish(record.namespace, record.id)
 
     async def _is_there(self, record: Record, target: FeedbackTarget) -> bool:
-        """Whether a target is the one that was judged, not another that took its id since."""
+        """Whether a target is the one judged, not another that has reused its id."""
         found = await self._checks[target.kind](record.namespace, target.id)
         judged = record.payload["target"].get(CREATE_TIME)
         return judged is None or found is None or bool(found.create_time == judged)
@@ -229,7 +229,7 @@ def _sure(event: LearningEvent) -> bool:
 
 
 def _preference_key(event: LearningEvent) -> str | None:
-    """The key of the preference that an event teaches; None if it teaches none."""
+    """The key of the preference to learn from an event; None if there is none."""
     content = event.content
     if _reward(event) <= _PREFERRED_ABOVE or not (content.task or content.text):
         return None

@@ -1,4 +1,4 @@
-"""Learning events: record, read, list, delete."""
+"""Learning events: recording, reading, listing, deleting."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LearningEventDraft:
     request_id: str = ""
 
     def hash(self) -> str:
-        """The same for the same request."""
+        """Equal for equal requests."""
         return content_hash([fields_to_hash(self.content), self.learning_event_id])
 
 
@@ -53,7 +53,7 @@ class LearningEvents(Resources[LearningEvent, LearningEventFilter]):
         self._create = create
 
     async def record(self, namespace: str, draft: LearningEventDraft) -> tuple[LearningEvent, bool]:
-        """Record one; say whether it was created.
+        """Record a learning event; return whether it was created.
 
         Raises LearningEventIdInUseError, RequestIdReusedError; LearningEventNotFoundError where a
         repeat meets what was deleted since.

@@ -22,7 +22,7 @@ from lot_grpc.services.runtime import Runtime
 
 
 class LearningModule:
-    """What is learned beside patterns, and feedback in words on all that was given."""
+    """Everything learned besides patterns, and feedback in words on anything stored."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""How tasks go, by category and in all. Read from the episodes that ended; nothing is kept beside.
+"""How tasks go, by category and overall, computed from ended episodes; nothing else is stored.
 
-SUCCEEDED and FAILED count. A RUNNING or ABANDONED episode has no end yet, so nobody knows how it
+SUCCEEDED and FAILED episodes count. RUNNING and ABANDONED ones do not, since nobody knows how they
 went.
 """
 
@@ -56,7 +56,7 @@ class Performance:
     async def trends(
         self, namespace: str, criteria: EpisodeFilter, options: TrendOptions
     ) -> list[CategoryTrend]:
-        """One a category, the one with most episodes first; equally many by name.
+        """One trend per category, most episodes first, then by name.
 
         Of each category it reads the latest 1,000, and with an interval as many as the points need.
         """
@@ -79,10 +79,9 @@ class Performance:
     async def report(
         self, namespace: str, criteria: EpisodeFilter, sample_size: int
     ) -> PerformanceReport:
-        """All in all, with advice and insights. It reads all episodes that the filter lets through.
+        """The whole report, with advice and insights. Reads all episodes that match the filter.
 
-        No sum of durations can be asked of the store, and an average over some would be another
-        figure than it says.
+        The store cannot sum durations, and an average over a sample would not be the stated one.
         """
         where = _ended(criteria)
         listed = await self._categories(namespace, where)
@@ -116,7 +115,7 @@ class Performance:
     def _rows(
         self, namespace: str, where: Sequence[Condition], payload: tuple[str, ...]
     ) -> AsyncGenerator[Record, None]:
-        """Ended episodes, the last to end first."""
+        """Ended episodes, the most recently ended first."""
         return scan(
             self._store,
             EPISODES,
@@ -129,7 +128,7 @@ class Performance:
         )
 
     async def _categories(self, namespace: str, where: Sequence[Condition]) -> dict[str, int]:
-        """How many of each category ended; those without one under an empty name."""
+        """Ended episodes by category; those without one are under an empty name."""
         facets = await self._store.facet(EPISODES, namespace, "category", where, _CATEGORIES)
         counts = {str(value): count for value, count in facets.items()}
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""What worked on like tasks: the successful episodes with the best structural score.
+"""What worked on similar tasks: the successful episodes with the best structural score.
 
 An episode agrees with a task in category, type and complexity, or does not: at most eight groups,
 each with one score but for the text. So the best of each group by cosine hold the best of all, and
@@ -58,10 +58,10 @@ _SLACK = 1e-6
 
 
 class Thresholds(Protocol):
-    """What a namespace has set for itself."""
+    """Reads the thresholds that a namespace has set."""
 
     async def __call__(self, namespace: str) -> tuple[float, float]:
-        """The least structural score that counts as similar, and the boost of the confidence."""
+        """The minimum structural score that counts as similar, and the confidence boost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class SimilarEpisode:
 
 @dataclass(frozen=True, slots=True)
 class Recommended:
-    """What to do, and from which episodes, best first.
+    """What to do, and the episodes it comes from, best first.
 
     ``truncated``: not all of the task was read. ``wordless``: it has no text to compare.
     """
@@ -93,7 +93,7 @@ class Recommended:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The episodes of one status that agree with a task in just so much."""
+    """The episodes of one status that agree with a task in the same attributes."""
 
     agreement: Agreement
     weights: StructuralWeights
@@ -103,7 +103,7 @@ class _Group:
 
     @property
     def least_cosine(self) -> float | None:
-        """What reaches the bound, but for rounding; None: any does."""
+        """The least cosine that reaches the bound, up to rounding; None: any does."""
         lacking = self.bound - self.agreement.score(self.weights) - _SLACK
         return lacking / self.weights.text if lacking > 0 else None
 
@@ -122,7 +122,7 @@ class _Hit:
 
 
 class Recommender:
-    """Recommendations in all namespaces."""
+    """Recommends what worked on similar tasks."""
 
     def __init__(
         self,
@@ -144,10 +144,10 @@ class Recommender:
         min_score: float | None = None,
         given: asyncio.Future[Embedding] | None = None,
     ) -> Recommended:
-        """What worked on like tasks, with the best ``limit`` of them.
+        """What worked on similar tasks, from the best ``limit`` episodes.
 
-        ``min_score`` None: the namespace's own threshold. ``given``: the embedding of the task,
-        where somebody else makes it.
+        ``min_score`` None: the namespace's own threshold. ``given``: the embedding of the task, if
+        the caller has it.
         """
         threshold, boost = await self._thresholds(namespace)
         bound = threshold if min_score is None else min_score
@@ -189,7 +189,7 @@ class Recommender:
         bound: float,
         least_cosine: float,
     ) -> list[_Group]:
-        """Those of a status that can reach the bounds, the best first."""
+        """The groups of a status that can reach the bounds, the best first."""
         groups = []
         named = bool(profile.category or profile.task_type)
         if vector is not None:
@@ -334,7 +334,7 @@ def _agreeing(agreement: Agreement, values: dict[str, str]) -> Iterator[Conditio
 
 
 def _edge(hits: dict[str, _Hit], count: int) -> float:
-    """The score of the last of the best ``count``; 0 while there are fewer."""
+    """The score of the ``count``-th best; 0 while there are fewer."""
     if len(hits) < count:
         return 0.0
     return sorted((hit.score for hit in hits.values()), reverse=True)[count - 1]

@@ -1,4 +1,4 @@
-"""Choosing actions, and remembering what was chosen."""
+"""Selecting actions, and remembering what was selected."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KIND = Kind("SelectAction", SELECTIONS, "", "selection_id", selection_point)
 
 @dataclass(frozen=True, slots=True)
 class SelectionDraft:
-    """What to choose from, and how. ``actions``: parameters by name, carried by the caller."""
+    """What to select from, and how. ``actions``: parameters by name, returned to the caller."""
 
     state: LearningState
     actions: Mapping[str, Mapping[str, Any]]
@@ -38,7 +38,7 @@ class SelectionDraft:
     request_id: str = ""
 
     def hash(self) -> str:
-        """The same for the same request."""
+        """Equal for equal requests."""
         return content_hash(
             [
                 asdict(self.state) | {"features": as_doubles(self.state.features)},
@@ -51,7 +51,7 @@ class SelectionDraft:
 
 
 class Selections:
-    """The selections of all namespaces. Each can be rewarded, as often as it is judged."""
+    """The selections of all namespaces. Each can be rewarded any number of times."""
 
     def __init__(
         self, store: VectorStore, time_source: TimeSource, create: CreateOnce, values: ActionValues
@@ -62,7 +62,7 @@ class Selections:
         self._values = values
 
     async def select(self, namespace: str, draft: SelectionDraft) -> Selection:
-        """Choose an action and remember it; a request again gives the same selection.
+        """Select an action and remember it; a repeated request gets the same selection.
 
         Raises RequestIdReusedError.
         """
@@ -102,7 +102,7 @@ class Selections:
         return selection_from_record(found[point])
 
     async def get_many(self, namespace: str, selection_ids: list[str]) -> dict[str, Selection]:
-        """Selections by id. Raises SelectionUnknownError for the first that is not known."""
+        """Selections by id. Raises SelectionUnknownError for the first unknown one."""
         points = {selection_point(namespace, one): one for one in selection_ids}
         found = await self._store.get(SELECTIONS, namespace, list(points))
         for point, selection_id in points.items():

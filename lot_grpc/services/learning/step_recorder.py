@@ -38,7 +38,7 @@ class StepsDraft:
     request_id: str = ""
 
     def hash(self) -> str:
-        """The same for the same request."""
+        """Equal for equal requests."""
         # Not ``asdict``, which takes 15 ms for a thousand steps.
         steps_hashed = [
             [
@@ -75,7 +75,7 @@ class StepRecorder:
         self._selections = selections
 
     async def record(self, namespace: str, draft: StepsDraft) -> list[ActionValue]:
-        """Learn from each step once; return the values that moved, as they now stand.
+        """Learn from each step once; return the changed values.
 
         Raises SelectionUnknownError and RequestInvalidError, and then learns nothing;
         RequestIdReusedError; ContentionError, after which a retry goes on.

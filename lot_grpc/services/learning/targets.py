@@ -1,4 +1,4 @@
-"""What a judgement can be about: whether it is there, and what the judgement moves."""
+"""Targets of feedback: whether they exist, and what feedback changes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _CONFIDENCE_SHARE = 0.1
 
 
 class Confidences(Protocol):
-    """Moves the confidence of patterns (``services.patterns.feedback``)."""
+    """Adjusts the confidence of patterns (``services.patterns.feedback``)."""
 
     async def give(self, namespace: str, draft: FeedbackDraft) -> object:
-        """Move it once for a request id. Raises PatternNotFoundError."""
+        """Adjust it once for a request id. Raises PatternNotFoundError."""
 
 
 def checks_of(
@@ -38,7 +38,7 @@ def checks_of(
     memories: Memories,
     retrievals: Retrievals,
 ) -> Mapping[TargetKind, Check]:
-    """For each kind of target, what raises if there is none of that id."""
+    """For each kind of target, a check that raises if the id does not exist."""
 
     async def retrieval(namespace: str, id: str) -> None:
         if await retrievals.find(namespace, id) is None:
@@ -61,7 +61,7 @@ def moves_of(
     selections: Selections,
     values: ActionValues,
 ) -> Mapping[TargetKind, Move]:
-    """What a judgement moves of a pattern, a decision and a selection; of the others nothing."""
+    """What feedback changes, by kind of target; kinds that are left out do not change."""
 
     async def pattern(judged: Judged) -> None:
         if adjustment := _CONFIDENCE_SHARE * judged.reward:

@@ -1,1 +1,1 @@
-"""What is worth knowing: memories, error solutions, preferences, and seeds of them."""
+"""Memories: creating, reading, editing and deleting them."""

@@ -28,7 +28,7 @@ IDS_REPORTED = 100
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What was, or would be, deleted; ``memory_ids`` the first of them, the oldest first."""
+    """What was or would be deleted; ``memory_ids``: the first of them, oldest first."""
 
     count: int
     memory_ids: tuple[str, ...]
@@ -79,7 +79,7 @@ class MemoryBulkDeleter:
         return [record async for record in records]
 
     async def _delete(self, doomed: Sequence[Record], gone: list[Record]) -> list[Record]:
-        """Delete them, and give back those that were edited meanwhile."""
+        """Delete them; return those that were edited meanwhile."""
         time_slice = TimeSlice()
         spared: list[Record] = []
         for record in doomed:

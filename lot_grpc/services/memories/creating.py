@@ -46,7 +46,7 @@ _INSERTED = 1024
 
 @dataclass(slots=True, kw_only=True)
 class _Work(Creation):
-    """A draft on its way. ``tried``: how many ids of its content belong to other contents."""
+    """A draft being created. ``tried``: how many ids of its content other contents have taken."""
 
     draft: MemoryDraft
     indexed: Indexed | None = None
@@ -55,17 +55,17 @@ class _Work(Creation):
 
     @property
     def point(self) -> str:
-        """Where it is to lie."""
+        """Its point."""
         return memory_point(self.namespace, self.id)
 
     @property
     def may_be_there(self) -> bool:
-        """Whether its id was not made just now."""
+        """Whether its id may exist already, because it was not generated just now."""
         return self.repeated or self.draft.unique or bool(self.draft.memory_id)
 
 
 class Creating:
-    """Creates memories, one or many."""
+    """Creates memories, singly or in batches."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ def _first_id(draft: MemoryDraft) -> str:
 
 
 def _open(works: Sequence[_Work]) -> list[_Work]:
-    """Those of which something is left to do."""
+    """Those that are not finished."""
     return [work for work in works if work.result is None]
 
 

@@ -1,4 +1,4 @@
-"""A memory to create or to edit, and what became of it."""
+"""A memory to create or edit, and the result."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class MemoryDraft:
     unique: bool = False
 
     def hash(self) -> str:
-        """The same for the same request."""
+        """Equal for equal requests."""
         requested = [fields_to_hash(self.content), self.memory_id, self.ttl]
         return content_hash([*requested, True] if self.unique else requested)
 
     def check(self, now: int) -> None:
-        """Raise what cannot be created as asked."""
+        """Raise RequestInvalidError if it cannot be created as requested."""
         check_expiry(ResourceKind.MEMORY, self.content.expire_time, now)
         if self.unique and self.memory_id:
             raise invalid(

@@ -1,4 +1,4 @@
-"""Memories: create, read, edit, list, delete."""
+"""Memories: creating, reading, editing, listing, deleting."""
 
 from __future__ import annotations
 

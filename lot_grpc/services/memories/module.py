@@ -9,7 +9,7 @@ from lot_grpc.services.runtime import Runtime
 
 
 class MemoriesModule:
-    """What is done with memories, but for their recall."""
+    """Everything about memories except recall."""
 
     def __init__(self, runtime: Runtime) -> None:
         store, time = runtime.store, runtime.time

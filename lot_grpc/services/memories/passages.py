@@ -1,4 +1,4 @@
-"""Which passage of a long memory answers a query best: found for what is on the page only."""
+"""The passage of a long memory that answers a query best; looked up only for hits on the page."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _LONG = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of a content, and where it stands in it, in Unicode characters."""
+    """A part of a content, and its position in Unicode characters."""
 
     text: str
     span: Span
 
 
 class PassageMatcher:
-    """Finds them by the vectors that the memories have of their passages."""
+    """Finds passages by their stored vectors."""
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store
 
     async def of(self, memories: Sequence[Memory], vector: Sequence[float]) -> list[Passage | None]:
-        """The passage nearest to the query's vector, for each memory that has several."""
+        """The passage nearest to the query's vector, for each memory with several."""
         time_slice = TimeSlice()
         found: list[Passage | None] = []
         for memory in memories:

@@ -1,1 +1,1 @@
-"""Outcomes: facts, the aggregates that take them in, and what they say of a query."""
+"""Outcomes: the log, the aggregates that count them, and what they tell about a query."""

@@ -48,7 +48,7 @@ _MERGED_AT_ONCE = 8
 
 
 class ContextStatsStore:
-    """The cells of all namespaces."""
+    """The context stats of all namespaces."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class ContextStatsStore:
     async def take_in(
         self, recorded: RecordedOutcome, vector: Sequence[float] | None, *, new: bool
     ) -> None:
-        """Add an outcome to the cell of its query, once.
+        """Add an outcome to the stats of its query, once.
 
         ``vector`` is the query's, if at hand. ``new``: this call wrote the fact, so no cell can
         have it yet. Raises ContentionError.
@@ -97,7 +97,7 @@ class ContextStatsStore:
         await compare_and_set("cell of pattern", recorded.pattern_id, attempt)
 
     async def finish_merges(self, before: int) -> int:
-        """Finish what a dead process began, whenever it did; return how many."""
+        """Finish merges that a dead process began; return how many."""
         return await recover(self._store, CONTEXT_STATS, Not(Missing(MERGING)), self._finish_merge)
 
     # --- taking in ----------------------------------------------------------------------------
@@ -140,7 +140,7 @@ class ContextStatsStore:
         await insert_new(self._store, CONTEXT_STATS, record)
 
     async def _add(self, recorded: RecordedOutcome, record: Record) -> None:
-        """Add to a cell that is there. Raises ConflictError if it changed meanwhile."""
+        """Add to existing stats. Raises ConflictError if they changed meanwhile."""
         payload = record.payload
         done = await self._pending.done(recorded.namespace, payload[UNSETTLED])
         stats = await self._with(recorded, context_stats_from_payload(payload), payload)
@@ -163,7 +163,7 @@ class ContextStatsStore:
     # --- merging ------------------------------------------------------------------------------
 
     async def _keep_few(self, namespace: str, pattern_id: str) -> None:
-        """Merge the nearest cells of a pattern that has too many."""
+        """Merge the nearest stats of a pattern that has too many."""
         theirs: list[Condition] = [Equals("pattern_id", pattern_id), Missing(MERGING)]
         if await self._store.count(CONTEXT_STATS, namespace, theirs) <= MAX_CONTEXT_STATS:
             return
@@ -249,7 +249,7 @@ def _between(
     other: np.ndarray[Any, np.dtype[np.float32]],
     other_weight: float,
 ) -> list[float]:
-    """The mean direction of two, by what was learned from each."""
+    """The mean direction of two vectors, weighted by their trials."""
     mean = one * max(weight, 1e-6) + other * max(other_weight, 1e-6)
     length = float(np.linalg.norm(mean))
     vector: list[float] = (mean / length if length else one).tolist()

@@ -1,4 +1,4 @@
-"""Outcomes are counted once, whatever dies in between: see ``kernel.apply_once``."""
+"""Counting outcomes exactly once, even across crashes: see ``kernel.apply_once``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lot_grpc.services.records.patterns import (
 
 
 class OutcomeCounter:
-    """Takes outcomes into the counters of what was used; those of patterns into cells as well."""
+    """Adds outcomes to the counters of what was used; for patterns, to context stats too."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class OutcomeCounter:
         return record
 
     async def _counted(self, recorded: RecordedOutcome, record: Record) -> Outcomes:
-        """The counters with the fact."""
+        """The counters including the outcome."""
         outcomes = outcomes_from_payload(record.payload)
         if recorded.correction is not None:
             behind = await self._history.behind(recorded, record.payload[UNSETTLED])

@@ -1,4 +1,4 @@
-"""What outcomes say of the patterns that may answer a query: one search over their cells."""
+"""Outcomes of candidate patterns on similar queries: one search over their context stats."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEIGHBOURS_AT_MOST = 256
 
 
 class PatternEvidence:
-    """Reads the cells of patterns."""
+    """Reads the context stats of patterns."""
 
     def __init__(
         self, store: VectorStore, time_source: TimeSource, weights: RankingWeights
@@ -28,7 +28,7 @@ class PatternEvidence:
     async def of(
         self, namespace: str, vector: Sequence[float], records: Sequence[Record]
     ) -> Mapping[str, Evidence]:
-        """By point, for those patterns of which anything near the query is known."""
+        """By point, for the patterns that have stats near the query."""
         used = {
             record.payload["pattern_id"]: record.id
             for record in records

@@ -1,4 +1,4 @@
-"""What was counted after an outcome: what a correction has to lead the moving rate on by."""
+"""What was counted after an outcome, from which a correction recomputes the moving rate."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Behind:
 
 
 class History:
-    """Reads the log of a pattern backwards."""
+    """Reads the log of a pattern, newest first."""
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store

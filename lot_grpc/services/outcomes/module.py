@@ -1,4 +1,4 @@
-"""Outcomes: the log of them, and the aggregates that take them in."""
+"""Outcomes: their log, and the aggregates that count them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lot_grpc.services.runtime import Runtime
 
 
 class OutcomesModule:
-    """What counts outcomes, for patterns and error solutions."""
+    """Counts outcomes, for patterns and error solutions."""
 
     def __init__(self, runtime: Runtime) -> None:
         store = runtime.store

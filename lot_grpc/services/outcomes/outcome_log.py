@@ -1,4 +1,4 @@
-"""The log behind the counters: reading it, and undoing an entry by another one."""
+"""The log behind the counters: reading and correcting it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PATTERNS_AT_MOST = 1000
 
 @dataclass(frozen=True, slots=True)
 class CorrectionDraft:
-    """What to undo. ``outcome`` counts instead, None is nothing."""
+    """A correction. ``outcome`` counts instead of the corrected entry; None: nothing does."""
 
     outcome_id: str
     outcome: Outcome | None = None
@@ -43,7 +43,7 @@ class CorrectionDraft:
     request_id: str = ""
 
     def hash(self) -> str:
-        """The same for the same request."""
+        """Equal for equal requests."""
         return content_hash(asdict(self))
 
 
@@ -64,7 +64,7 @@ class OutcomePage:
 
 
 class OutcomeLog:
-    """Reads and corrects."""
+    """Reads and corrects the log."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class OutcomeLog:
         return OutcomePage(*found)
 
     async def correct(self, namespace: str, draft: CorrectionDraft) -> Recorded:
-        """Undo an entry for all patterns that it counted for.
+        """Undo an entry for all patterns for which it was counted.
 
         Raises OutcomeNotFoundError, OutcomeCorrectedError, RequestIdReusedError.
         """
@@ -145,7 +145,7 @@ class OutcomeLog:
     async def _require_standing(
         self, namespace: str, recorded_outcomes: Sequence[RecordedOutcome], ours: str = ""
     ) -> None:
-        """Raise for one that another correction has undone."""
+        """Raise OutcomeCorrectedError if another correction has undone it."""
         for by in (await self._corrected(namespace, recorded_outcomes)).values():
             if by != ours:
                 raise OutcomeCorrectedError(recorded_outcomes[0].outcome_id, by)

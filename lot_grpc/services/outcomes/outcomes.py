@@ -1,4 +1,4 @@
-"""Recording how a use went."""
+"""Recording outcomes of patterns."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class OutcomeDraft:
     request_id: str = ""
 
     def hash(self) -> str:
-        """The same for the same request."""
+        """Equal for equal requests."""
         return content_hash(asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The patterns as they now stand, and the id of the entry in the log."""
+    """The patterns after the outcome, and the id of the log entry."""
 
     patterns: list[Pattern]
     outcome_id: str
@@ -143,7 +143,7 @@ class OutcomeRecorder:
 def _recorded(
     draft: OutcomeDraft, records: Mapping[str, Record], plan: Mapping[str, Any]
 ) -> Recorded:
-    """The patterns that are still there, in the order of the request."""
+    """The patterns that still exist, in the order of the request."""
     patterns = [pattern_from_record(records[one]) for one in draft.pattern_ids if one in records]
     return Recorded(patterns, plan["outcome_id"])
 

@@ -16,13 +16,13 @@ from lot_grpc.services.time_source import TimeSource
 
 
 async def forget_logs(store: VectorStore, namespace: str, where: Sequence[Condition]) -> None:
-    """Delete what was recorded of a pattern and goes with it."""
+    """Delete the logs of a pattern."""
     for collection in PATTERN_LOGS:
         await store.delete(collection, namespace, where)
 
 
 async def forget_older_logs(store: VectorStore, pattern: Record) -> None:
-    """Forget what was recorded of an expired pattern whose id this one has just taken again."""
+    """Delete the logs of an expired pattern whose id was just reused."""
     theirs = Equals("pattern_id", pattern.payload["pattern_id"])
     older = Range(SORT_KEY, lt=pattern.payload[SORT_KEY])
     await forget_logs(store, pattern.namespace, [theirs, older])

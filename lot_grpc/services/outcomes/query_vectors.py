@@ -1,4 +1,4 @@
-"""The vector of a query that an outcome names, with as little work as can be."""
+"""The vector of the query that an outcome names, obtained as cheaply as possible."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lot_grpc.services.reindex.current_model import CurrentModel
 
 
 class QueryVectors:
-    """From the recall that asked it, where it is known and of this model; else embedded."""
+    """Takes the vector from the recall if it is known and of the current model; else embeds it."""
 
     def __init__(self, retrievals: Retrievals, model: CurrentModel) -> None:
         self._retrievals = retrievals

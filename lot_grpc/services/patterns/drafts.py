@@ -1,4 +1,4 @@
-"""A pattern to save, and what became of it."""
+"""A pattern to save, and the result of saving it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lot_grpc.services.indexer import Indexed
 
 
 class Dedupe(StrEnum):
-    """What a save does when the same content is there."""
+    """What a save does when the same content exists already."""
 
     EXACT = "exact"
     NONE = "none"
@@ -40,7 +40,7 @@ class PatternDraft:
 
     @property
     def exact(self) -> bool:
-        """Whether the content is to be claimed."""
+        """Whether the content must be unique."""
         return (self.dedupe or Dedupe.EXACT) is not Dedupe.NONE and not self.pattern_id
 
     @property
@@ -50,11 +50,11 @@ class PatternDraft:
 
     @property
     def alone(self) -> bool:
-        """Whether it is saved after those before it in its batch: it depends on what is there."""
+        """Whether it depends on other patterns, so that it is saved after the rest of its batch."""
         return self.semantic or bool(self.content.supersedes)
 
     def check(self, now: int) -> None:
-        """Raise what cannot be saved as asked."""
+        """Raise RequestInvalidError if it cannot be saved as requested."""
         self.content.check()
         check_regex(self.content.task_type_pattern, "pattern.task_type_pattern")
         check_expiry("pattern", self.content.expire_time, now)
@@ -67,7 +67,7 @@ class PatternDraft:
             )
 
     def hash(self) -> str:
-        """The same for the same request."""
+        """Equal for equal requests."""
         return content_hash(
             [
                 fields_to_hash(self.content),
@@ -81,10 +81,10 @@ class PatternDraft:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What became of a draft.
+    """The result of saving a draft.
 
-    The flags: the model did not read all of its text, of its code. ``unchanged_fields``: fields of
-    the stored pattern that a repeat gave otherwise, and that stay as they were.
+    The flags say that the model did not read all of its text or code. ``unchanged_fields``: fields
+    in which a repeat differs from the stored pattern, which stays as it is.
     """
 
     pattern: Pattern
@@ -98,7 +98,7 @@ class Saved:
 
 @dataclass(slots=True, kw_only=True)
 class SaveWork(Creation):
-    """A draft while it is being saved. ``outcome_id`` is that of a success that a repeat counts."""
+    """A draft being saved. ``outcome_id`` identifies the success that a repeat counts."""
 
     draft: PatternDraft
     outcome_id: str
@@ -110,5 +110,5 @@ class SaveWork(Creation):
 
     @property
     def open(self) -> bool:
-        """Whether something is left to do."""
+        """Whether it is not finished yet."""
         return self.result is None

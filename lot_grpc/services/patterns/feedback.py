@@ -51,7 +51,7 @@ _METHOD = "GiveFeedback"
 
 @dataclass(frozen=True, slots=True)
 class FeedbackDraft:
-    """A feedback to give: ``helpful``, an adjustment in [-1, 1] of the confidence, or both."""
+    """Feedback to give: ``helpful``, an adjustment of the confidence in [-1, 1], or both."""
 
     pattern_id: str
     helpful: bool | None = None
@@ -60,24 +60,24 @@ class FeedbackDraft:
     request_id: str = ""
 
     def hash(self) -> str:
-        """The same for the same request."""
+        """Equal for equal requests."""
         return content_hash(asdict(self))
 
     def check(self) -> None:
-        """Raise for one that says nothing, or an adjustment out of range."""
+        """Raise RequestInvalidError if it is empty or the adjustment is out of range."""
         adjustment_of(self.helpful, self.confidence_adjustment)
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A pattern after a feedback, and that feedback. An earlier one may be gone from the log."""
+    """A pattern after feedback, and that feedback; None if it is no longer in the log."""
 
     pattern: Pattern
     entry: FeedbackEntry | None
 
 
 class Feedback:
-    """Gives feedback, and tells it."""
+    """Applies feedback to patterns, and lists it."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Feedback:
         self._journal = Journal(store, FEEDBACK, Mark(APPLIED))
 
     async def give(self, namespace: str, draft: FeedbackDraft) -> Pattern:
-        """Count a feedback once; return the pattern as it now stands.
+        """Apply feedback once; return the pattern as it is afterwards.
 
         Raises PatternNotFoundError (nothing is kept then), RequestIdReusedError, ContentionError
         (the feedback is kept then, and counted by the next retry or sweep).
@@ -101,7 +101,7 @@ class Feedback:
         return (await self.give_with_entry(namespace, draft)).pattern
 
     async def give_with_entry(self, namespace: str, draft: FeedbackDraft) -> Given:
-        """As ``give``, with the feedback as it counted."""
+        """Like ``give``, but also return the feedback as applied."""
         draft.check()
         plan = {"feedback_id": new_id("f")}
         key = IdempotencyKey(namespace, _METHOD, draft.request_id, draft.hash(), plan)
@@ -129,7 +129,7 @@ class Feedback:
         return [feedback_from_record(row) for row in rows]
 
     async def roll_forward(self, before: int) -> int:
-        """Count what was written before ``before`` and never settled; return how many."""
+        """Apply what was written before ``before`` but never applied; return how much."""
 
         async def count(row: Record) -> None:
             await self._take_in(feedback_from_record(row).given)

@@ -1,4 +1,4 @@
-"""Which patterns to ask feedback for: those much used whose confidence is open."""
+"""Patterns worth asking for feedback on: much used, with an undecided confidence."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Candidates:
 
 @dataclass(slots=True)
 class _Best:
-    """The best so far, by score, then use, then newness. A heap: its first is the worst."""
+    """The best so far, by score, then use, then age. A heap with the worst first."""
 
     limit: int
     heap: list[tuple[float, int, int, str]]
@@ -56,12 +56,12 @@ class _Best:
             heapq.heappop(self.heap)
 
     def worst(self) -> float:
-        """What a further one must exceed; 0 while there is room for any."""
+        """The score that another one must exceed; 0 while there is room."""
         return self.heap[0][0] if len(self.heap) == self.limit else 0.0
 
 
 class FeedbackCandidates:
-    """Finds them.
+    """Finds the patterns most worth asking for feedback on.
 
     Patterns come most used first, and a score is at most the root of the use. So once enough are
     found that score above the root of the next one's use, no further one is read.
@@ -72,7 +72,7 @@ class FeedbackCandidates:
         self._patterns = patterns
 
     async def find(self, namespace: str, criteria: PatternFilter, limit: int) -> Candidates:
-        """The ``limit`` best of those that the filter lets through."""
+        """The best ``limit`` patterns that match the filter."""
         where = [*pattern_conditions(criteria), Range("usage_count", gte=1)]
         best = _Best(limit, [])
         examined, exact = 0, True

@@ -40,7 +40,7 @@ MOST_OF_A_RELATION = 100
 
 
 class Relation(StrEnum):
-    """What another pattern is to the one that was asked for."""
+    """How another pattern is related to a given one."""
 
     SUPERSEDED = "superseded"
     SUCCESSOR = "successor"
@@ -112,11 +112,11 @@ class Lineage:
             raise _circle()
 
     async def drop(self, note: Note) -> None:
-        """Forget a note whose write did not happen, or is followed."""
+        """Delete a note whose write did not happen, or is complete."""
         await self._store.delete(REQUESTS, note.namespace, [IdIn((note.point,))])
 
     async def roll_forward(self, before: int) -> int:
-        """Follow the notes that were left from before a time; return how many."""
+        """Complete the notes left from before a time; return how many."""
 
         async def follow(row: Record) -> None:
             payload = row.payload
@@ -246,7 +246,7 @@ class Lineage:
     # --- reading ------------------------------------------------------------------------------
 
     async def read(self, namespace: str, pattern: Pattern) -> list[Relative]:
-        """The patterns that one comes from and that came of it, the nearest of each first."""
+        """The ancestors and descendants of a pattern, the nearest first."""
         older = (await self._chain(namespace, pattern.pattern_id))[1:]
         relatives = [
             *_steps(Relation.SUPERSEDED, older),

@@ -19,7 +19,7 @@ from lot_grpc.services.unique_content import UniqueContentIndex
 
 
 class PatternsModule:
-    """What is done with patterns, but for their recall."""
+    """Everything about patterns except recall."""
 
     def __init__(self, runtime: Runtime, counting: OutcomesModule) -> None:
         store, time, idempotency = runtime.store, runtime.time, runtime.idempotency

@@ -18,14 +18,14 @@ _LOOKED_AT = 10
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A pattern, and how near it is: the cosine of the texts or of the code, the smaller one."""
+    """A pattern and its similarity: the smaller of the cosines of text and code."""
 
     pattern: Pattern
     similarity: float
 
 
 class Nearest:
-    """Finds it."""
+    """Finds the stored pattern nearest to a content."""
 
     def __init__(self, store: VectorStore, similarity: float = DEFAULT_MERGE_SIMILARITY) -> None:
         self._store = store
@@ -34,7 +34,7 @@ class Nearest:
     async def find(
         self, namespace: str, content: PatternContent, vectors: Mapping[str, Vector]
     ) -> Near | None:
-        """The nearest one that the content may be merged with; equals by id."""
+        """The nearest pattern that the content may be merged with; ties are broken by id."""
         query = SearchQuery(
             TEXT_VECTOR,
             vectors[TEXT_VECTOR],
@@ -67,7 +67,7 @@ def _same_sort(content: PatternContent) -> list[Condition]:
 
 
 def _code_similarity(record: Record, vectors: Mapping[str, Vector]) -> float:
-    """1 where neither has code, and 0 where just one has."""
+    """1 if neither has code, 0 if only one has."""
     stored, given = record.vectors.get(CODE_VECTOR), vectors.get(CODE_VECTOR)
     if stored is None or given is None:
         return 1.0 if stored is given else 0.0

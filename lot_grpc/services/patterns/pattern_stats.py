@@ -1,4 +1,4 @@
-"""Sums over the patterns that a filter lets through: by counts and facets, without reading them."""
+"""Totals over the patterns that match a filter, by counts and facets, without reading them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ bare turn of the loop would serve a waiting call one step a facet; this serves i
 
 @dataclass(frozen=True, slots=True)
 class PatternStats:
-    """Sums over patterns. Rates to the per mille, None where there is nothing to average."""
+    """Totals over patterns. Rates are rounded to .001; None if there is nothing to average."""
 
     total: int = 0
     average_success_rate: float | None = None
@@ -49,14 +49,14 @@ class PatternStats:
 
     @property
     def success_share(self) -> float | None:
-        """Successes of all outcomes, PARTIAL as ½; None without outcomes."""
+        """Share of successes among all outcomes, PARTIAL counting ½; None without outcomes."""
         if not self.total_usage:
             return None
         return (self.total_success + 0.5 * self.total_partial) / self.total_usage
 
 
 async def sum_up(store: VectorStore, namespace: str, criteria: PatternFilter) -> PatternStats:
-    """Sums over the patterns of a namespace that a filter lets through.
+    """Totals over the patterns of a namespace that match a filter.
 
     Each facet is a pass of its own, so a write that comes in between may be in some of them.
     """

@@ -45,7 +45,7 @@ from lot_grpc.services.unique_content import UniqueContentIndex
 
 
 class PatternWriter:
-    """Saves patterns, one or many."""
+    """Saves patterns, singly or in batches."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class PatternWriter:
         self._repeats = repeats
 
     async def save(self, namespace: str, draft: PatternDraft) -> Saved:
-        """Save one."""
+        """Save one pattern."""
         result = (await self.save_many(namespace, [draft]))[0]
         if isinstance(result, LotError):
             raise result

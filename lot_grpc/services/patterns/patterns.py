@@ -1,4 +1,4 @@
-"""Reading, editing, deleting and summing up patterns."""
+"""Reading, editing, deleting and summarising patterns."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class PatternEdit:
     sets_confidence: bool = True
 
     def unchanged_fields(self, pattern: Pattern) -> tuple[str, ...]:
-        """The fields that this edit leaves as they are, though it has other values for them."""
+        """The fields that this edit does not change although its values differ."""
         leaves = (
             "confidence" in self.fields
             and not self.sets_confidence
@@ -107,9 +107,9 @@ class Patterns(Resources[Pattern, PatternFilter]):
         self.transfer = PatternTransfer(store, content_index, lineage)
 
     async def insert(self, namespace: str, records: Sequence[Record]) -> set[str]:
-        """Insert those that are not there; return their points.
+        """Insert those that do not exist; return their points.
 
-        What was recorded of expired patterns whose ids are taken again is forgotten.
+        The logs of expired patterns whose ids are reused are deleted.
         """
         inserted = await self._lineage.insert(records)
         fresh = [record for record in records if record.id in inserted]
@@ -217,7 +217,7 @@ class Patterns(Resources[Pattern, PatternFilter]):
         return deleted
 
     async def _drop_dependents(self, stone: Tombstone, left: Record | None) -> None:
-        """Drop its claim, its outcomes and its feedback."""
+        """Delete its claim, its outcomes and its feedback."""
         theirs: list[Condition] = [Equals("pattern_id", stone.id)]
         if left is None:
             await self._content_index.release_all(stone.namespace, stone.id)
@@ -239,5 +239,5 @@ class Patterns(Resources[Pattern, PatternFilter]):
     # --- sums ---------------------------------------------------------------------------------
 
     async def stats(self, namespace: str, criteria: PatternFilter) -> PatternStats:
-        """Sums over the patterns that a filter lets through."""
+        """Totals over the patterns that match a filter."""
         return await sum_up(self._store, namespace, criteria)

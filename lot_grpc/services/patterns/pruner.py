@@ -1,4 +1,4 @@
-"""Pruning: deleting patterns that did not prove themselves.
+"""Pruning: deleting patterns that did not prove useful.
 
 First it is decided which, then each is deleted by itself (``Patterns.delete_as_seen``), on the
 condition that it is still as it was looked at. A call that dies half-way has deleted some of them.
@@ -39,7 +39,7 @@ class PruneDraft:
     dry_run: bool = False
 
     def check(self) -> None:
-        """Raise for one that names no criterion."""
+        """Raise RequestInvalidError if there is no criterion."""
         if self.max_success_rate is None and not self.max_remaining:
             raise invalid(
                 "",
@@ -49,7 +49,7 @@ class PruneDraft:
             )
 
     def touched(self) -> list[Condition]:
-        """What the call may delete."""
+        """The conditions on what the call may delete."""
         where = [*pattern_conditions(self.criteria), NOT_PINNED]
         if self.min_usage_count:
             where.append(Range("usage_count", gte=self.min_usage_count))
@@ -80,7 +80,7 @@ class PatternPruner:
         self._patterns = patterns
 
     async def prune(self, namespace: str, draft: PruneDraft) -> Pruned:
-        """Delete what the draft names, or with ``dry_run`` say what that would be."""
+        """Delete what the draft selects; with ``dry_run`` only return it."""
         draft.check()
         started = time.perf_counter()
         doomed = await self._doomed(namespace, draft)
@@ -101,7 +101,7 @@ class PatternPruner:
         )
 
     async def _doomed(self, namespace: str, draft: PruneDraft) -> list[Record]:
-        """What to delete, the worst first: the bad, and the surplus of the others."""
+        """What to delete, the worst first: bad patterns, and the surplus of the others."""
         where = draft.touched()
         doomed: list[Record] = []
         if draft.max_success_rate is not None:
@@ -133,7 +133,7 @@ class PatternPruner:
     async def _oldest(
         self, namespace: str, where: list[Condition], deleted_now: list[Record]
     ) -> int | None:
-        """The creation time of the oldest that is left."""
+        """The creation time of the oldest remaining pattern."""
         if not deleted_now:
             oldest = await self._store.scroll(
                 PATTERNS,

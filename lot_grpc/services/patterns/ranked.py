@@ -1,4 +1,4 @@
-"""The worst of many records, without holding the loop for a large sort."""
+"""The worst of many records, without blocking the event loop for a large sort."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _RUN = 1000
 
 
 def pattern_rank(payload: Payload) -> tuple[float, ...]:
-    """Which pattern is better: the more reliable, successful, used, and then the newer."""
+    """Orders patterns by reliability, success rate, use, and then age, the newer first."""
     return tuple(payload[key] for key in RANK_KEYS)
 
 
 async def all_but_the_best(records: AsyncIterator[Record], rank: Rank, keep: int) -> list[Record]:
-    """The records that are left once the ``keep`` best are taken out, the worst first.
+    """All records but the best ``keep``, the worst first.
 
     Sorted in runs that are merged, each step a short one.
     """

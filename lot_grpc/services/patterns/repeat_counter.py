@@ -26,7 +26,7 @@ from lot_grpc.services.unique_content import UniqueContentIndex
 
 
 class RepeatCounter:
-    """Counts saves for stored patterns."""
+    """Counts repeated saves as successes of stored patterns."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class RepeatCounter:
         work.result = await compare_and_set(ResourceKind.PATTERN, work.id, attempt)
 
     async def count(self, work: SaveWork, pattern_id: str) -> Saved | None:
-        """Count a save for a pattern, once however often it is called; None if that is gone."""
+        """Count a save as a success of a pattern, exactly once; None if the pattern is gone."""
         record = await stored_pattern(self._store, work.namespace, pattern_id)
         if record is None:
             return None
@@ -116,6 +116,6 @@ class RepeatCounter:
 
 
 async def stored_pattern(store: VectorStore, namespace: str, pattern_id: str) -> Record | None:
-    """A pattern's record; None if there is none."""
+    """The record of a pattern; None if it does not exist."""
     point = pattern_point(namespace, pattern_id)
     return (await store.get(PATTERNS, namespace, [point])).get(point)

@@ -1,4 +1,4 @@
-"""What goes on beside the export and import of patterns: the claims on contents, and lineage."""
+"""Export and import of what patterns have besides their records: unique contents and lineage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lot_grpc.services.unique_content import UniqueContentIndex
 
 
 class PatternTransfer(TransferHooks):
-    """Moves the claims of patterns, and lets the marks of what is superseded follow."""
+    """Moves claims on contents, and updates the marks of superseded patterns."""
 
     def __init__(
         self, store: VectorStore, content_index: UniqueContentIndex, lineage: Lineage
@@ -30,7 +30,7 @@ class PatternTransfer(TransferHooks):
         self._lineage = lineage
 
     async def unique(self, namespace: str, records: Sequence[Record]) -> set[str]:
-        """Those of the patterns that hold the claim on their content."""
+        """The ids of patterns that hold the claim on their content."""
         content_index = {
             record.id: claim_point(namespace, pattern_from_record(record).content)
             for record in records

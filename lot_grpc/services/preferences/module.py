@@ -7,7 +7,7 @@ from lot_grpc.services.runtime import Runtime
 
 
 class PreferencesModule:
-    """What is done with preferences."""
+    """Everything about preferences."""
 
     def __init__(self, runtime: Runtime) -> None:
         tombstones = runtime.tombstones

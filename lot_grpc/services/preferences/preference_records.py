@@ -1,4 +1,4 @@
-"""The records of preferences: written over what was read, deleted with their history.
+"""The records of preferences: replaced only if unchanged, deleted with their history.
 
 The former value is written down first, insert-only under its revision; then a compare-and-set puts
 the new one. So no value is lost, whatever dies in between, and of two writers at once the one that
@@ -44,7 +44,7 @@ class PreferenceRecords(Resources[Preference, tuple[str, ...]]):
         given: tuple[Any, str],
         further: Mapping[str, Any],
     ) -> Record:
-        """Write a value over the record that was read. Raises ConflictError if it is another."""
+        """Replace the record that was read. Raises ConflictError if it has changed."""
         now = self._time.now()
         if record is None:
             await self._finish_former(namespace, key)
@@ -78,7 +78,7 @@ class PreferenceRecords(Resources[Preference, tuple[str, ...]]):
         return written
 
     async def _finish_former(self, namespace: str, key: str) -> None:
-        """Finish a delete of the key that was left half done, before the next one may begin."""
+        """Finish an interrupted delete of the key before the next one begins."""
         stone = await self._tombstones.find(namespace, ResourceKind.PREFERENCE, key)
         if stone is not None and not stone.done:
             await self.finish_delete(stone)

@@ -63,7 +63,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PreferenceDraft:
-    """A value to put. ``category`` empty: the one it has. ``etag`` empty: whatever it has."""
+    """A value to put. ``category`` empty: unchanged. ``etag`` empty: any version."""
 
     key: str
     value: Any
@@ -72,13 +72,13 @@ class PreferenceDraft:
     request_id: str = ""
 
     def hash(self) -> str:
-        """The same for the same request."""
+        """Equal for equal requests."""
         return content_hash(asdict(self) | {"value": as_doubles(self.value)})
 
 
 @dataclass(frozen=True, slots=True)
 class PutPreference:
-    """A preference as it stands after a put, and whether the put made it."""
+    """A preference after a put, and whether the put created it."""
 
     preference: Preference
     created: bool
@@ -104,12 +104,12 @@ class Preferences:
     # --- reading ------------------------------------------------------------------------------
 
     async def find(self, namespace: str, key: str) -> Preference | None:
-        """One preference, None if there is none."""
+        """A preference; None if it does not exist."""
         record = await self.records.find_record(namespace, key)
         return None if record is None else preference_from_record(record)
 
     async def get(self, namespace: str, key: str) -> Preference:
-        """One preference. Raises PreferenceNotFoundError."""
+        """A preference. Raises PreferenceNotFoundError."""
         return (await self.get_with_history(namespace, key, 0))[0]
 
     async def get_with_history(
@@ -162,7 +162,7 @@ class Preferences:
     # --- putting ------------------------------------------------------------------------------
 
     async def put(self, namespace: str, draft: PreferenceDraft) -> PutPreference:
-        """Put a value. The value and category that it has already change nothing.
+        """Put a value. Putting the current value and category changes nothing.
 
         Raises PreferenceNotFoundError (an etag is given and there is none, or a repeat meets what
         was deleted since), EtagMismatchError, RequestIdReusedError, ContentionError.
@@ -246,7 +246,7 @@ class Preferences:
     # --- deleting -----------------------------------------------------------------------------
 
     async def delete(self, namespace: str, key: str, etag: str = "") -> None:
-        """Delete one with its history.
+        """Delete a preference with its history.
 
         Raises PreferenceNotFoundError, EtagMismatchError, ContentionError.
         """
@@ -276,7 +276,7 @@ def _target(namespace: str, key: str, pending: str) -> Target:
 
 
 def _has(record: Record, draft: PreferenceDraft) -> bool:
-    """Whether a preference has the value and category that are put."""
+    """Whether a preference already has the value and category of the draft."""
     payload = record.payload
     same = value_text(preference_from_record(record).value) == value_text(draft.value)
     return same and draft.category in ("", payload["category"])

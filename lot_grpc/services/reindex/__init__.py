@@ -1,1 +1,1 @@
-"""Vectors of another model: made beside the present ones, and then switched to."""
+"""Switching the embedding model: vectors are made next to the current ones, then swapped."""

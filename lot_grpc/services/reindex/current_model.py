@@ -1,4 +1,4 @@
-"""The model that serves: an embedder that can be changed for another one."""
+"""The current model: an embedder that can be replaced while serving."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class CurrentModel:
 
     @property
     def contract(self) -> EmbeddingContract:
-        """What it makes."""
+        """What it produces."""
         return self._embedder.contract
 
     @property
     def max_tokens(self) -> int:
-        """Word pieces that it reads at once."""
+        """Tokens that it reads at once."""
         return self._embedder.max_tokens
 
     async def embed_query(self, text: str) -> Embedding:
@@ -46,14 +46,14 @@ class CurrentModel:
         return await self._embedder.count_tokens([normal_form(text) for text in texts])
 
     async def close(self) -> None:
-        """Stop the one that serves now."""
+        """Close the current model."""
         await self._embedder.close()
 
     def serves(self, embedder: Embedder) -> bool:
-        """Whether it is the one that serves now."""
+        """Whether it is the current model."""
         return self._embedder is embedder
 
     def switch(self, embedder: Embedder, epoch: int) -> Embedder:
-        """Let another one serve from now on; give back the former, which the caller closes."""
+        """Replace the current model; return the former one, which the caller closes."""
         former, self._embedder, self._epoch = self._embedder, embedder, epoch
         return former

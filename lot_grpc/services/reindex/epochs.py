@@ -1,4 +1,4 @@
-"""Which named vectors are of which model.
+"""Which named vectors belong to which model.
 
 A store begins with epoch 0, and each reindex to another model makes the next one. The dense vectors
 of an epoch have names of their own in the store (``text``, later ``text-1``), so that those of two

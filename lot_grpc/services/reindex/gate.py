@@ -1,4 +1,4 @@
-"""Keeps what works with vectors apart from the switch to another model.
+"""Keeps calls that work with vectors apart from the switch to another model.
 
 A call embeds at one moment and searches or writes at a later one; were the model switched between
 the two, vectors of two models would meet. So calls pass together, and the switch waits until none
@@ -23,7 +23,7 @@ _LOOK_SECONDS = 0.05
 
 
 class ModelGate:
-    """Many may be inside together, or one alone. It may not be entered twice by one task."""
+    """A shared/exclusive lock. Not reentrant within a task."""
 
     def __init__(self) -> None:
         self._since: dict[object, float] = {}
@@ -33,7 +33,7 @@ class ModelGate:
 
     @asynccontextmanager
     async def together(self) -> AsyncIterator[None]:
-        """Inside beside others; waits while one is alone."""
+        """Enter shared; waits while another holds it exclusively."""
         while not self._open.is_set():
             await self._open.wait()
         ticket = object()
@@ -47,7 +47,7 @@ class ModelGate:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Inside alone. Waits for long calls to end before it holds others up."""
+        """Enter exclusively. Waits for long calls to end before blocking others."""
         await self._close()
         try:
             yield

@@ -1,1 +1,1 @@
-"""What a namespace keeps: policies and their sweeps."""
+"""Retention: policies of namespaces, and the sweep that enforces them."""

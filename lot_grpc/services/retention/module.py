@@ -1,4 +1,4 @@
-"""Policies of namespaces, and what keeps namespaces within them."""
+"""Policies of namespaces, and the sweep that enforces them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The policies of namespaces: one row each, none until one is set."""
+"""The policies of namespaces: one record each, once set."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from lot_grpc.services.time_source import TimeSource
 
 
 class Policies:
-    """Reads and sets them."""
+    """Reads and sets policies."""
 
     def __init__(self, store: VectorStore, time_source: TimeSource) -> None:
         self._store = store
         self._time = time_source
 
     async def get(self, namespace: str) -> StoredPolicy:
-        """The policy of a namespace; where none was set, the default."""
+        """The policy of a namespace; the default if none was set."""
         return (await self._read(namespace))[0]
 
     async def thresholds(self, namespace: str) -> tuple[float, float]:
@@ -32,7 +32,7 @@ class Policies:
         return policy.similarity_threshold, policy.confidence_boost
 
     async def all(self) -> AsyncIterator[StoredPolicy]:
-        """Every policy that was set, in any namespace."""
+        """Every policy set, in all namespaces."""
         async for record in scan(self._store, POLICIES, None, []):
             yield policy_from_record(record)
 
@@ -63,7 +63,7 @@ class Policies:
         return await compare_and_set(ResourceKind.POLICY, namespace, attempt)
 
     async def _read(self, namespace: str) -> tuple[StoredPolicy, int]:
-        """The policy, and its sort key; 0 where none was set."""
+        """The policy, and its sort key; 0 if none was set."""
         point = policy_point(namespace)
         found = await self._store.get(POLICIES, namespace, [point])
         if point not in found:

@@ -1,4 +1,4 @@
-"""Keeping namespaces within their policies: by age first, then by number.
+"""Enforcing the policies of namespaces: by age first, then by number.
 
 What a sweep may touch is said by each kind (``RetentionRule``). Pinned things and RUNNING
 episodes are neither deleted nor counted. Each thing is deleted by itself, on the condition that it
@@ -25,7 +25,7 @@ from lot_grpc.services.time_source import TimeSource
 
 @dataclass(frozen=True, slots=True)
 class _Retained:
-    """A kind that policies bound."""
+    """A kind with retention rules."""
 
     kind: str
     collection: str
@@ -35,7 +35,7 @@ class _Retained:
 
 
 class RetentionSweep:
-    """Sweeps, and says what a sweep would do."""
+    """Applies policies, and counts what that would delete."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class RetentionSweep:
         ]
 
     async def pending(self, namespace: str, policy: NamespacePolicy) -> dict[str, int]:
-        """How many things a sweep would delete now under a policy, by kind; none left out."""
+        """What a sweep would delete under a policy, as counts by kind; zeros are omitted."""
         pending = {}
         for retained_kind in self._retained:
             bound = retained_kind.rule.bound(policy)
@@ -71,7 +71,7 @@ class RetentionSweep:
         return pending
 
     async def sweep(self) -> Swept:
-        """Delete what is over a bound in any namespace; say how much, by namespace and kind."""
+        """Delete what exceeds a bound, in all namespaces; return counts by namespace and kind."""
         counts: dict[str, Mapping[str, int]] = {}
         async for stored in self._policies.all():
             deleted = await self._sweep(stored)
@@ -159,7 +159,7 @@ class RetentionSweep:
         )
 
     async def _surplus(self, retained_kind: _Retained, namespace: str, bound: Bound) -> int:
-        """How many of those that are not too old are too many."""
+        """The number of surplus records among those that are not too old."""
         if not bound.number:
             return 0
         there = await self._count(retained_kind, namespace, [])

@@ -11,7 +11,7 @@ from lot_grpc.services.sessions.sessions import Sessions
 
 
 class SessionsModule:
-    """What is done with sessions."""
+    """Everything about sessions."""
 
     def __init__(self, runtime: Runtime) -> None:
         store, time, tombstones = runtime.store, runtime.time, runtime.tombstones

@@ -1,4 +1,4 @@
-"""The rows of sessions: found, made, renewed, each by compare-and-set.
+"""The rows of sessions: found, created and renewed, each by compare-and-set.
 
 A write of a session first writes its part and then renews the row, which tells the change and moves
 the expiry. A renewal that succeeds proves that the session was there all the time; one that fails
@@ -34,7 +34,7 @@ _GENERATIONS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a write may ask for: ``max_messages`` 0 and ``ttl`` None keep what the session has."""
+    """What a write may set: ``max_messages`` 0 and ``ttl`` None leave the session's own."""
 
     max_messages: int = 0
     ttl: int | None = None
@@ -52,7 +52,7 @@ class SessionRows:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def turn(self, namespace: str, session_id: str) -> asyncio.Lock:
-        """Writers of one session in this process go one after the other.
+        """Serialise the writers of one session in this process.
 
         Between processes compare-and-set decides; this only spares a process its own fights.
         """
@@ -63,7 +63,7 @@ class SessionRows:
         return lock
 
     async def find(self, namespace: str, session_id: str) -> SessionRow | None:
-        """The row of a session, None if there is none or it lapsed."""
+        """The row of a session; None if it does not exist or has expired."""
         point = session_point(namespace, session_id)
         found = (await self._store.get(SESSIONS, namespace, [point])).get(point)
         return None if found is None else session_row(found)
@@ -71,7 +71,7 @@ class SessionRows:
     async def open(
         self, namespace: str, session_id: str, terms: Terms, generation: int = 0
     ) -> SessionRow:
-        """The row of a session, which is made if there is none.
+        """The row of a session, created if it does not exist.
 
         ``generation`` is that of one that is made, 0: a new one. Raises ConflictError if another
         made it just now.
@@ -103,7 +103,7 @@ class SessionRows:
     async def renew(
         self, row: SessionRow, terms: Terms, parts: Sequence[str] = (), **changed: Any
     ) -> SessionRow:
-        """Write a row over the one that was read.
+        """Replace the row that was read.
 
         Raises ConflictError if that is another by now, or lapsed; the points of ``parts`` that were
         written for it are taken back then.

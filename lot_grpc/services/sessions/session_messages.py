@@ -38,7 +38,7 @@ _GONE = "it was cleared or expired after this request's first attempt; use a new
 
 @dataclass(frozen=True, slots=True)
 class MessageDraft:
-    """A message to append, and what the session should be like from then on."""
+    """A message to append, and the settings of the session from then on."""
 
     session_id: str
     message: SessionMessage
@@ -46,7 +46,7 @@ class MessageDraft:
     request_id: str = ""
 
     def hash(self) -> str:
-        """The same for the same request."""
+        """Equal for equal requests."""
         hashed = asdict(self.message)
         hashed["metadata"] = self.message.metadata.hex()
         return content_hash([self.session_id, hashed, self.terms.max_messages, self.terms.ttl])
@@ -54,7 +54,7 @@ class MessageDraft:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """A message as it was appended, and how its session stands."""
+    """An appended message, and the state of its session."""
 
     message: SessionMessage
     message_count: int
@@ -80,7 +80,7 @@ class SessionMessages:
         self._requests = Journal(store, REQUESTS, Mark(DONE))
 
     async def append(self, namespace: str, draft: MessageDraft) -> Appended:
-        """Append a message, and make the session if there is none.
+        """Append a message, creating the session if it does not exist.
 
         Raises RequestIdReusedError, ContentionError; SessionNotFoundError where a repeat meets
         another session than its first try, or none.
@@ -102,7 +102,7 @@ class SessionMessages:
             return await compare_and_set(ResourceKind.SESSION, draft.session_id, attempt)
 
     async def trim(self, row: SessionRow) -> None:
-        """Delete messages that fell out of the window or were cleared."""
+        """Delete messages that left the window or were cleared."""
         gone = [*kind_of(row, MESSAGE), Range(SEQUENCE, lte=row.gone_sequence)]
         await self._store.delete(SESSION_PARTS, row.namespace, gone)
 

@@ -46,7 +46,7 @@ class SessionValues:
         category: str = GENERAL,
         importance: float = DEFAULT_IMPORTANCE,
     ) -> int:
-        """Put a value, and the session if there is none; return when that lapses.
+        """Put a value, creating the session if it does not exist; return when the session expires.
 
         Several processes that put new keys at once may go beyond the bound by one each. Raises
         SessionFullError, ContentionError.
@@ -71,7 +71,7 @@ class SessionValues:
             return await compare_and_set(ResourceKind.SESSION, session_id, attempt)
 
     async def get(self, namespace: str, session_id: str, key: str) -> SessionValue | None:
-        """A value, None if the session has none under the key. Raises SessionNotFoundError."""
+        """A value; None if the key does not exist. Raises SessionNotFoundError."""
         row = await self._rows.find(namespace, session_id)
         if row is None:
             raise SessionNotFoundError(namespace, session_id)

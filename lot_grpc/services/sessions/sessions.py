@@ -1,4 +1,4 @@
-"""Sessions as a whole: read, cleared, and swept once they lapsed."""
+"""Sessions as a whole: reading, clearing, and sweeping expired ones."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class Sessions(Resources[Session, None]):
         messages_only: bool = False,
         max_importance: float | None = None,
     ) -> None:
-        """Forget a session, or just some values, all messages, or both.
+        """Clear a session, or only some values, all messages, or both.
 
         ``max_importance``: values of at most this importance; None: none by it.
         Raises SessionNotFoundError, ContentionError.
@@ -225,7 +225,7 @@ class Sessions(Resources[Session, None]):
     async def _clear_parts(
         self, row: SessionRow, keys: Sequence[str], max_importance: float | None, *, messages: bool
     ) -> None:
-        """Forget some values, and all messages. Raises ConflictError."""
+        """Clear some values, and all messages. Raises ConflictError."""
         if max_importance is not None:
             where = [*kind_of(row, VALUE), at_most_important(max_importance)]
             await self._store.delete(SESSION_PARTS, row.namespace, where)
@@ -247,7 +247,7 @@ class Sessions(Resources[Session, None]):
     # --- sweeping -----------------------------------------------------------------------------
 
     async def sweep(self) -> int:
-        """Delete sessions that lapsed and what is left of former ones; return how many lapsed."""
+        """Delete expired sessions and the remains of earlier ones; return how many expired."""
         await self._sweep_former()
         due = self._time.now() - (0 if self._store.exclusive else _GRACE)
         time_slice = TimeSlice()
@@ -284,7 +284,7 @@ def _size(payload: Payload) -> int:
 
 
 def _fitting(parts: list[Record], room: int) -> tuple[list[Record], int]:
-    """As many of the first parts as there is room for, and how much is left."""
+    """As many of the first parts as fit, and the remaining room."""
     for number, part in enumerate(parts):
         if _size(part.payload) > room:
             return parts[:number], room

@@ -25,14 +25,14 @@ _EVERY_ONE = 100_000
 
 
 class Exporter:
-    """Reads what is to be moved."""
+    """Reads the records to export."""
 
     def __init__(self, store: VectorStore, operations: ResourceOperations) -> None:
         self._store = store
         self._operations = operations
 
     async def counts(self, spec: ExportSpec) -> dict[str, int]:
-        """How many things there are now, by kind."""
+        """The number of records to export, by kind."""
         counts: dict[str, int] = {}
         time_slice = TimeSlice()
         for kind in self._chosen(spec):
@@ -46,7 +46,7 @@ class Exporter:
     async def rows(
         self, spec: ExportSpec, after: ExportPosition | None = None
     ) -> AsyncGenerator[tuple[Row, ExportPosition]]:
-        """Every record behind a position, each with its own."""
+        """Every record after a position, each with its own position."""
         kinds = self._chosen(spec)
         names = [kind.collection for kind in kinds]
         for namespace in sorted(await self._namespaces(spec, kinds)):

@@ -41,7 +41,7 @@ _WITH_VECTORS = 16
 
 @dataclass(slots=True)
 class ImportRun:
-    """One import on its way. ``stored`` by kind counts things, the other counts are of records."""
+    """An import in progress. ``stored`` counts by kind; the other counts include parts."""
 
     terms: ImportTerms
     imported: int = 0
@@ -50,12 +50,12 @@ class ImportRun:
     stored: Counter[str] = field(default_factory=Counter)
 
     def tally(self) -> Tally:
-        """How far it has come."""
+        """The counts so far."""
         return Tally(self.imported, self.unchanged, self.skipped, dict(self.stored))
 
 
 class Importer:
-    """Stores what is moved."""
+    """Stores imported records."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Importer:
         namespace: str,
         rows: Mapping[str, Row],
     ) -> dict[str, Row]:
-        """Store each; return those that others came in between of."""
+        """Store each; return those that conflicted with concurrent writes."""
         found = await self._store.get(kind.collection, namespace, list(rows))
         fresh = {point: row for point, row in rows.items() if point not in found}
         left = await self._insert(run, kind, fresh)
@@ -150,7 +150,7 @@ class Importer:
     async def _requested(
         self, run: ImportRun, kind: ExportedCollection, namespace: str, rows: Mapping[str, Row]
     ) -> dict[str, Row]:
-        """Without what has expired, and what hangs on nothing that is here."""
+        """The rows that have not expired and whose parent exists."""
         now = self._time.now()
         left = {
             point: row
@@ -174,7 +174,7 @@ class Importer:
     async def _insert(
         self, run: ImportRun, kind: ExportedCollection, rows: Mapping[str, Row]
     ) -> dict[str, Row]:
-        """Insert; return those whose place was taken meanwhile."""
+        """Insert; return those whose point was taken meanwhile."""
         if not rows or run.terms.dry_run:
             for _ in rows:
                 _count(run, kind)
@@ -194,7 +194,7 @@ class Importer:
     async def _replace(
         self, run: ImportRun, kind: ExportedCollection, row: Row, stored: Record
     ) -> bool:
-        """Replace what lies there, with all that hangs on it; False if it is another by now."""
+        """Replace a record and everything that belongs to it; False if it has changed."""
         if run.terms.dry_run:
             return True
         (record,) = await self._with_vectors(run, kind, [row])
@@ -206,7 +206,7 @@ class Importer:
     async def _with_vectors(
         self, run: ImportRun, kind: ExportedCollection, rows: Sequence[Row]
     ) -> list[Record]:
-        """The records with the vectors that came along, or made anew from their texts."""
+        """The records with the exported vectors, or with new ones made from their texts."""
         if not kind.source.dense:
             return [row.record for row in rows]
         records = {row.record.id: row.record for row in rows}
@@ -233,7 +233,7 @@ class Importer:
 
 
 def _as_it_was(payload: Payload) -> list[Condition]:
-    """That a record is still the one that was read."""
+    """The conditions under which a record is still the one that was read."""
     keys = ("revision", "stats_revision", "result_revision", "reuse_revision", SORT_KEY)
     return [Equals(key, payload[key]) for key in keys if key in payload]
 

@@ -10,7 +10,7 @@ from lot_grpc.services.transfer.importer import Importer
 
 
 class TransferModule:
-    """What moves records from store to store."""
+    """Export and import of records."""
 
     def __init__(self, runtime: Runtime, operations: ResourceOperations) -> None:
         store, embedder = runtime.store, RecordEmbedder(runtime.model)

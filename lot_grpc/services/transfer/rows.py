@@ -1,4 +1,4 @@
-"""Records on the move."""
+"""Rows of an export."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lot_grpc.services.resource_spec import Place
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A record on the move.
+    """A record being moved.
 
     ``birth``: the sort key of what it belongs to, which tells that from another record that takes
     its id; 0 for what stands by itself. ``claimed``: it is the one pattern of its content, which
@@ -29,7 +29,7 @@ class Row:
 async def births_at(
     store: VectorStore, namespace: str, places: Collection[Place]
 ) -> dict[Place, int]:
-    """The sort keys of the records that lie there."""
+    """The sort keys of records, by point."""
     births: dict[Place, int] = {}
     for collection in {place[0] for place in places}:
         points = tuple({point for at, point in places if at == collection})
