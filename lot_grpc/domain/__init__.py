@@ -1,1 +1,1 @@
-"""Words and rules: no I/O, no clock, no library but the standard one."""
+"""Entities and rules, without I/O or clock, using only the standard library."""

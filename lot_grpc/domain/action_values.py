@@ -1,4 +1,4 @@
-"""What an action is worth in a state: Q-learning over finished trajectories."""
+"""Action values: Q-learning over finished trajectories."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BOUND = 1 / (1 - GAMMA)
 
 @dataclass(frozen=True, slots=True)
 class LearningState:
-    """A situation in which actions are chosen. ``complexity`` None is a state of its own."""
+    """A situation in which actions are selected. ``complexity`` None is a separate state."""
 
     task_type: str
     complexity: Complexity | None = None
@@ -29,13 +29,13 @@ class LearningState:
 
     @property
     def key(self) -> str:
-        """What values are kept by: ``task_type:complexity``, nothing after the colon for None."""
+        """The key of its values: ``task_type:complexity``, nothing after the colon for None."""
         return f"{self.task_type}:{self.complexity or ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class ActionValue:
-    """What was learned of an action in a state. ``update_time`` in microseconds since 1970."""
+    """The learned value of an action in a state. ``update_time`` in microseconds since 1970."""
 
     task_type: str
     complexity: Complexity | None
@@ -67,5 +67,5 @@ def learned(
 
 
 def best_first(values: Iterable[ActionValue]) -> list[ActionValue]:
-    """By value, the greatest first; equal ones by name."""
+    """Sorted by value, the greatest first, then by name."""
     return sorted(values, key=lambda one: (-one.value, one.action))

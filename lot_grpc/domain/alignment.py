@@ -1,4 +1,4 @@
-"""What several sequences have in common, in order, and what each has in between."""
+"""What several sequences have in common, in order, and the gaps between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of what is stored, and cursors that say up to where they were told."""
+"""Changes of stored records, and cursors into the change feed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT_POLL_SECONDS = 0.5
 
 
 class ResourceKind(StrEnum):
-    """A kind of record that a namespace holds. ``services.resources`` says what each is."""
+    """A kind of record in a namespace. ``services.resources`` has their specs."""
 
     MEMORY = "memory"
     PATTERN = "pattern"
@@ -63,7 +63,7 @@ class ScanPosition:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Up to where changes were told.
+    """A position in the change feed.
 
     Attributes:
         time: of the server's clock when it was made, in microseconds.

@@ -1,4 +1,4 @@
-"""Pieces of code as patterns: what they are called, and what they are found by."""
+"""Pieces of code as patterns: their titles, and the texts by which they are found."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def piece_content(
 
 
 def worth_a_pattern(pieces: Iterable[CodePiece]) -> Iterator[CodePiece]:
-    """Those of a text that are worth a pattern, in its order.
+    """The pieces of a text that are worth a pattern, in order.
 
     A definition with an empty body says nothing. A constructor stands in the code of its class, and
     would be found before it by what the class is for; only of a class that is no piece (broken, too
@@ -137,7 +137,7 @@ def piece_title(piece: CodePiece) -> str:
 
 
 def piece_task(piece: CodePiece, language: str) -> str:
-    """What it does, as a sentence or two that it is found by.
+    """What it does, in a sentence or two by which it is found.
 
     The first sentence of its documentation; its name as words; what it is, with its signature; and
     the shapes that people ask for by name.

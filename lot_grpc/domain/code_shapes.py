@@ -1,4 +1,4 @@
-"""What is found in source code: its pieces, and the places that were not understood."""
+"""The pieces found in source code, and the places that could not be parsed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class CodePiece:
 
 @dataclass(frozen=True, slots=True)
 class ParsedCode:
-    """The pieces in the order of the text, and sentences on what is not among them, and why."""
+    """The pieces in the order of the text, and sentences on what was left out and why."""
 
     pieces: tuple[CodePiece, ...]
     unparsed: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""How hard a task looks, by points."""
+"""Estimates how hard a task is, by points."""
 
 from __future__ import annotations
 

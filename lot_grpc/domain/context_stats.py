@@ -27,7 +27,7 @@ _MICROS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Fading:
-    """How outcomes lose weight. ``half_life`` in seconds, 0 is never.
+    """How outcomes lose weight over time. ``half_life`` in seconds; 0: never.
 
     ``decay`` is what a new outcome leaves of the weight of the earlier ones in its cell, in (0, 1]:
     what changed is learned anew within about ``1 / (1 - decay)`` outcomes.
@@ -56,7 +56,7 @@ class ContextStats:
     last_time: int = 0
 
     def record(self, value: float, at: int, fading: Fading) -> ContextStats:
-        """The cell after one more outcome, of ``value`` 1, ½ or 0. A late one fades nothing."""
+        """The stats after one more outcome, of ``value`` 1, ½ or 0. A late one fades nothing."""
         left = fading.decay * fading.since(self.last_time, at) if self.count else 1.0
         return ContextStats(
             self.successes * left + value,
@@ -70,14 +70,14 @@ class ContextStats:
         return math.pow(fading.decay, later) * fading.since(at, self.last_time)
 
     def without(self, value: float, weight: float) -> ContextStats:
-        """The cell less an outcome that was counted."""
+        """The stats without an outcome that was counted."""
         count = max(0, self.count - 1)
         trials = max(0.0, self.trials - weight) if count else 0.0
         successes = min(trials, max(0.0, self.successes - weight * value))
         return replace(self, successes=successes, trials=trials, count=count)
 
     def along(self, value: float, weight: float) -> ContextStats:
-        """The cell with an outcome in the place of one that was taken out."""
+        """The stats with an outcome in place of one that was removed."""
         return replace(
             self,
             successes=self.successes + weight * value,
@@ -86,7 +86,7 @@ class ContextStats:
         )
 
     def merge(self, other: ContextStats, fading: Fading) -> ContextStats:
-        """Both in one, as of the later of their times."""
+        """Both combined, as of the later time."""
         at = max(self.last_time, other.last_time)
         mine, theirs = fading.since(self.last_time, at), fading.since(other.last_time, at)
         return ContextStats(
@@ -103,18 +103,18 @@ def kernel(cosine: float, width: float) -> float:
 
 
 def share(cosine: float, trials: float) -> float:
-    """Of a cell's outcomes, what counts beside the kernel: of another query one trial in all."""
+    """The share of the outcomes that counts besides the kernel: for another query one trial."""
     return 1.0 if cosine >= SAME_QUERY else 1.0 / max(1.0, trials)
 
 
 def least_cosine(width: float) -> float:
-    """The cosine from which on a kernel is not negligible."""
+    """The least cosine at which the kernel is not negligible."""
     return 1.0 + width * math.log(NEGLIGIBLE)
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A cell that says something of a query: its own query, how near, with what weight."""
+    """Stats on a similar query: that query, its similarity, and its weight."""
 
     query: str
     cosine: float
@@ -145,7 +145,7 @@ class Evidence:
 def neighbour(
     stats: ContextStats, query: str, cosine: float, now: int, width: float, fading: Fading
 ) -> Neighbour:
-    """A cell as seen from a query at ``now``: its sums faded, not yet weighted."""
+    """The stats as seen from a query at ``now``: faded, not yet weighted."""
     left = fading.since(stats.last_time, now)
     trials = stats.trials * left
     return Neighbour(
@@ -159,7 +159,7 @@ def neighbour(
 
 
 def evidence(neighbours: Iterable[Neighbour]) -> Evidence:
-    """The sum of what cells say, the nearest first."""
+    """The weighted sums over stats, the nearest first."""
     nearest = tuple(sorted(neighbours, key=lambda one: (-one.weight, one.query)))
     return Evidence(
         math.fsum(one.weight * one.successes for one in nearest),

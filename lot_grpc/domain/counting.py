@@ -1,4 +1,4 @@
-"""Counts as people write them."""
+"""Counts in readable form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions: what an agent chose, why, and what came of it."""
+"""Decisions: what an agent chose, why, and with which outcome."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lot_grpc.domain.outcomes import Outcome
 
 @dataclass(frozen=True, slots=True)
 class DecisionOption:
-    """Something that could have been chosen; ``score`` None: the agent gave none."""
+    """An option of a decision; ``score`` None: the agent gave none."""
 
     name: str
     description: str = ""
@@ -41,7 +41,7 @@ class DecisionContent:
 
 @dataclass(frozen=True, slots=True)
 class DecisionOutcome:
-    """What came of a decision. ``reward`` in [-1, 1], None: not said. Time as everywhere."""
+    """The outcome of a decision. ``reward`` in [-1, 1]; None if not given."""
 
     outcome: Outcome
     outcome_time: int
@@ -65,12 +65,12 @@ class Decision:
 
     @property
     def etag(self) -> str:
-        """Of this revision of this decision."""
+        """Changes with every revision."""
         return etag_of(self.decision_id, self.create_time, self.revision)
 
     @property
     def reward(self) -> float | None:
-        """That of the outcome, else that of feedback."""
+        """The reward of the outcome, else of feedback."""
         if self.result is not None and self.result.reward is not None:
             return self.result.reward
         return self.feedback_reward

@@ -1,4 +1,4 @@
-"""From a group of like patterns to the one pattern that generalises them."""
+"""Generalises a group of similar patterns to one pattern."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """What a group is, beside its members' contents. ``size``: members in all."""
+    """A group, apart from its members' contents. ``size``: its number of members."""
 
     member_ids: tuple[str, ...]
     size: int
@@ -52,7 +52,7 @@ class GroupSummary:
 
 
 def best_members(members: Sequence[Pattern]) -> list[Pattern]:
-    """Those that a template is made from, in the order given: the most reliable, then most used."""
+    """The members that a template is made from, in the given order: the most reliable and used."""
     if len(members) <= MOST_ALIGNED:
         return list(members)
     ranked = sorted(
@@ -106,7 +106,7 @@ def generalised(members: Sequence[Pattern], summary: GroupSummary) -> PatternCon
 
 
 def confidence_of(outcomes: Outcomes) -> float:
-    """The mean chance of success after so many outcomes, from one success and one failure.
+    """The mean chance of success after the outcomes, with a prior of one success and one failure.
 
     So it is .5 while nothing is known.
     """
@@ -114,7 +114,7 @@ def confidence_of(outcomes: Outcomes) -> float:
 
 
 def summed(outcomes: Sequence[Outcomes]) -> Outcomes:
-    """Counters together. The rate is the mean by usage; of what was never used the plain mean."""
+    """The sum of counters. The rate is the mean by usage; the plain mean if nothing was used."""
     usage = sum(one.usage_count for one in outcomes)
     rates = (
         sum(one.success_rate * one.usage_count for one in outcomes) / usage
@@ -133,7 +133,7 @@ def summed(outcomes: Sequence[Outcomes]) -> Outcomes:
 
 
 def _shared(values: Iterable[T]) -> T | None:
-    """The one value that all have."""
+    """The value that all share."""
     different = set(values)
     return different.pop() if len(different) == 1 else None
 
@@ -165,7 +165,7 @@ def _applicability(contents: Sequence[PatternContent], slots: Slots, summary: Gr
 
 
 def field_value(content: PatternContent, name: str) -> Any:
-    """A field as JSON-like as it goes into a hash."""
+    """A field as JSON-like value for hashing."""
     value = getattr(content, name)
     if name == "actions":
         value = [[action.tool, action.args, action.note] for action in value]

@@ -18,7 +18,7 @@ DEFAULT_ABANDON_HOURS = 24.0
 
 
 class EpisodeStatus(StrEnum):
-    """Where an episode stands."""
+    """The status of an episode."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -27,13 +27,13 @@ class EpisodeStatus(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether no further event is taken."""
+        """Whether no further events are accepted."""
         return self in (EpisodeStatus.SUCCEEDED, EpisodeStatus.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeError:
-    """What ended a failed episode."""
+    """The error of a failed episode."""
 
     type: str = ""
     message: str = ""
@@ -79,7 +79,7 @@ class EpisodeEnd:
     """Microseconds since 1970; None is now."""
 
     def check(self, path: str = "") -> None:
-        """Raise what annotations cannot say: an error only with FAILED.
+        """Check what the contract cannot express: an error only with FAILED.
 
         ``path`` is where the end lies in the request, as ``episode.``.
         """
@@ -119,11 +119,11 @@ class Episode:
 
     @property
     def approach(self) -> str:
-        """The approach really taken, else the one given at the start."""
+        """The approach actually taken, else the one given at the start."""
         return visible(self.end.approach if self.end else "") or self.start.approach
 
     def ended_by(self, end: EpisodeEnd, event_count: int, now: int, path: str = "") -> Episode:
-        """As the end leaves it. Raises RequestInvalidError; ``path`` is as in ``end.check``."""
+        """The episode after its end. Raises RequestInvalidError; ``path`` as in ``end.check``."""
         end_time = max(now, self.start_time) if end.end_time is None else end.end_time
         if end_time < self.start_time:
             raise invalid(
@@ -144,7 +144,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeEvent:
-    """One thing that happened. ``sequence`` 0: to be given by the server.
+    """An event of an episode. ``sequence`` 0: assigned by the server.
 
     ``data`` is the deterministic serialization of a ``google.protobuf.Struct``: carried, never
     read here; None where the caller gave none, which is not the same as an empty one.
@@ -179,7 +179,7 @@ def named_by_end(start: EpisodeStart, end: EpisodeEnd) -> EpisodeStart:
 
 
 def search_text(start: EpisodeStart, end: EpisodeEnd | None) -> SearchText:
-    """What an episode is found by: task and context, and the summary once it has ended.
+    """The text by which an episode is found: task and context, and the summary once it has ended.
 
     The summary has a vector of its own: in that of the task it would make tasks less alike.
     """

@@ -1,4 +1,4 @@
-"""ErrorSolution: an error with what fixed it, or the fact that nothing did yet."""
+"""ErrorSolution: an error with what fixed it, or with what was tried in vain."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ class ErrorSolutionContent:
 
     @property
     def error(self) -> ErrorRead:
-        """What the error says (``domain.error_text``)."""
+        """The parsed error (``domain.error_text``)."""
         return read_error(self.error_type, self.error_message)
 
     @property
     def first_success_rate(self) -> float:
-        """The rate to start from where the caller gives none."""
+        """The initial success rate if the caller gives none."""
         return 1.0 if self.worked else 0.0
 
     def check(self) -> None:
-        """Raise what no part of a solution can do without."""
+        """Raise RequestInvalidError if a required part is missing."""
         if not visible(self.error_message):
             raise invalid(
                 "error_solution.error_message", "required", "error_message must not be blank"
@@ -106,7 +106,7 @@ class ErrorSolutionFilter:
 
 
 def search_text(content: ErrorSolutionContent) -> SearchText:
-    """What an error solution is found by.
+    """The text by which an error solution is found.
 
     Meaning is compared on the error as it was raised; and, for those who ask in words of their own,
     on the line that says what went wrong together with the fix. Code that is fenced off in a fix
@@ -123,7 +123,7 @@ def search_text(content: ErrorSolutionContent) -> SearchText:
 
 
 def same_solution_id(content: ErrorSolutionContent) -> str:
-    """The id of a solution that nobody named: the same for the same solution of the same error.
+    """The generated id of a solution: equal for the same solution of the same error.
 
     The same error is the same text but for times, places and ids. A signature leaves out names, so
     of two errors that differ in a name the second would be lost.

@@ -1,4 +1,4 @@
-"""Feedback: what people or agents say of a pattern, and how it moves its confidence."""
+"""Feedback on a pattern, and how it changes the pattern's confidence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DIGITS = 9
 
 
 def adjustment_of(helpful: bool | None, confidence_adjustment: float | None) -> float:
-    """How far one feedback moves a confidence. Raises for one that says neither.
+    """The change of confidence by one feedback. Raises RequestInvalidError if it is empty.
 
     An adjustment that is given counts as it stands; then ``helpful`` is only counted.
     """
@@ -35,13 +35,13 @@ def adjustment_of(helpful: bool | None, confidence_adjustment: float | None) -> 
 
 
 def moved(confidence: float, adjustment: float) -> float:
-    """A confidence after one feedback, in [0, 1]."""
+    """The confidence after one feedback, in [0, 1]."""
     return round(min(1.0, max(0.0, confidence + adjustment)), _DIGITS)
 
 
 @dataclass(frozen=True, slots=True)
 class FeedbackCounts:
-    """How much feedback a pattern got. ``last_feedback_time`` in microseconds, 0 is never."""
+    """Feedback counts of a pattern. ``last_feedback_time`` in microseconds; 0: never."""
 
     feedback_count: int = 0
     helpful_count: int = 0
@@ -49,7 +49,7 @@ class FeedbackCounts:
     last_feedback_time: int = 0
 
     def record(self, helpful: bool | None, at: int) -> FeedbackCounts:
-        """The counts after one more."""
+        """The counts after one more feedback."""
         return replace(
             self,
             feedback_count=self.feedback_count + 1,
@@ -63,7 +63,7 @@ NO_FEEDBACK = FeedbackCounts()
 
 
 def teaching_score(usage_count: int, confidence: float) -> float:
-    """How much a feedback would teach: √usage · (1 - |2 · confidence - 1|).
+    """The value of asking for feedback: √usage · (1 - |2 · confidence - 1|).
 
     The second factor is 1 where the confidence is one half and 0 where it is sure, so the score is
     at most √usage. The root, since a thing used a hundred times as often is not a hundred times as

@@ -1,4 +1,4 @@
-"""One order out of two: meaning (cosine of vectors) and words (BM25). Pure functions.
+"""Fuses two orders into one: meaning (cosine of vectors) and words (BM25). Pure functions.
 
 Both are put on the scale of the cosine, so that a score reads as a similarity: the best lexical hit
 gets the best cosine of the pool, one that shares no word the lowest, the others between them in
@@ -84,7 +84,7 @@ the cosines of the pool differ."""
 
 @dataclass(slots=True)
 class Relevance:
-    """How well a thing answers a query.
+    """How well a record answers a query.
 
     ``value`` is the weighted mean of the others: ``similarity`` is the cosine; ``words`` (BM25) and
     ``reranked`` (the cross-encoder) are on its scale; ``weight`` is that of the similarity against
@@ -103,7 +103,7 @@ class Relevance:
 
     @property
     def parts(self) -> tuple[ScorePart, ...]:
-        """What adds up to the value; a part without weight is left out."""
+        """The parts that add up to the value; those without weight are left out."""
         kept = 1.0 - self.rerank_weight
         parts = (
             ScorePart("similarity", self.similarity, self.weight * kept),

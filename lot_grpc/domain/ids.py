@@ -1,4 +1,4 @@
-"""Identifiers: what callers may choose, and where things lie in the store."""
+"""Identifiers: ids of records, and their points in the store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 def namespace_or_default(namespace: str) -> str:
-    """The namespace meant by a request: empty is ``default``."""
+    """The namespace of a request: empty means ``default``."""
     return namespace or DEFAULT_NAMESPACE
 
 
@@ -47,7 +47,7 @@ def new_id(prefix: str) -> str:
 
 
 def point_id(namespace: str, resource_kind: str, *parts: str) -> str:
-    """Where (namespace, kind, id…) lies: UUIDv5, so that a repeat finds the same place.
+    """The point of (namespace, kind, id…): a UUIDv5, so that a repeat finds the same one.
 
     Texts that differ only in their Unicode form lie in one place.
     """
@@ -75,7 +75,7 @@ def _uuid5(digits: str) -> str:
 
 
 def etag_of(*parts: str | int) -> str:
-    """The etag of one revision of one thing: its id, times and revision, hashed.
+    """The etag of one revision of a record: its id, times and revision, hashed.
 
     A thing that takes the id of a deleted one has times of its own, so an etag of the old one never
     fits it. All of the parts are stored and exported, so restarts and imports keep it.

@@ -1,4 +1,4 @@
-"""What a user's words say of the work: a reward without a language model.
+"""Derives a reward from a user's words, without a language model.
 
 Graded words and phrases, clause by clause. A phrase counts its grade, more or less after a word of
 strength; a negation within four words before it turns it round and weakens it; in a question, an
@@ -49,7 +49,7 @@ _CLAUSE_END = frozenset(",:")
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A reward in [-1, 1]; not ``conclusive``: it could not be told, and the reward is 0."""
+    """A reward in [-1, 1]. Not ``conclusive``: unclear, and the reward is 0."""
 
     reward: float
     conclusive: bool
@@ -59,7 +59,7 @@ UNSURE = Judgement(0.0, conclusive=False)
 
 
 def judge(text: str) -> Judgement:
-    """What a text says of the work, in English, German or Spanish. The same for the same text."""
+    """Judge a text in English, German or Spanish. Deterministic."""
     grades = [grade for sentence in _sentences(text) for grade in _sentence_grades(sentence)]
     praise = sum(grade for grade in grades if grade > 0)
     complaint = -sum(grade for grade in grades if grade < 0)
@@ -87,7 +87,7 @@ def only_praises(text: str) -> bool:
 
 
 def _sentences(text: str) -> Iterator[list[str]]:
-    """The sentences as words and marks, each with the mark that ends it."""
+    """The sentences as words and punctuation, each with the mark that ends it."""
     sentence: list[str] = []
     for number, found in enumerate(_TOKEN.finditer(without_breaks(text))):
         if number >= _READ_WORDS:

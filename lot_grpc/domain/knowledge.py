@@ -1,4 +1,4 @@
-"""Knowledge packs: patterns, memories and error solutions that somebody wrote beforehand."""
+"""Knowledge packs: patterns, memories and error solutions written in advance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PACK_LABEL: Final = "seed"
 
 @dataclass(frozen=True, slots=True)
 class KnowledgePack:
-    """A named group of knowledge, each thing under the id of its entry."""
+    """A named group of knowledge; contents by the id of their entry."""
 
     name: str
     description: str = ""
@@ -26,9 +26,9 @@ class KnowledgePack:
 
     @property
     def size(self) -> int:
-        """How many things it holds."""
+        """The number of its entries."""
         return len(self.patterns) + len(self.memories) + len(self.error_solutions)
 
     def id_of(self, entry: str) -> str:
-        """The id that a thing is stored under, the same in every namespace and process."""
+        """The id under which an entry is stored, the same in every namespace and process."""
         return f"seed:{self.name}:{entry}"

@@ -1,4 +1,4 @@
-"""Label keys where no contract checks them: in files and on the command line."""
+"""Checks label keys outside the contract: in files and on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of languages, so that one language has one name."""
+"""Canonical names of languages."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _OF_CODE: Final[frozenset[str]] = frozenset(_TABLE["code"])
 
 
 def language_name(given: str) -> str:
-    """The one name of a language: lower case, trimmed, aliases mapped (``py`` → ``python``)."""
+    """The canonical name: trimmed, lower case, aliases resolved (``py`` → ``python``)."""
     name = normal_form(given.strip().lower())
     return _ALIASES.get(name, name)
 
 
 def is_code(language: str) -> bool:
-    """Whether a language, by its one name, is one that programs are written in."""
+    """Whether a language, by its canonical name, is a programming language."""
     return language in _OF_CODE

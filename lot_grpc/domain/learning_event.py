@@ -1,4 +1,4 @@
-"""Learning events: a success, a failure, a judgement; stored once and never changed."""
+"""Learning events: successes, failures and feedback; stored once and never changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ USER_FEEDBACK = "user_feedback"
 
 
 class TargetKind(StrEnum):
-    """What a judgement can be about."""
+    """What feedback can refer to."""
 
     PATTERN = "pattern"
     EPISODE = "episode"
@@ -27,14 +27,14 @@ class TargetKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FeedbackTarget:
-    """A thing that a judgement is about."""
+    """The target of feedback."""
 
     kind: TargetKind
     id: str
 
     @property
     def key(self) -> str:
-        """What filters compare: ``kind:id``."""
+        """The key that filters compare: ``kind:id``."""
         return f"{self.kind}:{self.id}"
 
 

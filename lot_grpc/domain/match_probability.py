@@ -1,4 +1,4 @@
-"""How likely it is that what was found is for the same task as the query.
+"""The probability that a hit is for the same task as the query.
 
 The same task: the same thing is to be done, so what solved one works for the other. Names,
 places, numbers and other values may differ, as within a template; an opposite, a negation, the same

@@ -16,7 +16,7 @@ from lot_grpc.domain.text_form import visible
 
 
 class MemoryKind(StrEnum):
-    """What a memory is."""
+    """The kind of a memory."""
 
     FACT = "fact"
     SOLUTION = "solution"
@@ -73,7 +73,7 @@ class MemoryContent:
     """Microseconds since 1970; None is never."""
 
     def check(self) -> None:
-        """Raise what annotations cannot say of an edit's outcome: content, details of the kind."""
+        """Check what the contract cannot express: content, and details that fit the kind."""
         if not visible(self.content):
             raise invalid("memory.content", "required", "content must not be blank")
         if self.details is not None and self.kind is not _KIND_OF[type(self.details)]:
@@ -104,7 +104,7 @@ class Memory:
 
 
 def same_memory_id(content: MemoryContent, number: int = 0) -> str:
-    """The id of a memory that is stored once: the same for the same kind, title and content.
+    """The id of a unique memory: equal for the same kind, title and content.
 
     White space is folded, but for code. ``number`` counts the ids of one content: the next is
     tried where a memory that has the first was edited to say something else.
@@ -121,7 +121,7 @@ def different_fields(stored: MemoryContent, given: MemoryContent) -> tuple[str, 
 
 
 def search_text(content: MemoryContent) -> SearchText:
-    """What a memory is found by: title and content, and the content passage by passage."""
+    """The text by which a memory is found: title and content, and the content by passages."""
     code = content.content if _is_code(content) else ""
     return SearchText(
         joined(content.title, content.content),

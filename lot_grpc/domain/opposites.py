@@ -1,4 +1,4 @@
-"""Words of opposite meaning, which an embedding hardly tells apart.
+"""Words of opposite meaning, which an embedding hardly distinguishes.
 
 "Enable dark mode" and "Disable dark mode" have a cosine of .96 but are different tasks.
 """
@@ -67,7 +67,7 @@ def one_word(parts: Sequence[str]) -> str:
 
 
 def opposites_among(words: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Of each of these words those of them that are its opposites, where there are any."""
+    """For each word, its opposites among the given words, if there are any."""
     by_base: dict[str, set[str]] = {}
     for word in words:
         for base in _bases(word):

@@ -1,4 +1,4 @@
-"""How well a thing worked: counts, a moving rate, a cautious bound."""
+"""How well something worked: counts, a moving rate, and a lower bound."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WILSON_Z = 1.959963984540054
 
 
 class Outcome(StrEnum):
-    """How a use went."""
+    """The outcome of a use."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -23,7 +23,7 @@ class Outcome(StrEnum):
 
     @property
     def value_in_rates(self) -> float:
-        """What it counts in rates: 1, ½ or 0."""
+        """Its value in rates: 1, ½ or 0."""
         return {"success": 1.0, "partial": 0.5, "failure": 0.0}[self.value]
 
 
@@ -59,7 +59,7 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Counters of one thing. Durations in seconds, times in microseconds since 1970."""
+    """Counters of one record. Durations in seconds, times in microseconds since 1970."""
 
     success_rate: float = 1.0
     success_count: int = 0
@@ -72,12 +72,12 @@ class Outcomes:
 
     @property
     def usage_count(self) -> int:
-        """Outcomes in all."""
+        """The number of outcomes."""
         return self.success_count + self.failure_count + self.partial_count
 
     @property
     def weighted_successes(self) -> float:
-        """Successes with PARTIAL as ½."""
+        """Successes, PARTIAL counting ½."""
         return self.success_count + 0.5 * self.partial_count
 
     @property
@@ -87,7 +87,7 @@ class Outcomes:
 
     @property
     def average_duration(self) -> float | None:
-        """Mean seconds of the outcomes that said how long they took."""
+        """The mean duration in seconds of outcomes that reported one."""
         return self.duration_total / self.duration_count if self.duration_count else None
 
     def record(self, outcome: Outcome, at: int, duration: float | None = None) -> Outcomes:
@@ -133,5 +133,5 @@ class Outcomes:
 
 
 def _one(instead: Outcome | None, undone: Outcome | None, kind: Outcome) -> int:
-    """By how much the count of a kind changes."""
+    """The change in the count of a kind."""
     return (instead is kind) - (undone is kind)

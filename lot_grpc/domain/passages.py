@@ -100,7 +100,7 @@ def is_short(text: str) -> bool:
 
 
 def _end(text: str, low: int, high: int) -> int:
-    """The best place to end a passage between two."""
+    """The best place to end a passage within a range."""
     for kind in _BREAKS:
         ends = [found.end() for found in kind.finditer(text, low, high)]
         if ends:

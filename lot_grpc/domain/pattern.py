@@ -24,7 +24,7 @@ another task, a missed one stores a pattern more: so the level lies above what a
 
 
 class PatternKind(StrEnum):
-    """What a pattern is."""
+    """The kind of a pattern."""
 
     TASK = "task"
     CODE = "code"
@@ -33,7 +33,7 @@ class PatternKind(StrEnum):
 
 
 class CodeKind(StrEnum):
-    """What a piece of code is."""
+    """The kind of a piece of code."""
 
     FUNCTION = "function"
     METHOD = "method"
@@ -97,7 +97,7 @@ class PatternContent:
     """Microseconds since 1970; None is never."""
 
     def check(self) -> None:
-        """Raise what annotations cannot say: a task, and ``code_kind`` only for CODE."""
+        """Check what the contract cannot express: a task, and ``code_kind`` only for CODE."""
         if not visible(self.task):
             raise invalid("pattern.task", "required", "task must not be blank")
         if self.code_kind is not None and self.kind is not PatternKind.CODE:
@@ -130,7 +130,7 @@ class Pattern:
 
 
 def search_text(content: PatternContent) -> SearchText:
-    """What a pattern is found by: title, task and context, and its code."""
+    """The text by which a pattern is found: title, task and context, and its code."""
     return SearchText(joined(content.title, content.task, content.context), content.code)
 
 
@@ -144,7 +144,7 @@ def different_fields(stored: PatternContent, given: PatternContent) -> tuple[str
 
 
 def dedupe_hash(content: PatternContent) -> str:
-    """The same for the same kind, type, task, actions, code and language.
+    """Equal for the same kind, type, task, actions, code and language.
 
     The task's letter case and white space are folded. What to do and what not to do are two things,
     so the type takes part.

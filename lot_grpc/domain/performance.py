@@ -1,4 +1,4 @@
-"""How tasks go in all, what to improve, and what worked."""
+"""Performance over all tasks: totals, advice and insights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOP_TOOLS = 3
 
 
 class AdviceKind(StrEnum):
-    """What an advice is about."""
+    """The subject of an advice."""
 
     STABLE = "stable"
     LOW_SUCCESS = "low_success"
@@ -35,7 +35,7 @@ class Advice:
 
 
 class InsightKind(StrEnum):
-    """What an insight is about."""
+    """The subject of an insight."""
 
     APPROACH = "approach"
     SUCCESS_FACTOR = "success_factor"
@@ -54,7 +54,7 @@ class Insight:
 
 @dataclass(frozen=True, slots=True)
 class PerformanceReport:
-    """How tasks of a namespace go. Times in microseconds since 1970, durations in seconds."""
+    """The performance of a namespace. Times in microseconds since 1970, durations in seconds."""
 
     namespace: str
     generate_time: int
@@ -67,7 +67,7 @@ class PerformanceReport:
 
     @property
     def success_rate(self) -> float | None:
-        """Of all ended episodes; None without one."""
+        """The success rate of all ended episodes; None if there are none."""
         return self.successes / self.total if self.total else None
 
 

@@ -22,7 +22,7 @@ _MARKED = re.compile(r"([\\`*_{}\[\]<>|~#&])")
 
 
 def page_of(report: PerformanceReport) -> str:
-    """The whole report. What callers named is escaped: it can be no markup."""
+    """The whole report. Names given by callers are escaped."""
     blocks = [f"# Performance of {_plain(report.namespace)}", _in_all(report)]
     if report.trends:
         blocks.append("## Categories\n\n" + "\n".join(_table(report.trends)))

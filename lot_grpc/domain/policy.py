@@ -1,4 +1,4 @@
-"""How much a namespace keeps, and with which thresholds it learns."""
+"""Policies: how much a namespace keeps, and its thresholds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lot_grpc.domain.recommendation import DEFAULT_BOOST, DEFAULT_THRESHOLD
 
 @dataclass(frozen=True, slots=True)
 class NamespacePolicy:
-    """Bounds of what is kept: 0 and None are none. Ages in microseconds.
+    """Bounds on what is kept; 0 and None mean no bound. Ages in microseconds.
 
     The thresholds are those of recommendations, then learning rate and discount of action values.
     """
@@ -61,7 +61,7 @@ _PRESETS = {
 
 @dataclass(frozen=True, slots=True)
 class StoredPolicy:
-    """The policy of a namespace; at ``revision`` 0 none was ever set, and it is the default.
+    """The policy of a namespace; ``revision`` 0 is the default, when none was ever set.
 
     ``update_time`` in microseconds since 1970.
     """
@@ -73,7 +73,7 @@ class StoredPolicy:
 
     @property
     def etag(self) -> str:
-        """Changes with every edit; empty while none was set."""
+        """Changes with every edit; empty if none was set."""
         return etag_of(self.update_time, self.revision) if self.revision else ""
 
 

@@ -1,4 +1,4 @@
-"""Preferences: settings that a user or a team likes, by key."""
+"""Preferences of a user or a team, by key."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Preference:
 
 @dataclass(frozen=True, slots=True)
 class PreferenceRevision:
-    """A value that a preference had, and when it was set (microseconds since 1970)."""
+    """A former value of a preference, and when it was set (microseconds since 1970)."""
 
     revision: int
     value: Any
@@ -50,7 +50,7 @@ class PreferenceRevision:
 
 
 def learned_key(task: str, text: str) -> str:
-    """The key of what feedback taught, made of its task and its text.
+    """The key of a preference learned from feedback, made from its task and text.
 
     Letter case and spacing make no difference, so the same said again of a task takes its place.
     """

@@ -1,4 +1,4 @@
-"""Questions: filters and rankings, as in the contract. Empty means no bound."""
+"""Filters and rankings of queries, as in the contract. Empty means no restriction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lot_grpc.domain.pattern import CodeKind, PatternKind, PatternType
 
 
 class Ranking(StrEnum):
-    """In which order hits come."""
+    """The order of hits."""
 
     BALANCED = "balanced"
     RELEVANCE = "relevance"
@@ -23,7 +23,7 @@ class Ranking(StrEnum):
 
 
 class Legs(StrEnum):
-    """What a search compares by. Recall uses both; the others are for measuring them apart."""
+    """The legs of a search. Recall uses both; the others are for measuring them separately."""
 
     HYBRID = "hybrid"
     DENSE = "dense"

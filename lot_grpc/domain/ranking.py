@@ -57,7 +57,7 @@ IMPORTANCE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class RankingWeights:
-    """How much what was learned may do.
+    """How much learning may change the order.
 
     ``gate``: how near to the best relevance counts as a near-tie. ``learned``: the most that what
     was learned adds to a score or takes from it; 0 turns it off. ``kernel_width``: how fast
@@ -74,7 +74,7 @@ class RankingWeights:
     expected_tried: float = 5.0
 
     def weight_of(self, ranking: Ranking) -> float:
-        """The most that what was learned adds or takes in a ranking."""
+        """The most that learning adds or subtracts in a ranking."""
         return self.learned if ranking in _PART_NAMES else 0.0
 
 
@@ -107,7 +107,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate with its score; ``parts`` are what came on top of its relevance."""
+    """A candidate with its score; ``parts`` were added to its relevance."""
 
     candidate: Candidate
     score: float
@@ -115,7 +115,7 @@ class Ranked:
 
 
 def pool_size(limit: int) -> int:
-    """How many candidates to fetch in order to give back ``limit``."""
+    """How many candidates to fetch to return ``limit``."""
     return max(POOL_FACTOR * limit, POOL_MINIMUM)
 
 
@@ -196,7 +196,7 @@ _NOTHING: Final[_Part] = ("", 0.0, 0.0)
 def _parts(
     by_relevance: Sequence[Candidate], ranking: Ranking, weights: RankingWeights, seed: int
 ) -> list[_Part]:
-    """What comes on top of each relevance."""
+    """The parts added to each relevance."""
     weight = weights.weight_of(ranking)
     if not weight:
         return [_NOTHING] * len(by_relevance)
@@ -235,7 +235,7 @@ def _untried(near_ties: Sequence[Candidate], weights: RankingWeights) -> float:
 def _learned(
     candidate: Candidate, untried: float, ranking: Ranking, neutral: float, seed: int
 ) -> float:
-    """What outcomes say of a near-tie, in [-1, 1]; 0 where there are none."""
+    """The learned adjustment of a near-tie, in [-1, 1]; 0 without outcomes."""
     others = (candidate.other_successes + OTHER_PRIOR_TRIALS * neutral) / (
         candidate.other_trials + OTHER_PRIOR_TRIALS
     )

@@ -1,4 +1,4 @@
-"""What to do about a task, from successful episodes that are like it."""
+"""Recommendations for a task, from similar successful episodes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _APPROACHES = 3
 
 @dataclass(frozen=True, slots=True)
 class StructuralWeights:
-    """What each agreement counts in the structural score. They add up to 1."""
+    """The weight of each agreement in the structural score. They add up to 1."""
 
     category: float = 0.4
     task_type: float = 0.3
@@ -45,7 +45,7 @@ TEXT_ONLY: Final = StructuralWeights(category=0.0, task_type=0.0, complexity=0.0
 
 @dataclass(frozen=True, slots=True)
 class TaskProfile:
-    """A task that is ahead. What is empty is like none."""
+    """The profile of a new task. Empty attributes match nothing."""
 
     task: str = ""
     category: str = ""
@@ -56,7 +56,7 @@ class TaskProfile:
 
     @property
     def assessed(self) -> Complexity:
-        """Its complexity, as given or derived."""
+        """The complexity, as given or derived."""
         return self.complexity or assess_complexity(
             self.task, self.dependencies, self.effort or 1.0, self.category
         )
@@ -64,7 +64,7 @@ class TaskProfile:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """In what an episode agrees with a task."""
+    """The attributes in which an episode agrees with a task."""
 
     category: bool
     task_type: bool
@@ -75,7 +75,7 @@ class Agreement:
         return min(1.0, fsum(part.value * part.weight for part in self.parts(weights, cosine)))
 
     def parts(self, weights: StructuralWeights, cosine: float) -> tuple[ScorePart, ...]:
-        """What the score is the sum of."""
+        """The parts that add up to the score."""
         values = {one.name: float(getattr(self, one.name)) for one in fields(self)}
         values["text"] = min(1.0, max(0.0, cosine))
         return tuple(

@@ -1,4 +1,4 @@
-"""When the events of a replay are due."""
+"""The schedule of a replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two things are the same, where one of them has been to the store and back.
+"""Equality of contents when one has been through the store.
 
 Texts are the same in any Unicode form, doubles but for their last bit.
 """

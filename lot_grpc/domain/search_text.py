@@ -1,4 +1,4 @@
-"""What a thing is found by."""
+"""The texts by which a record is found."""
 
 from __future__ import annotations
 

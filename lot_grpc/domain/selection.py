@@ -1,4 +1,4 @@
-"""Choosing an action by what was learned of each."""
+"""Selecting an action by learned values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REWARD_WIDTH = 2.0
 
 
 class SelectionPolicy(StrEnum):
-    """How an action is chosen."""
+    """How an action is selected."""
 
     EPSILON_GREEDY = "epsilon_greedy"
     GREEDY = "greedy"

@@ -1,4 +1,4 @@
-"""Sessions: values by key and a window of the latest messages, for as long as they are written."""
+"""Sessions: values by key and a window of the latest messages, until they expire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slots: what varies between like things, named by what it holds."""
+"""Slots: what varies between similar contents, named by what they hold."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def span(seconds: float) -> str:
-    """A span as people say it, in one or two units, as ``4 min 10 s``."""
+    """A readable span in one or two units, such as ``4 min 10 s``."""
     if seconds < 10:
         return f"{seconds:.2g} s"
     minutes, rest = divmod(round(seconds), 60)

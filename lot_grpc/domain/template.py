@@ -65,7 +65,7 @@ class AlignedTexts:
         return self.constant_share >= _LEAST_CONSTANT and few
 
     def values(self) -> list[tuple[str, ...]]:
-        """What varies, in order."""
+        """The varying values, in order."""
         return [piece for piece, _ in self.pieces if not isinstance(piece, str)]
 
     def render(self, slots: Slots, *, as_task: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""Moving what a namespace holds: what is asked of exports and imports, and what came of them."""
+"""Export and import of namespaces: requests, positions and results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FORMAT_VERSION = 1
 
 
 class Conflict(StrEnum):
-    """What becomes of a thing whose id is taken by other content."""
+    """What to do with a record whose id is taken by other content."""
 
     FAIL = "fail"
     SKIP = "skip"

@@ -1,4 +1,4 @@
-"""How tasks of a category go: rate, time, and whether they go better or worse."""
+"""Trends of a category: success rate, duration, and direction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIGNIFICANCE = 0.05
 
 
 class TrendDirection(StrEnum):
-    """Where a success rate goes."""
+    """The direction of a success rate."""
 
     INSUFFICIENT_DATA = "insufficient_data"
     IMPROVING = "improving"
@@ -29,7 +29,7 @@ class TrendDirection(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EndedEpisode:
-    """What a trend reads of an episode. ``end_time`` in microseconds since 1970."""
+    """The part of an episode that trends read. ``end_time`` in microseconds since 1970."""
 
     end_time: int
     succeeded: bool
@@ -40,7 +40,7 @@ class EndedEpisode:
 
 @dataclass(frozen=True, slots=True)
 class NamedCount:
-    """How often something came."""
+    """A name and how often it occurred."""
 
     name: str
     count: int
@@ -48,7 +48,7 @@ class NamedCount:
 
 @dataclass(slots=True)
 class Durations:
-    """A mean over what took time."""
+    """The mean of positive durations."""
 
     total: float = 0.0
     count: int = 0
@@ -87,13 +87,13 @@ class Change:
 
     @property
     def significant(self) -> bool:
-        """Whether chance alone would rarely do it."""
+        """Whether the change is statistically significant."""
         return self.p_value is not None and self.p_value < SIGNIFICANCE
 
 
 @dataclass(frozen=True, slots=True)
 class CategoryTrend:
-    """How tasks of a category go. Field by field as in ``lot.v1.CategoryTrend``."""
+    """The trend of a category. Field by field as in ``lot.v1.CategoryTrend``."""
 
     category: str
     total: int
@@ -107,7 +107,7 @@ class CategoryTrend:
 
     @property
     def success_rate(self) -> float:
-        """Of the sample; 0 without one."""
+        """The success rate of the sample; 0 if it is empty."""
         return self.sample_successes / self.sample_count if self.sample_count else 0.0
 
     @property
@@ -118,7 +118,7 @@ class CategoryTrend:
 
 @dataclass(frozen=True, slots=True)
 class TrendOptions:
-    """What a trend shows. ``interval`` in microseconds; 0: no points.
+    """Options of a trend. ``interval`` in microseconds; 0: no points.
 
     ``sample_size`` is at most ``COMPARED_AT_MOST``.
     """
@@ -136,7 +136,7 @@ class _Point:
 
 
 class Tally:
-    """Gathers a category's ended episodes, which come newest first, without keeping them."""
+    """Accumulates a category's ended episodes, newest first, without storing them."""
 
     def __init__(self, options: TrendOptions) -> None:
         self._options = options
@@ -152,7 +152,7 @@ class Tally:
         return self.count < COMPARED_AT_MOST or self._has_point_for(episode)
 
     def add(self, episode: EndedEpisode) -> None:
-        """Take the next older one in."""
+        """Add the next older episode."""
         if self.count < self._options.sample_size:
             self._durations.add(episode.seconds)
             if episode.succeeded and episode.approach:
@@ -175,7 +175,7 @@ class Tally:
         return len(self._points) < self._options.max_points or self._start(episode) in self._points
 
     def trend(self, category: str, total: int) -> CategoryTrend:
-        """What came out. ``total`` episodes of the category ended."""
+        """The resulting trend. ``total`` episodes of the category ended."""
         sample = self._outcomes[: self._options.sample_size]
         points = (
             TrendPoint(start, one.count, one.successes, one.durations.average)
@@ -217,6 +217,6 @@ def change_of(outcomes: Sequence[bool]) -> Change:
 
 
 def most_frequent(counts: Mapping[str, int], limit: int) -> tuple[NamedCount, ...]:
-    """The names that came most often; equally frequent ones in the order of the mapping."""
+    """The most frequent names; ties keep the order of the mapping."""
     ranked = sorted(counts.items(), key=lambda item: -item[1])
     return tuple(NamedCount(name, count) for name, count in ranked[:limit])

@@ -1,4 +1,4 @@
-"""What the words of a task say beyond its embedding: what is to be done, and its skeletons.
+"""What the words of a task say beyond its embedding: its action, and its skeletons.
 
 A skeleton of a task is what is left of its words when one or two values are taken out: "book a
 hotel room in …" of "Book a hotel room in Paris". Tasks that share one are of one template.

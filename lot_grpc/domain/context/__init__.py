@@ -1,1 +1,1 @@
-"""What is known for a task, and how it is put into words for a prompt."""
+"""What is known for a task, and its rendering for a prompt."""

@@ -1,4 +1,4 @@
-"""Episodes that tell different things: of runs of one task that went alike, one is enough."""
+"""Selects distinct episodes: of runs of one task that went the same way, one is enough."""
 
 from __future__ import annotations
 

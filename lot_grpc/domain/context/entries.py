@@ -1,4 +1,4 @@
-"""How each thing that is known is put into words, with its id and its day."""
+"""Renders each kind of record as an entry, with its id and date."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def pattern_entry(known: KnownPattern, bounds: Bounds) -> Entry:
 
 
 def warning_entry(warning: TaskWarning, bounds: Bounds) -> Entry:
-    """Of what like tasks failed."""
+    """Why similar tasks failed."""
     failed = counted(warning.count, "similar task")
     ids = _ids("episode", warning.episode_ids)
     caption = f"{failed} failed, last on {day(warning.last_time)} ({ids})"
@@ -81,7 +81,7 @@ def warning_entry(warning: TaskWarning, bounds: Bounds) -> Entry:
 
 
 def advice_entry(advice: Recommendations, episode_ids: tuple[str, ...], bounds: Bounds) -> Entry:
-    """What to do, by what went well."""
+    """What to do, based on what went well."""
     caption = f"From {_ids('episode', episode_ids) if episode_ids else 'similar tasks'}"
     first, *others = advice.sentences
     entry = Entry.headed(bounds, caption, first)
@@ -92,7 +92,7 @@ def advice_entry(advice: Recommendations, episode_ids: tuple[str, ...], bounds: 
 
 
 def preference_entry(preference: Preference, bounds: Bounds) -> Entry:
-    """A preference. What feedback taught is told in its words."""
+    """A preference. One learned from feedback is quoted."""
     value = preference.value
     caption = f"{span(preference.key)}, set on {day(preference.update_time)}"
     if isinstance(value, dict) and isinstance(value.get("feedback"), str):
@@ -129,7 +129,7 @@ def memory_entry(memory: Memory, bounds: Bounds) -> Entry:
 
 
 def episode_entry(known: KnownEpisode, bounds: Bounds) -> Entry:
-    """A run of a like task."""
+    """An episode of a similar task."""
     episode = known.episode
     went = "succeeded" if episode.status is EpisodeStatus.SUCCEEDED else "FAILED"
     ended = day(episode.start_time if episode.end_time is None else episode.end_time)

@@ -1,4 +1,4 @@
-"""Warnings: of what like tasks failed."""
+"""Warnings: why similar tasks failed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _READ_CHARACTERS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class TaskWarning:
-    """Failures of one kind. ``error`` on one line, "" where none of them tells one.
+    """Failures of one kind. ``error`` is one line; "" if none has an error.
 
     ``episode_ids``: those of the most similar tasks first. ``last_time`` in microseconds.
     """
@@ -31,12 +31,12 @@ class TaskWarning:
 
     @property
     def count(self) -> int:
-        """How many."""
+        """The number of failures."""
         return len(self.episode_ids)
 
     @property
     def message(self) -> str:
-        """It in a sentence."""
+        """The warning as a sentence."""
         description = f": {self.error}" if self.error else " for an unknown reason"
         failed = counted(self.count, "similar task")
         return f"{failed} failed, last on {day(self.last_time)}{description}"

@@ -1,4 +1,4 @@
-"""What is known for a task, of every kind."""
+"""Everything known for a task, by kind."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class KnownEpisode:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """All of it, each best first. ``advised_by``: episodes that the recommendations come from."""
+    """All kinds, each best first. ``advised_by``: episodes behind the recommendations."""
 
     recommendations: Recommendations
     advised_by: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Which of the nearest things are likely enough to help to be shown.
+"""Which of the nearest hits are likely enough to help.
 
 Something is always nearest. A thing whose probability of being for the task
 (``domain.match_probability``) is far below that of the best one can only mislead; so can all of

@@ -77,7 +77,7 @@ def prompt_of(known: Known, max_tokens: int = 0) -> Prompt:
 
 
 class _TokenBudget:
-    """What is left of the tokens."""
+    """The remaining tokens."""
 
     def __init__(self, max_tokens: int) -> None:
         self.left = max_tokens - token_count(f"{_TITLE}\n{_USE}") if max_tokens else None

@@ -1,4 +1,4 @@
-"""How many tokens a text takes, estimated.
+"""Estimates the number of tokens of a text.
 
 The reader's tokenizer is not known, and the embedding model's is another. So tokens are counted by
 characters, on the high side: what fits by this estimate fits a reader's window. A run of ASCII

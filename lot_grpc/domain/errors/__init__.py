@@ -1,4 +1,4 @@
-"""What can go wrong, as the caller should understand it.
+"""Errors, in terms that a caller understands.
 
 Each error names its reason (a value of ``lot.v1.ErrorReason`` without its prefix) and carries
 fields; the sentence says what to do next. ``server.status`` turns them into gRPC statuses.

@@ -1,4 +1,4 @@
-"""What all errors have in common."""
+"""Base classes of all errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 class LotError(Exception):
-    """A failure that the caller is told about. ``metadata`` holds whatever varies in the text."""
+    """A failure reported to the caller. ``metadata`` holds what varies in the message."""
 
     reason: str = "INTERNAL"
 

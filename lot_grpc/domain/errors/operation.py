@@ -1,4 +1,4 @@
-"""The store, the models and the configuration: what the operator mends."""
+"""Errors of the store, the models and the configuration, for the operator to fix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class StoreUnavailableError(LotError):
 
 
 class StorageFullError(LotError):
-    """A write was refused because the disk is nearly full. Reads go on."""
+    """A write was refused because the disk is nearly full. Reads continue."""
 
     reason = "STORAGE_FULL"
 
@@ -28,7 +28,7 @@ class StorageFullError(LotError):
 
 
 class EmbeddingModelUnavailableError(LotError):
-    """A model that was asked for by name cannot be opened on this server."""
+    """A requested model cannot be opened on this server."""
 
     reason = "EMBEDDING_MODEL_UNAVAILABLE"
 
@@ -49,7 +49,7 @@ class EmbeddingUnavailableError(EmbeddingFailedError):
 
 
 class RerankerUnavailableError(LotError):
-    """``rerank`` was asked for and there is no cross-encoder that works."""
+    """``rerank`` was requested, but there is no working cross-encoder."""
 
     reason = "RERANKER_UNAVAILABLE"
 

@@ -1,4 +1,4 @@
-"""Records that are not there, are there already, or were changed by others."""
+"""Errors about records that do not exist, exist already, or were changed by others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from lot_grpc.domain.ids import HOUR, SELECTION_LIFE
 
 
 class NotFoundError(LotError):
-    """``resource_kind`` with ``id`` is not in ``namespace``."""
+    """There is no ``resource_kind`` with ``id`` in ``namespace``."""
 
     resource_kind = ""
 
@@ -62,14 +62,14 @@ class PreferenceNotFoundError(NotFoundError):
 
 
 class SessionNotFoundError(NotFoundError):
-    """No such session, or it lapsed."""
+    """No such session, or it expired."""
 
     reason = "SESSION_NOT_FOUND"
     resource_kind = "session"
 
 
 class SessionFullError(LotError):
-    """A session holds as many values as it may; ``limit`` says of what."""
+    """A session is full; ``limit`` says which limit was reached."""
 
     reason = "SESSION_FULL"
 
@@ -139,7 +139,7 @@ class SelectionUnknownError(NotFoundError):
 
 
 class InUseError(LotError):
-    """An id is taken by other content. Choose another id, or update the one that is there."""
+    """An id is taken by other content. Choose another id, or update the existing record."""
 
     resource_kind = ""
     advice = "use another ID"
@@ -199,7 +199,7 @@ class ErrorSolutionIdInUseError(InUseError):
 
 
 class EtagMismatchError(LotError):
-    """The thing was edited since the caller read it."""
+    """The record was edited since the caller read it."""
 
     reason = "ETAG_MISMATCH"
 
@@ -215,7 +215,7 @@ class EtagMismatchError(LotError):
 
 
 class ContentionError(LotError):
-    """Too many writers at once on one thing; the call was not carried out."""
+    """Too many concurrent writers of one record; the call was not carried out."""
 
     reason = "CONTENTION"
 

@@ -1,4 +1,4 @@
-"""Requests that are wrong, or that this server does not carry out as it runs."""
+"""Errors about requests that are invalid, or that this server does not carry out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lot_grpc.domain.ids import HOUR, REQUEST_ID_LIFE
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One thing wrong with a request: a field path as in the proto, a rule, a sentence."""
+    """A violation in a request: a field path as in the proto, a rule, and a sentence."""
 
     field: str
     rule: str
@@ -36,18 +36,18 @@ class RequestInvalidError(LotError):
 
 
 def invalid(field: str, rule: str, description: str) -> RequestInvalidError:
-    """A request with one thing wrong."""
+    """A RequestInvalidError with one violation."""
     return RequestInvalidError([Violation(field, rule, description)])
 
 
 class RequestMalformedError(LotError):
-    """The bytes are no message of the request type (bad UTF-8, cut off, nested too deep)."""
+    """The bytes are not a message of the request type (bad UTF-8, truncated, nested too deeply)."""
 
     reason = "REQUEST_MALFORMED"
 
 
 class PageTokenMismatchError(LotError):
-    """A page token that is damaged, or was made by a list with other arguments."""
+    """A page token is damaged, or belongs to a list with other arguments."""
 
     reason = "PAGE_TOKEN_MISMATCH"
 
@@ -65,7 +65,7 @@ class UnimplementedError(LotError):
 
 
 class RequestIdReusedError(LotError):
-    """A ``request_id`` came again with other content."""
+    """A ``request_id`` was reused with other content."""
 
     reason = "REQUEST_ID_REUSED"
 
@@ -94,7 +94,7 @@ class CompactOfflineOnlyError(LotError):
 
 
 class ReindexRunningError(LotError):
-    """Another call reindexes already."""
+    """Another reindex is running."""
 
     reason = "REINDEX_RUNNING"
 
@@ -106,7 +106,7 @@ class ReindexRunningError(LotError):
 
 
 class ReindexOfflineOnlyError(LotError):
-    """Other servers may work on the store, and would go on with the former model."""
+    """Other servers may share the store and would continue with the former model."""
 
     reason = "REINDEX_OFFLINE_ONLY"
 
@@ -124,12 +124,12 @@ class OverloadedError(LotError):
 
 
 class ShuttingDownError(LotError):
-    """The server drains before it stops."""
+    """The server is draining before it stops."""
 
     reason = "SHUTTING_DOWN"
 
 
 class DeadlineTooLongError(LotError):
-    """A call ran into the server's own limit of time."""
+    """A call exceeded the server's own time limit."""
 
     reason = "CALL_TIME_LIMIT"

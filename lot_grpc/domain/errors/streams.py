@@ -1,4 +1,4 @@
-"""Streams: events of an episode, changes, exports and imports."""
+"""Errors of streams: events of an episode, changes, exports and imports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from lot_grpc.domain.errors.base import LotError
 
 
 class EpisodeEndedError(LotError):
-    """An event or another end for an episode that ended."""
+    """An event, or another end, for an ended episode."""
 
     reason = "EPISODE_ENDED"
 
@@ -44,7 +44,7 @@ class WriterReplacedError(LotError):
 
 
 class StreamIdleError(LotError):
-    """Nothing came over a stream for longer than this server keeps one open."""
+    """A stream was idle for longer than this server allows."""
 
     reason = "STREAM_IDLE"
 
@@ -78,7 +78,7 @@ class EventSequenceGapError(LotError):
 
 
 class EventConflictError(LotError):
-    """A stored sequence came again with other content."""
+    """A stored sequence was sent again with other content."""
 
     reason = "EVENT_CONFLICT"
 
@@ -92,7 +92,7 @@ class EventConflictError(LotError):
 
 
 class CursorTooOldError(LotError):
-    """A cursor from which changes cannot be told any more."""
+    """A cursor from which changes can no longer be read."""
 
     reason = "CURSOR_TOO_OLD"
 
@@ -104,7 +104,7 @@ class CursorTooOldError(LotError):
 
 
 class ImportFormatTooNewError(LotError):
-    """An export that a later version wrote."""
+    """The export was written by a later version."""
 
     reason = "IMPORT_FORMAT_TOO_NEW"
 
@@ -119,7 +119,7 @@ class ImportFormatTooNewError(LotError):
 
 
 class ImportConflictError(LotError):
-    """What an import brings has the id of something else."""
+    """An imported record has the id of a stored one with other content."""
 
     reason = "IMPORT_CONFLICT"
 
@@ -137,7 +137,7 @@ class ImportConflictError(LotError):
 
 
 class ImportIdleError(LotError):
-    """No message of an import came for longer than this server keeps a stream open."""
+    """An import was idle for longer than this server allows."""
 
     reason = "STREAM_IDLE"
 
@@ -150,7 +150,7 @@ class ImportIdleError(LotError):
 
 
 class ModelSwitchedError(LotError):
-    """The model was switched under a stream whose vectors are of the former one."""
+    """The model was switched during a stream whose vectors belong to the former one."""
 
     reason = "MODEL_SWITCHED"
 

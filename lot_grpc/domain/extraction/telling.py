@@ -1,4 +1,4 @@
-"""What was learned in sentences."""
+"""Renders what was learned as sentences."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SIDES = {
 
 
 def task_sentence(pattern_type: PatternType, group: Group, focus: Sequence[Digest]) -> str:
-    """What the pattern is for, with tasks that stand best for the episodes that went that way."""
+    """What the pattern is for, with the most typical tasks of the winning episodes."""
     if group.by in (GroupBy.TASK_TYPE, GroupBy.CATEGORY):
         what = f"{group.value.replace('_', ' ')} tasks"
     elif group.by is GroupBy.REGEX:

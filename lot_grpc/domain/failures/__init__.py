@@ -1,1 +1,1 @@
-"""Failed episodes understood: what an error says, and what a group of them has in common."""
+"""Analysis of failed episodes: their errors, and what groups of them have in common."""

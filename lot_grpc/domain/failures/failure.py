@@ -1,4 +1,4 @@
-"""A failed episode as its analysis reads it: its error, and what was done before it."""
+"""A failed episode as read for analysis: its error, and the step before it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Failure:
 def error_of(
     ended_by: ErrorSeen | None, steps: Sequence[Step], error_patterns: Sequence[str]
 ) -> ErrorSeen:
-    """What an episode failed of.
+    """The error that made an episode fail.
 
     Its error, else that of its last event that tells one, else the last of its error patterns that
     is not blank; ``UNKNOWN`` without any.
