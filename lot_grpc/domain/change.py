@@ -50,7 +50,7 @@ named: none of its changes."""
 
 @dataclass(frozen=True, slots=True)
 class ScanPosition:
-    """How far a watch from the start has told what was there.
+    """How far a watch from the start has sent what existed.
 
     Within ``resource_kind``, newest first, behind the sort key and the records of that key already
     told; None: nothing of the kind yet.

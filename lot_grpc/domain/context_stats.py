@@ -1,10 +1,10 @@
-"""What is remembered of outcomes, query by query, and what it says of a new query.
+"""Outcomes remembered by query, and what they say about a new query.
 
-A cell is one pattern's outcomes on one query: how many, with older ones fading. The chance that a
-pattern works on a query is estimated from the outcomes of its cells, each weighted by how near its
-query is: ``exp((cosine - 1) / width)``, which is 1 for the same query. Another query counts as one
-trial at most, however often it came: many outcomes show what works there, and it remains one
-query. So what works for one kind of query does not win where another kind is asked.
+Context stats are one pattern's outcomes on one query: how many, with older ones fading. The chance
+that a pattern works on a query is estimated from its stats, each weighted by how near its query is:
+``exp((cosine - 1) / width)``, which is 1 for the same query. Another query counts as one trial at
+most, however often it came: many outcomes show what works there, but it remains one query. So what
+works for one kind of query does not win for another kind.
 """
 
 from __future__ import annotations

@@ -9,16 +9,16 @@ loses.
 The chance of a near-tie never tried starts at ``neutral``. Its odds are multiplied by how often the
 near-ties tried on this very query worked, compared with how often that was expected from their
 relevance. Where few work, what failed is tried again before what lies far behind; where many work,
-others are tried. Outcomes on like queries (``domain.cells``), S successes in n trials, shift the
-log-odds of a hit's chance by as much as those of ``(S + 4 * neutral) / (n + 4)`` lie from those of
-``neutral``, which gives c. Outcomes on the query itself count in full: ``(S + 2 * c) / (n + 2)``.
-BALANCED uses that mean. RELIABLE uses the lower Wilson bound if that is above the chance of what
-was never tried, and the mean if that is below. EXPLORE uses the mean moved towards a sample, the
-further, the more trials there are. Hits below the gate learn nothing and stay behind all within it.
-docs/learning.md and the contract (LearnedFrom) have the formula.
+others are tried. Outcomes on similar queries (``domain.context_stats``), S successes in n trials,
+shift the log-odds of a hit's chance by as much as those of ``(S + 4 * neutral) / (n + 4)`` lie from
+those of ``neutral``, which gives c. Outcomes on the query itself count in full: ``(S + 2 * c) / (n
++ 2)``. BALANCED uses that mean. RELIABLE uses the lower Wilson bound if that is above the chance of
+what was never tried, and the mean if that is below. EXPLORE uses the mean moved towards a sample,
+the further, the more trials there are. Hits below the gate learn nothing and stay behind all within
+it. docs/learning.md and the contract (LearnedFrom) have the formula.
 
-Things without outcomes that were given an importance are moved by it in the same way, by
-``weight * 2 * (importance - 1/2)``, with ``IMPORTANCE`` as the weight.
+Things without outcomes that were given an importance are moved by it in the same way, by ``weight *
+2 * (importance - 1/2)``, with ``IMPORTANCE`` as the weight.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Derives terms and signatures anew where other rules derived them, before anything is served.
+"""Recomputes terms and signatures that other rules derived, before anything is served.
 
-Both follow from the stored texts alone, without the model; without it a store of another version
-would be searched by words that nobody writes any more, and nobody would see it. The store's
+Both follow from the stored texts alone, without the model. Without a rebuild, a store of another
+version would be searched by terms that are no longer produced, and nobody would notice. The store's
 metadata names the new rules before the first record is written, so that no older version starts
-meanwhile, and how far the rebuild came, so that a process that is killed resumes where it was.
-Several processes may do it at once.
+meanwhile, and records the progress, so that an interrupted rebuild resumes. Several processes may
+run it at once.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _SWEEP_SECONDS = 60.0
 Report = Callable[[str, Exception], None]
 
 ReportSweep = Callable[[str, str, Mapping[str, int]], None]
-"""Is told what a sweep did, in which namespace, and how much of it by kind."""
+"""Receives the name of a sweep, the namespace, and counts by kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Housekeeping:
         return sum([await self._drop_expired_of(collection) for collection in expiring])
 
     async def _drop_expired_of(self, collection: str) -> int:
-        """In small batches: what hangs on a record goes before it, so that a death leaves none."""
+        """In small batches; what belongs to a record goes first, so a crash leaves no orphans."""
         dropped, time_slice = 0, TimeSlice()
         finish = self._operations.finish_expiry(collection)
         while True:

@@ -1,8 +1,8 @@
 """A store that compares texts in one Unicode form, and returns them as they were sent.
 
-What conditions and facets name, a record's keywords, is kept in NFC; beside what came in another
-form lies the text itself. Conditions are brought to NFC too. So whoever filters by ``é`` finds it,
-whichever way each of the two was written.
+A record's keywords, which conditions and facets use, are stored in NFC; a text sent in another form
+is stored next to them. Conditions are converted to NFC too. So a filter by ``é`` finds it, however
+each of the two was encoded.
 """
 
 from __future__ import annotations

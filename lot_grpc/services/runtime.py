@@ -1,4 +1,4 @@
-"""What every module is given, and its settings."""
+"""The runtime that every module is built on, and the settings of the services."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from lot_grpc.services.time_source import TimeSource
 
 @dataclass(frozen=True, slots=True)
 class PatternLearning:
-    """How patterns are merged and distilled (settings). ``interval``: seconds, 0 is never."""
+    """Settings of merging and distilling patterns. ``interval`` in seconds; 0: never."""
 
     merge_similarity: float = DEFAULT_MERGE_SIMILARITY
     distill: DistillDefaults = field(default_factory=DistillDefaults)
@@ -38,17 +38,17 @@ class PatternLearning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    """How the services work.
+    """Settings of the services.
 
     Attributes:
-        weights: How far what was learned moves a hit.
+        weights: How far learning may move a hit.
         rerank: How much is reranked, and for how long.
         similarity: What makes an episode similar to a task.
         learning: How patterns are merged and distilled.
-        changes: How changes are told.
-        packs: The knowledge to seed with; None: what comes with the server.
-        abandon_after_hours: Without activity for so long an episode is abandoned; 0: never is it.
-        look_seconds: How often a shared store is asked whether another process clears a namespace.
+        changes: Settings of the change feed.
+        packs: The knowledge packs to seed; None: those of the server.
+        abandon_after_hours: Hours of inactivity after which an episode is abandoned; 0: never.
+        look_seconds: How often a shared store is checked for clears by other processes.
     """
 
     weights: RankingWeights = field(default_factory=RankingWeights)
@@ -66,18 +66,18 @@ class Runtime:
     """What a module builds its services from.
 
     Attributes:
-        stack: The store in its layers.
+        stack: The layers around the store.
         registry: The kinds of record.
-        time: Now, and sort keys.
-        model: The embedder that serves.
+        time: The clock, and sort keys.
+        model: The current embedder.
         reranker: The cross-encoder.
-        settings: How the services work.
-        gate: Passed by all that works with vectors.
+        settings: Settings of the services.
+        gate: Held by everything that works with vectors.
         indexer: Makes the vectors of texts.
-        idempotency: What request ids stand for.
-        tombstones: Deletes.
+        idempotency: Records of request ids.
+        tombstones: Records of deletes.
         create: Creates a record once.
-        retrievals: What recalls found, for the outcomes that name them.
+        retrievals: Results of recalls, for outcomes that name them.
     """
 
     stack: StoreStack

@@ -1,8 +1,8 @@
-"""Storing the knowledge of packs.
+"""Stores the contents of knowledge packs.
 
-Every thing has a fixed id and is written insert-only, so that seeding may be done again at any
-time, by several processes, and after a death between any two writes: what is there stays as it is.
-What somebody deleted left a tombstone and stays away, unless it is asked back.
+Every entry has a fixed id and is written insert-only, so seeding may be repeated at any time, by
+several processes, and after a crash between any two writes: existing records stay as they are. A
+deleted one left a tombstone and is stored again only on request.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class KnowledgeSeeder:
         return found
 
     async def _deleted(self, namespace: str, things: Sequence[_Seed]) -> set[str]:
-        """Points of those that somebody deleted."""
+        """The points of deleted entries."""
         named = {(one.resource.kind, one.id): one.point for one in things}
         return {named[one] for one in await self._tombstones.those_of(namespace, list(named))}
 

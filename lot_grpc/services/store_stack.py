@@ -1,4 +1,4 @@
-"""The layers round a store: what each adds to every read and write, and in which order."""
+"""The layers around a store, in order, and what each adds to reads and writes."""
 
 from __future__ import annotations
 

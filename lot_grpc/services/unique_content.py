@@ -1,7 +1,7 @@
-"""Claims on a content: who holds one owns the one pattern of that content.
+"""Claims on contents: whoever holds one owns the only pattern with that content.
 
-A claim is a row that names a pattern, and insert-only decides between two who want it. One whose
-pattern is missing, was deleted or has other content by now is moved on when it is met.
+A claim is a row that names a pattern; insert-only decides between concurrent claims. One whose
+pattern is missing, was deleted, or has other content by now is transferred when it is found.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class UniqueContentIndex:
         self._time = time_source
 
     async def held(self, namespace: str, content_index: Sequence[str]) -> set[str]:
-        """Those that somebody holds."""
+        """The claims that are held."""
         return (
             set(await self._store.get(REQUESTS, namespace, content_index))
             if content_index

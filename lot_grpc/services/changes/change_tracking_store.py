@@ -21,8 +21,8 @@ from lot_grpc.services.registry import Registry
 class ChangeTrackingStore(ForwardingStore):
     """``VectorStore`` over another.
 
-    Reads and vectors pass through, and so do deletes, which are told by their tombstones. What
-    merely expires is not told.
+    Reads and vectors pass through, and so do deletes, which the feed reads from their tombstones.
+    Expiry is not reported.
     """
 
     def __init__(self, inner: VectorStore, sequencer: ChangeSequencer, registry: Registry) -> None:

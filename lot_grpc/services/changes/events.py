@@ -30,7 +30,7 @@ class ContextSuggestion:
 
 @dataclass(frozen=True, slots=True)
 class ChangeEvent:
-    """A change as it is told. ``thing`` as it stands now; None for a delete, or if not asked for.
+    """A change as sent. ``thing`` is the current record; None for a delete, or if not requested.
 
     ``resource_kind`` None and ``id`` empty: everything was cleared, or a context of no kind alone
     was suggested. ``cursor`` None: it is live only.

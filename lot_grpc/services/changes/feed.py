@@ -1,8 +1,7 @@
-"""What changed between two positions, read from the stamps of what is stored.
+"""Reads what changed between two positions, from the stamps of stored records.
 
-The feed is a view of the present state, not a log: a thing that changed twice is there once, by its
-last change. So what is told is always true, however late it is told, and nothing has to be kept for
-those who watch.
+The feed is a view of the present state, not a log: a record that changed twice appears once, with
+its last change. So it is correct however late it is read, and nothing is stored for watchers.
 """
 
 from __future__ import annotations
@@ -133,7 +132,7 @@ class Feed:
         return [*(watched[kind].collection.name for kind in resource_kinds), TOMBSTONES]
 
     def _change(self, watched: ResourceSpec | None, record: Record) -> Change | None:
-        """The change that a stamp tells of; None for a delete under way or of other kinds."""
+        """The change of a stamped record; None for a delete in progress or of other kinds."""
         payload = record.payload
         by, seq = payload[WRITER_ID], payload[CHANGE_SEQ]
         if watched is None and GENERATION in payload:

@@ -1,8 +1,8 @@
-"""The processes that write to a store, each with how far it has settled what it wrote.
+"""The processes that write to a store, and how far the changes of each are complete.
 
-An own store has one row, which each run takes on. On a shared store each process makes a row of its
-own, publishes its watermark while it writes, and says that it lives; the rows of those that have
-long gone are dropped.
+A store of one process has one row, which each run takes over. On a shared store each process has
+its own row, publishes its watermark while it writes, and renews its time; rows of processes that
+are long gone are deleted.
 """
 
 from __future__ import annotations

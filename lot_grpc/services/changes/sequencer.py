@@ -1,8 +1,8 @@
-"""Numbers for changes: each write of a watched record takes one, and is settled once it ended.
+"""Change numbers: each write of a watched record takes one, settled when the write has ended.
 
-Numbers are microseconds of the clock, raised until they grow: so they tell the time as well. A
-number that is given again would hide a change, so they are reserved in the store before they are
-given, a little ahead.
+Numbers are microseconds of the clock, increased where necessary so that they always grow; so they
+also give the time. A number used twice would hide a change, so numbers are reserved in the store, a
+little ahead of their use.
 """
 
 from __future__ import annotations

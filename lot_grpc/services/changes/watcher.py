@@ -29,7 +29,7 @@ _AS_THEY_ARE = each(lambda record: record)
 """Changes in one piece of news."""
 
 _LIVE_KEPT = 1000
-"""Of what is told live only, for a watcher that is busy; the oldest give way."""
+"""Live-only events queued for a busy watcher; the oldest are dropped."""
 
 
 @dataclass(eq=False, slots=True)
@@ -261,7 +261,7 @@ class ChangeWatcher:
         follower.since = dict(follower.positions)
 
     async def _events(self, follower: _Follower, change: Change) -> list[ChangeEvent]:
-        """The change as it is told; nothing if it is overtaken or does not concern the follower."""
+        """The change as sent; nothing if it is outdated or does not concern the follower."""
         request = follower.request
         if change.seq <= follower.positions.get(change.writer_id, 0):
             return []

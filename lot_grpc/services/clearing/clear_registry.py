@@ -1,9 +1,9 @@
-"""Which namespaces are being cleared, and were: one row each in ``meta``.
+"""Clears of namespaces, in progress and past: one row each in ``meta``.
 
-A clear is written down before anything is deleted, so that one that was begun is finished, whatever
-happens, and every process refuses writes meanwhile. A process looks at the row of a namespace that
-it writes to at most every ``look_seconds``; a clear waits longer than that before it deletes. On a
-store of its own it looks once.
+A clear is recorded before anything is deleted, so it is finished whatever happens, and every
+process refuses writes meanwhile. A process reads the row of a namespace that it writes to at most
+every ``look_seconds``; a clear waits longer than that before it deletes. On a store of its own it
+reads it once.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class ClearRegistry:
         return held if written else None
 
     async def end(self, clear: Clear, reported_at: int) -> None:
-        """It is done: writes are taken again. ``reported_at``: up to which change it was told."""
+        """End a clear and allow writes again. ``reported_at``: the number of its mark."""
         done = replace(clear, clear_time=max(self._time.now(), reported_at))
         if await self._update(clear, {"clear_time": done.clear_time, "clearing": False}):
             self._note(clear.namespace, done, time.monotonic())

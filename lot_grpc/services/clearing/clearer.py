@@ -1,10 +1,10 @@
-"""Clearing namespaces: all of what they hold, or some kinds of it.
+"""Clearing namespaces: everything in them, or some kinds.
 
-The clear is written down (``clear_registry``), which ends all writes to the namespace; then
-everything goes in small batches; then a mark is left among the tombstones, which the feed of
-changes tells; then writes are taken again. Whoever finds a clear half done, in any process, goes
-through it from the beginning: what is gone is gone, and the mark is made once. Streams that record
-into the namespace are told, and what waits to be written to it is dropped.
+The clear is recorded (``clear_registry``), which stops all writes to the namespace; everything is
+deleted in small batches; a mark is left among the tombstones, for the change feed; then writes are
+allowed again. Whoever finds an unfinished clear, in any process, repeats it from the beginning:
+deletes are idempotent, and the mark is made once. Streams that record into the namespace are ended,
+and writes that wait for it are dropped.
 """
 
 from __future__ import annotations

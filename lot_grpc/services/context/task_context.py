@@ -258,7 +258,7 @@ def _narrowed(recall_request: RecallRequest, request: ContextRequest) -> RecallR
 
 
 def _read(memory: Memory, passage: Passage | None) -> Memory:
-    """The memory as it is told: of a long one what is nearest to the task."""
+    """The memory as shown: of a long one, the passage nearest to the task."""
     if passage is None:
         return memory
     left_out = (passage.span.start > 0, passage.span.end < len(memory.content.content))

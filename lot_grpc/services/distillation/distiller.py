@@ -1,9 +1,9 @@
 """Distillation: each group of similar patterns gets a pattern that generalises them.
 
-In order: what is there is surveyed; what is in no group is grouped by ``clustering``, together with
-the groups that are there; heads are made and embedded; inner heads are written before outer ones,
-then the members are marked. A head names its members, so that a run that dies in between is made
-up for by the next: it finds the same groups under the same ids and marks who is not marked.
+In order: the existing groups are read; ungrouped patterns are clustered together with them
+(``clustering``); heads are made and embedded; inner heads are written before outer ones, and then
+the members are marked. A head names its members, so a run that dies in between is completed by the
+next: it finds the same groups under the same ids and marks the remaining members.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writing the heads of groups, and marking their members.
 
-A head names its members and they name it; the first is written first, and a run that dies between
-them is made up for by the next. Nothing that somebody else writes meanwhile is overwritten.
+A head and its members name each other. The head is written first, and a run that dies in between is
+completed by the next. Concurrent edits are never overwritten.
 """
 
 from __future__ import annotations

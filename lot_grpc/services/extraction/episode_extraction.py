@@ -1,9 +1,9 @@
-"""What an episode teaches when it ends, if its caller asked for that (``auto_extract_patterns``).
+"""Extraction at the end of an episode, if its caller requested it (``auto_extract_patterns``).
 
-The wish is written with the end, in one write. Then the error solutions of the episode are saved;
-of one that succeeded the TASK pattern too, and the LEARNED pattern of its group is brought up to
-date; then the episode is marked done with what came of it. Each step done again comes to the same,
-so whoever finds a wish that is open (a retry, a sweep after a death) does them all.
+The request is stored with the end, in one write. Then the error solutions of the episode are saved;
+if it succeeded, its TASK pattern too, and the LEARNED pattern of its group is updated; then the
+episode is marked as done, with the results. Each step is idempotent, so whoever finds an open
+request (a retry, or a sweep after a crash) repeats them all.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""LEARNED patterns in the store: one for what is learned from one group, kept up to date.
+"""LEARNED patterns in the store: one per group, kept up to date.
 
-What extraction wrote it may write anew; what somebody edited since, or feedback moved, stays. To
-tell them apart a pattern carries a hash of each field as extraction wrote it last. Outcomes stay
-too; a pattern that was never used takes its group's new rate.
+Extraction rewrites what it wrote itself; fields edited since, or changed by feedback, stay. To tell
+them apart, a pattern carries a hash of each field as extraction last wrote it. Outcomes stay too; a
+pattern that was never used takes its group's new rate.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Action values: taking in trajectories step by step, each step once, and reading them.
+"""Action values: applying trajectories step by step, each step once, and reading values.
 
-A trajectory is applied once (``kernel.apply_once``), to several targets: its steps are taken in
-from the last to the first, each by one action value, which remembers of a trajectory the first of
-its steps that it has. Who finds a trajectory open goes through it from its end: what is remembered
-is taken in already, so it goes on at the step where the other stopped, and several at once do each
-other no harm. Values of other states are read as they stand: Q-learning does not need them to be of
-one moment.
+A trajectory is applied once (``kernel.apply_once``), to several targets: its steps are applied from
+the last to the first, each to one action value, which remembers the first step of the trajectory
+that it has applied. Whoever finds an open trajectory starts at its end and skips what is
+remembered, so it continues where another process stopped, and concurrent processes do no harm.
+Values of other states are read as they are: Q-learning does not need a consistent snapshot.
 """
 
 from __future__ import annotations

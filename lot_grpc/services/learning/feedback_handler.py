@@ -1,9 +1,9 @@
-"""Learning from judgements in words, rewards, or both.
+"""Learning from feedback in words, rewards, or both.
 
-A judgement is a fact: a learning event, inserted unsettled after all checks; then what it is about
-is moved, then the preference is written, then the event is settled. Each of these knows the event
-by its id and takes it in once, so a retry or the roll-forward does the rest of it. What vanished
-after the checks is not moved.
+Feedback is stored as a learning event, inserted as pending after all checks. Then its target is
+changed, the preference is written, and the event is marked as applied. Each of these knows the
+event by its id and applies it once, so a retry or a recovery completes the rest. A target that was
+deleted after the checks is left alone.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Creating memories: repeats, one embedding and one write for a batch.
+"""Creating memories: repeats, one embedding and one write per batch.
 
-In order, for each draft: the request is entered (``kernel.create``); the texts are embedded; the
-records are inserted; the request is marked done. Insert-only decides who gets an id. A draft that
-is to be stored once gets its id from its content, so that of two at the same time one is stored;
-where a memory has that id that was edited to say something else, the next id of the content is
-tried.
+For each draft, in order: the request is recorded (``kernel.create``), the texts are embedded, the
+records are inserted, and the request is marked done. Insert-only decides who gets an id. A draft
+with unique content gets its id from the content, so only one of two concurrent ones is stored; if
+the memory with that id was edited to other content, the next id of the content is tried.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Keeps the cells: one a pattern and query, at most ``MAX_CONTEXT_STATS`` a pattern.
+"""Stores context stats: one record a pattern and query, at most ``MAX_CONTEXT_STATS`` a pattern.
 
-A cell takes an outcome in as other targets do (``kernel.apply_once``), but that any cell of the
-pattern may have it. Where a pattern has too many, the two with the nearest queries become one: (a)
-the one is frozen: it names the other and counts nothing any more; (b) a conditional write of the
-other adds its sums and names it in ``taken_in``, in the same point; (c) the frozen one is deleted.
-Whoever meets a frozen cell finishes that first.
+Stats count an outcome as other targets do (``kernel.apply_once``), except that any stats of the
+pattern may have it. If a pattern has too many, the two with the nearest queries are merged: (a) one
+is frozen: it names the other and counts nothing any more; (b) a conditional write adds its sums to
+the other and names it in ``taken_in`` there; (c) the frozen one is deleted. Whoever finds frozen
+stats completes the merge first.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
 
 _MERGED_AT_ONCE = 8
-"""So many too many are merged at once: to read all cells of a pattern costs more than to merge."""
+"""How many are merged at once: reading all stats of a pattern costs more than merging them."""
 
 
 class ContextStatsStore:
@@ -71,8 +71,8 @@ class ContextStatsStore:
     ) -> None:
         """Add an outcome to the stats of its query, once.
 
-        ``vector`` is the query's, if at hand. ``new``: this call wrote the fact, so no cell can
-        have it yet. Raises ContentionError.
+        ``vector`` is the query's, if known. ``new``: this call wrote the outcome, so no stats can
+        have counted it yet. Raises ContentionError.
         """
         point = context_stats_point(recorded.namespace, recorded.pattern_id, recorded.query)
         untouched = [new]
@@ -94,7 +94,7 @@ class ContextStatsStore:
             else:
                 await self._add(recorded, record)
 
-        await compare_and_set("cell of pattern", recorded.pattern_id, attempt)
+        await compare_and_set("context stats of pattern", recorded.pattern_id, attempt)
 
     async def finish_merges(self, before: int) -> int:
         """Finish merges that a dead process began; return how many."""
@@ -103,9 +103,9 @@ class ContextStatsStore:
     # --- taking in ----------------------------------------------------------------------------
 
     async def _taken(self, recorded: RecordedOutcome) -> bool:
-        """Whether the fact is settled, or any cell of the pattern has it.
+        """Whether the outcome is applied, or any stats of the pattern have counted it.
 
-        Asked after the cell was read: who took it in since has changed that cell's revision.
+        Called after the stats were read: whoever counted it since has changed their revision.
         """
         if recorded.point in await self._pending.done(recorded.namespace, [recorded.point]):
             return True
@@ -191,7 +191,7 @@ class ContextStatsStore:
         return False
 
     async def _finish_merge(self, frozen: Record | None) -> None:
-        """Bring a frozen cell into the other one, or thaw it where that one cannot take it."""
+        """Merge frozen stats into the others, or unfreeze them if those cannot take them."""
         if frozen is None or not frozen.payload.get(MERGING):
             return
         namespace, (point,) = frozen.namespace, frozen.payload[MERGING]
@@ -211,7 +211,7 @@ class ContextStatsStore:
             theirs: list[Condition] = [IdIn((frozen.id,)), Equals(MERGING, point)]
             await self._store.delete(CONTEXT_STATS, namespace, theirs)
 
-        await compare_and_set("cell of pattern", frozen.payload["pattern_id"], attempt)
+        await compare_and_set("context stats of pattern", frozen.payload["pattern_id"], attempt)
 
     async def _absorb(self, into: Record, frozen: Record) -> None:
         payload = into.payload
@@ -257,7 +257,7 @@ def _between(
 
 
 def _nearest_pairs(records: Sequence[Record], count: int) -> list[tuple[Record, Record]]:
-    """Pairs of the nearest queries, each cell in one pair at most; the older one first."""
+    """Pairs of the nearest queries, each record in at most one pair; the older one first."""
     ordered = sorted(records, key=lambda stats: (stats.payload["sort_key"], stats.id))
     vectors = np.stack([_vector_of(stats) for stats in ordered])
     cosines = vectors @ vectors.T

@@ -41,12 +41,12 @@ class OutcomeCounter:
         known: Mapping[str, Record] | None = None,
         vector: Sequence[float] | None = None,
     ) -> dict[str, Record]:
-        """Count each fact once; return the records of what was used, by its id.
+        """Count each outcome once; return the records of what was used, by id.
 
-        Facts that were written before (a retry) are not written again. What is gone is left out.
-        ``known`` are the records by id, as read before this call, and ``vector`` is that of the
-        facts' query; they spare a read. Raises ContentionError; the facts
-        are kept then, and counted by the next retry or sweep.
+        Outcomes that were written before (a retry) are not written again. Deleted records are
+        left out. ``known`` are the records by id, as read before this call, and ``vector`` is that
+        of the outcomes' query; both save a read. Raises ContentionError; the outcomes are stored
+        then, and counted by the next retry or sweep.
         """
         fresh = await self._pending.insert(recorded_outcomes, (known or {}).values())
         counted = {}

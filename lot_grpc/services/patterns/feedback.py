@@ -1,12 +1,12 @@
-"""Feedback moves the confidence of a pattern, each just once, whatever dies in between.
+"""Feedback changes the confidence of a pattern, exactly once, even across crashes.
 
-It is applied once as outcomes are (``kernel.apply_once``), and the pattern remembers beside its
-name how it counted, which is marked on the feedback, too. Since steps are clamped, their order
-matters, and so each has a number.
+It is applied once, like outcomes (``kernel.apply_once``). Next to its id, the pattern remembers how
+it counted, and this is stored with the feedback too. Steps are clamped, so their order matters and
+each has a number.
 
-The confidence is a field that callers edit, too. A feedback is written only on top of the content
-and the counters that it read, and so is an edit, so neither undoes the other; it leaves the
-pattern's revision alone, so no editor's etag goes stale by it.
+The confidence is also a field that callers edit. Feedback and edits are written only on top of the
+content and counters they read, so neither undoes the other. Feedback leaves the pattern's revision
+alone, so no etag becomes stale.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Feedback:
         await self._take_in(given)
 
     async def _take_in(self, given: GivenFeedback) -> None:
-        """Count a fact if it is not counted. One without a pattern is dropped."""
+        """Apply feedback unless it was applied. Feedback without a pattern is deleted."""
         point = pattern_point(given.namespace, given.pattern_id)
         target = Target(
             ResourceKind.PATTERN,

@@ -1,9 +1,10 @@
-"""Which pattern supersedes which, and where one comes from.
+"""Which pattern supersedes which, and what a pattern was made from.
 
-That N supersedes X stands in N's content. The mark on X follows from it: whoever writes, changes
-or deletes an N notes so first, then writes, then sets X's mark to the newest pattern that names X,
-by a compare-and-set of X's ``stats_revision``, then drops the note. From a note that a dead process
-left the mark is made again, so it is never wrong for good. No etag moves.
+If N supersedes X, N's content says so, and the mark on X is derived from it. Whoever writes,
+changes or deletes such an N first records a note, then writes N, then sets X's mark to the newest
+pattern that names X by a compare-and-set of X's ``stats_revision``, and then deletes the note. From
+a note that a dead process left, the mark is derived again, so it is never wrong for long. No etag
+changes.
 """
 
 from __future__ import annotations

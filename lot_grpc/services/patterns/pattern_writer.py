@@ -1,13 +1,13 @@
-"""Saving patterns: repeats, claims on a content, one embedding and one write for a batch.
+"""Saving patterns: repeats, claims on contents, one embedding and one write per batch.
 
-In order, for each draft: the request is entered (``kernel.create``); the claim on its content is
-taken (``dedupe`` EXACT); the texts are embedded; the records are inserted; the request is marked
-done. Those that are merged by meaning, or supersede another, come after the others of a batch, one
-by one.
+For each draft, in order: the request is recorded (``kernel.create``), the content is claimed
+(``dedupe`` EXACT), the texts are embedded, the records are inserted, and the request is marked
+done. Drafts that are merged by meaning, or supersede a pattern, come after the rest of the batch,
+one by one.
 
-Whoever holds a claim owns the pattern of that content. A claim whose pattern is not there yet is
-one that a dead process left, or a live one is about to follow: the pattern is then written under
-the claimed id, and insert-only decides.
+Whoever holds a claim owns the pattern of that content. A claim without a pattern was left by a dead
+process, or its owner is about to write the pattern: it is then written under the claimed id, and
+insert-only decides who wins.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ class PatternWriter:
         await self._content_index.move(work.namespace, work.claim, owner, work.id)
 
     async def _write(self, work: SaveWork, pattern_id: str) -> Saved:
-        """Write the pattern under an id. Raises ConflictError when somebody else just did."""
+        """Write the pattern under an id. Raises ConflictError if another writer just did."""
         if work.indexed is None:
             work.indexed = await self._indexer.vectors_of(search_text(work.draft.content))
         record = self._record(work, pattern_id, work.indexed)

@@ -1,8 +1,8 @@
 """The records of preferences: replaced only if unchanged, deleted with their history.
 
-The former value is written down first, insert-only under its revision; then a compare-and-set puts
-the new one. So no value is lost, whatever dies in between, and of two writers at once the one that
-is late reads again. A row of a revision that the preference still has is no former value yet.
+The former value is stored first, insert-only under its revision; then a compare-and-set stores the
+new one. So no value is lost in a crash, and the later of two concurrent writers reads again. A
+stored revision that the preference still has is not a former value yet.
 """
 
 from __future__ import annotations

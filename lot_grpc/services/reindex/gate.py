@@ -1,8 +1,8 @@
 """Keeps calls that work with vectors apart from the switch to another model.
 
-A call embeds at one moment and searches or writes at a later one; were the model switched between
-the two, vectors of two models would meet. So calls pass together, and the switch waits until none
-is under way and holds new ones up for as long as it takes.
+A call embeds first and searches or writes later; if the model were switched in between, vectors of
+two models would meet. So calls share the gate, and the switch waits until none is running and
+blocks new ones while it lasts.
 """
 
 from __future__ import annotations

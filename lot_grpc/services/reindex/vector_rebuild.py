@@ -1,10 +1,10 @@
-"""Makes the vectors of another model, and has them serve.
+"""Makes the vectors of another model, and switches to them.
 
-What is left to do is what lacks the new vectors: a record that is written meanwhile loses them with
-its old ones and so is among what is left again. So nothing is noted of how far it is, and a run
-that is stopped anywhere goes on where it was. The store's metadata names the old model until, in
-one write, it names the new one; before that the new vectors are looked at by nobody, and after it
-the old ones, which are dropped then, or at the next start.
+The remaining work is whatever lacks the new vectors: a record that is written meanwhile loses them
+with its old ones and so belongs to it again. So no progress is stored, and an interrupted run
+resumes where it was. The store's metadata names the old model until one write names the new one.
+Before that write nobody reads the new vectors, and after it nobody reads the old ones, which are
+dropped then or at the next start.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _BATCH = 64
 
 Turn = Callable[[], AbstractAsyncContextManager[object]]
 ReportProgress = Callable[[str, int], None]
-"""Is told the collection at work and how many records of it were done."""
+"""Receives the current collection and the number of its records done."""
 
 
 class VectorRebuild:

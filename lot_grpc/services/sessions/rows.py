@@ -1,8 +1,8 @@
 """The rows of sessions: found, created and renewed, each by compare-and-set.
 
-A write of a session first writes its part and then renews the row, which tells the change and moves
-the expiry. A renewal that succeeds proves that the session was there all the time; one that fails
-because it was cleared or lapsed takes back what was written for it.
+A write to a session first writes its part and then renews the row, which makes the change visible
+in the feed and extends the expiry. A renewal that succeeds proves that the session existed
+throughout; one that fails because it was cleared or expired removes the part again.
 """
 
 from __future__ import annotations

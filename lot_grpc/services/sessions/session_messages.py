@@ -1,9 +1,9 @@
 """The messages of a session: appended once, numbered without gaps.
 
-The row holds the latest message itself, and each older one is a part. So an append first copies
-that one out of the row, insert-only under its sequence, and then one compare-and-set of the row
-brings the new message, its sequence and the request that it came with, all or nothing. A reader who
-has read the row finds all older messages; a repeat finds its request in the row until that is done.
+The row holds the latest message itself; each older one is a part. An append first copies that
+message out of the row, insert-only under its sequence; then one compare-and-set of the row stores
+the new message, its sequence and its request, all or nothing. A reader of the row finds all older
+messages; a repeat finds its request in the row until it is done.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Export: every record of a namespace in an order that an import can follow.
+"""Export: every record of a namespace, in an order that an import can follow.
 
-Nothing is held still. What is written meanwhile is in the export if it lies behind the place that
-the export has come to, and is not if it lies before it. So an entry of a log may come without the
-thing it counts for, and is then left out by the import.
+Nothing is locked. A record written during the export is included if it lies after the current
+position, and not if it lies before it. So a log entry may be exported without its parent; the
+import then leaves it out.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class Exporter:
     async def _births(
         self, namespace: str, kind: ExportedCollection, records: Sequence[Record]
     ) -> dict[str, int]:
-        """By record, the sort key of what it hangs on, if that is there."""
+        """By record, the sort key of its parent, if that exists."""
         rule = kind.rule
         if rule.parent is None:
             return {}

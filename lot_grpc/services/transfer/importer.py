@@ -1,11 +1,11 @@
-"""Import: what an export gave, stored once however often it is sent.
+"""Import: stores what was exported, exactly once however often it is sent.
 
-A record is compared with what lies in its place. The same: it is unchanged. Nothing: it is
-inserted, which one of several at once does. Something else: as the caller said. So an import that
-died between any two writes is completed by sending it again.
+A record is compared with the one at its point. If they are equal, it is unchanged. If there is
+none, it is inserted, by one of several concurrent imports. If they differ, the caller's choice
+applies. So an import that died between any two writes is completed by sending it again.
 
-What hangs on a thing is stored only where that very thing is, which its birth tells: the log of a
-pattern that was skipped must not be counted to the one that was kept.
+Parts are stored only with the very parent they belong to, which is identified by its birth: the log
+of a skipped pattern must not be counted for the one that was kept.
 """
 
 from __future__ import annotations
