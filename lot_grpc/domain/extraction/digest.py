@@ -1,4 +1,4 @@
-"""What is read of an episode to learn from it."""
+"""The parts of an episode that learning reads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST_TOOL = 256
 
 @dataclass(frozen=True, slots=True)
 class ErrorSeen:
-    """An error that an event tells of."""
+    """An error in an event."""
 
     type: str = ""
     message: str = ""
@@ -34,7 +34,7 @@ class ErrorSeen:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An event as a step. ``tool``, ``note`` and ``args`` come from its data; empty: not said."""
+    """An event as a step. ``tool``, ``note`` and ``args`` come from its data; empty: not given."""
 
     event_type: str
     tool: str = ""
@@ -44,7 +44,7 @@ class Step:
 
     @property
     def name(self) -> str:
-        """As indicators name it: ``tool_call(pytest)``, or the event type alone."""
+        """Its name in indicators: ``tool_call(pytest)``, or only the event type."""
         return f"{self.event_type}({self.tool})" if self.tool else self.event_type
 
 
@@ -77,7 +77,7 @@ class Digest:
     steps: tuple[Step | None, ...] = ()
 
     def runs(self) -> Iterator[list[Step]]:
-        """The steps that followed one another."""
+        """The runs of consecutive steps."""
         run: list[Step] = []
         for step in (*self.steps, None):
             if step is not None:

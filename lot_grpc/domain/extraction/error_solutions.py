@@ -52,13 +52,13 @@ def error_solution_of(episode: Episode, met: ErrorMet) -> ErrorSolutionContent:
 
 
 def ended_by(episode: Episode) -> ErrorSeen | None:
-    """The error that ended a failed episode, if its caller told it."""
+    """The error that ended a failed episode, if the caller gave it."""
     error = episode.end.error if episode.end else None
     return error_seen(error.type, error.message) if error is not None else None
 
 
 def _message(error: ErrorSeen) -> str:
-    """As it was raised; of a long one the beginning and the end."""
+    """The message as raised; of a long one, the beginning and the end."""
     text = visible(error.message) or error.type
     raw = text.encode()
     if len(raw) <= LONGEST_MESSAGE:
@@ -83,7 +83,7 @@ def _sentence(step: Step) -> str:
 
 
 def _call(step: Step) -> str:
-    """What was done, in a line."""
+    """A step in one line."""
     args = _line(_json(step.args, LONGEST_ARGS), LONGEST_ARGS) if step.args else ""
     told = " ".join(part for part in (_line(step.note, LONGEST_NOTE), args) if part)
     return f"{step.name}: {told}" if told else step.name

@@ -60,7 +60,7 @@ def errors_met(
 def _attempt(
     failed: Step, error: ErrorSeen, later: Sequence[Step | None], *, succeeded: bool
 ) -> ErrorMet | None:
-    """What was done next about an error; None where that was not read."""
+    """The next steps after an error; None if they were not read."""
     between: list[Step] = []
     again = _tried_again(failed, later)
     for step in later:
@@ -79,7 +79,7 @@ def _attempt(
 
 
 def _tried_again(failed: Step, later: Sequence[Step | None]) -> bool:
-    """Whether the same was done again at all."""
+    """Whether the step was tried again at all."""
     return bool(failed.tool) and any(
         step is not None and step.name == failed.name for step in later
     )

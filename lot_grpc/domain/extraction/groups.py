@@ -1,4 +1,4 @@
-"""Which episodes are alike: those that one pattern is learned from."""
+"""Groups of episodes, each of which one pattern is learned from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMING = re.compile(r"[\d/\\@]")
 
 
 class GroupBy(StrEnum):
-    """What makes the episodes of a group alike."""
+    """What the episodes of a group have in common."""
 
     TASK_TYPE = "task_type"
     CATEGORY = "category"
@@ -48,6 +48,6 @@ def group_of(task_type: str, category: str, regex: str, words: Iterable[str]) ->
 
 
 def constant_part(task: str) -> str:
-    """A task without what varies from one to the next."""
+    """The constant part of a task."""
     words = _QUOTED.sub(" ", task).split()
     return " ".join(word for word in words if not _NAMING.search(word))

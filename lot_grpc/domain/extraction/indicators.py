@@ -40,7 +40,7 @@ _HOPELESS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Indicator:
-    """A sign that was found. Counts of the episodes that show it, by side; its p."""
+    """A significant sign: the episodes that show it, by side, and its p."""
 
     label: str
     shown_won: int
@@ -50,7 +50,7 @@ class Indicator:
 
 @dataclass(frozen=True, slots=True)
 class Indicators:
-    """What goes with winning and what with losing, the surest first.
+    """The signs of winning and of losing, the most certain first.
 
     ``tried`` is how many signs could have been found.
     """
@@ -185,7 +185,7 @@ def _share_apart(sign: Sign, wins: int, total: int) -> float:
 
 
 def _words(digests: Sequence[Digest]) -> dict[str, str]:
-    """The word that stands for each term: the commonest."""
+    """The most common word for each term."""
     words: dict[str, Counter[str]] = defaultdict(Counter)
     for digest in digests:
         for term, word in digest.terms.items():

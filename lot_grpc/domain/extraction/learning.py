@@ -1,4 +1,4 @@
-"""From the episodes of a group to the pattern that they teach."""
+"""Learns a pattern from the episodes of a group."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class LearningTask:
 
     @property
     def pattern_id(self) -> str:
-        """The same whenever the same is learned, so that it is one pattern."""
+        """The id of what is learned: equal whenever the same is learned again."""
         parts = [self.namespace, self.pattern_type, self.regex, self.group.by, self.group.value]
         return f"l-{content_hash(parts)[:24]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A pattern as the episodes teach it, with the share of its group that succeeded."""
+    """A learned pattern, with the share of its group that succeeded."""
 
     learning_task: LearningTask
     content: PatternContent
@@ -121,7 +121,7 @@ def learn(
 
 
 def group_count_of(content: PatternContent) -> float:
-    """How many episodes the group of a stored pattern had; 0 where somebody edited that away."""
+    """The group size of a stored pattern; 0 if an edit removed it."""
     provenance = content.metadata.get(EXTRACTION)
     count = provenance.get("group_count") if isinstance(provenance, Mapping) else None
     return count if isinstance(count, (int, float)) else 0.0
@@ -195,7 +195,7 @@ def _commonest(values: Iterable[str]) -> str:
 
 
 def _frequent(lists: Iterable[tuple[str, ...]], total: int) -> tuple[str, ...]:
-    """What at least a fifth has, the most frequent first."""
+    """The values that at least a fifth has, the most frequent first."""
     counts = Counter(value for values in lists for value in set(values))
     ordered = sorted(counts, key=lambda value: (-counts[value], value))
     return tuple(v for v in ordered if counts[v] >= _FREQUENT_SHARE * total)[:_FREQUENT]
@@ -208,7 +208,7 @@ def _provenance(
     support: int,
     signs: Indicators,
 ) -> Mapping[str, Any]:
-    """What the pattern was learned from, for those who want to see why."""
+    """The provenance of the pattern, for its metadata."""
     return {
         "group_by": learning_task.group.by.value,
         "group": learning_task.group.value,

@@ -1,4 +1,4 @@
-"""What a majority did, in the order it did it."""
+"""Finds what a majority did, in order."""
 
 from __future__ import annotations
 

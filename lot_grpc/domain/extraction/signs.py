@@ -20,7 +20,7 @@ _RARE_COUNT = 2
 
 
 class SignKind(IntEnum):
-    """What a sign is. Of two that say the same, the lower kind is told."""
+    """The kind of a sign. Of two equivalent signs, the lower kind is reported."""
 
     TOOL = 1
     APPROACH = 2
@@ -35,7 +35,7 @@ Name = tuple[SignKind, tuple[str, ...]]
 
 @dataclass(slots=True)
 class Sign:
-    """One of them. ``below``: the simpler signs that it holds. ``p``: how likely by chance."""
+    """A sign. ``below``: the simpler signs that it contains. ``p``: its p-value."""
 
     kind: SignKind
     parts: tuple[str, ...]
@@ -45,7 +45,7 @@ class Sign:
 
     @property
     def name(self) -> Name:
-        """What tells it from others."""
+        """Its name, which identifies it."""
         return self.kind, self.parts
 
     def related(self, other: Sign) -> bool:
@@ -55,7 +55,7 @@ class Sign:
 
 
 def signs_of(digests: Sequence[Digest], pause: Callable[[], None]) -> list[Sign]:
-    """Every sign that enough episodes show, and enough do not."""
+    """Every sign that enough episodes show and enough others do not."""
     least = max(_RARE_COUNT, math.ceil(len(digests) * _RARE_SHARE))
     singles = _columns((_single_names(one) for one in digests), least, len(digests), pause)
     steps = {parts for kind, parts in singles if kind is SignKind.STEP}
@@ -99,7 +99,7 @@ def _triples(digest: Digest, pairs: set[tuple[str, ...]]) -> set[Name]:
 
 
 def _below(kind: SignKind, parts: tuple[str, ...]) -> Iterable[Name]:
-    """The simpler signs that a sequence holds."""
+    """The simpler signs that a sequence contains."""
     if kind is SignKind.THREE_STEPS:
         yield SignKind.TWO_STEPS, parts[:2]
         yield SignKind.TWO_STEPS, parts[1:]

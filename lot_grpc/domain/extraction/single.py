@@ -1,4 +1,4 @@
-"""What one successful episode teaches by itself: a way to carry out its task."""
+"""The TASK pattern of a single successful episode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a sign goes with winning more than chance would have it.
+"""Tests whether a sign is associated with winning beyond chance.
 
 Episodes are bits of integers: ``won`` has a one for each that won, a sign's column one for each
 that shows it. So counts are a bitwise and, and a count of ones.

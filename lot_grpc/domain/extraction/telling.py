@@ -46,7 +46,7 @@ def recommended_context(
     tools: Sequence[str],
     signs: Indicators,
 ) -> str:
-    """What to have at hand and to look for: context, tools, signs, and the errors met."""
+    """The recommended context: context, tools, signs, and errors met."""
     ours, theirs = _SIDES[pattern_type]
     lines = []
     contexts = Counter(one.context for one in focus if one.context)
@@ -69,7 +69,7 @@ def recommended_context(
 
 
 def _typical(digests: Sequence[Digest]) -> list[str]:
-    """The tasks whose words the others of the group have most."""
+    """The tasks whose words are most common in the group."""
     counts = Counter(term for one in digests for term in one.task_words)
     scores: dict[str, float] = {}
     for one in digests:

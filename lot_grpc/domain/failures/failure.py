@@ -48,7 +48,7 @@ def error_of(
 
 
 def signature_or_none(error: ErrorSeen) -> str:
-    """The signature of an error, else its line without what differs from case to case.
+    """The signature of an error, else its line without varying parts.
 
     Empty for an error without a message.
     """
@@ -76,7 +76,7 @@ def failed_after(steps: Sequence[Step], error: ErrorSeen) -> Place | None:
 
 
 def tools_of(tools_used: Sequence[str], steps: Sequence[Step]) -> tuple[str, ...]:
-    """The tools of an episode, each once."""
+    """The distinct tools of an episode."""
     return tuple(dict.fromkeys((*tools_used, *(step.tool for step in steps if step.tool))))
 
 

@@ -20,7 +20,7 @@ LONGEST_MESSAGE: Final = 1_024
 
 @dataclass(frozen=True, slots=True)
 class GoodRun:
-    """An episode that succeeded at a like task."""
+    """A successful episode of a similar task."""
 
     episode_id: str
     approach: str
@@ -50,7 +50,7 @@ class FailureGroup:
 
 @dataclass(frozen=True, slots=True)
 class FailureAnalysis:
-    """Groups, the largest first, and how much was looked at."""
+    """Groups, the largest first, and the numbers of failures and signatures examined."""
 
     groups: tuple[FailureGroup, ...] = ()
     group_count: int = 0

@@ -29,14 +29,14 @@ _DAY = 86_400_000_000
 
 @dataclass(frozen=True, slots=True)
 class ShareTrend:
-    """``slope``: change of the share per day; 0 is none, or too little to say."""
+    """``slope``: change of the share per day; 0: none, or too few failures."""
 
     slope: float = 0.0
     significant: bool = False
 
 
 class Timeline:
-    """When failures were, in microseconds since 1970."""
+    """The times of all failures, in microseconds since 1970."""
 
     def __init__(self, times: Sequence[int]) -> None:
         self._count = len(times)

@@ -66,7 +66,7 @@ def _headline(error_type: str, message: str) -> str:
 
 
 def plain_words(error_type: str, message: str) -> str:
-    """An error in plain words; the headline where nothing would be left."""
+    """An error in plain words; its headline if nothing else remains."""
     error_type, message = normal_form(error_type), normal_form(message)
     found = headline_of(message)
     given, named = short_type(error_type), short_type(found.type)
@@ -99,7 +99,7 @@ def _with_next_lines(text: str, message: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """A text with what codes mean, without what differs from case to case."""
+    """A text with codes replaced by their meaning, without varying parts."""
     text = _MESSAGE_IN_QUOTES.sub(_kept_message, text)
     text = _SPAWN.sub("command not found", text)
     text = _STATUS.sub(_meaning, _IN_OUT.sub("io", text))
@@ -116,7 +116,7 @@ def _meaning(found: re.Match[str]) -> str:
 
 
 def _each_once(text: str) -> str:
-    """Parts between colons, each said once."""
+    """The parts between colons, without repeats."""
     kept: dict[str, str] = {}
     for part in _PART.split(text):
         kept.setdefault(part.lower(), part)

@@ -1,4 +1,4 @@
-"""A store as the services see it: with the vectors of the model that serves, under plain names."""
+"""The store as the services see it: with the vectors of the current model, under plain names."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ModelStore(ForwardingStore):
 
     @property
     def inner(self) -> VectorStore:
-        """The store with the names as they are."""
+        """The wrapped store, with its own vector names."""
         return self._inner
 
     def turn(self) -> AbstractAsyncContextManager[object]:
@@ -56,17 +56,17 @@ class ModelStore(ForwardingStore):
     # --- holding writers back -----------------------------------------------------------------
 
     def hold_back(self, spare: int) -> None:
-        """From now on let one record be written for each two that are ``embedded``, and a few."""
+        """Limit writes to one record for every two that are ``embedded``, plus a few."""
         self._budget = 2 * spare
 
     def embedded(self, count: int) -> None:
-        """So many records got their new vectors."""
+        """Report that records got their new vectors."""
         if self._budget is not None:
             self._budget += count
             self._budget_freed.set()
 
     def let_go(self) -> None:
-        """Hold nobody back any more."""
+        """Stop limiting writes."""
         self._budget = None
         self._budget_freed.set()
 

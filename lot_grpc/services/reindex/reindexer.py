@@ -1,4 +1,4 @@
-"""To another model while the server goes on."""
+"""Reindexing to another model while the server runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CATCH_UP = 64
 
 
 class ReindexPhase(StrEnum):
-    """Where it stands."""
+    """The phase of a reindex."""
 
     PREPARING = "PREPARING"
     EMBEDDING = "EMBEDDING"
@@ -40,7 +40,7 @@ class ReindexPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReindexStep:
-    """How far it is. ``resource_kind``: at work, empty in between. Times in seconds.
+    """The progress of a reindex. ``resource_kind``: the current one, or empty. Times in seconds.
 
     ``done`` and ``total`` count records with vectors; ``remaining`` None while unknown.
     """
@@ -55,12 +55,12 @@ class ReindexStep:
 
 
 async def no_other_model(model: str) -> Embedder:
-    """Opens none."""
+    """Refuse every model."""
     raise StartupError(f"this server was started without a way to open model {model!r}")
 
 
 class Reindexer:
-    """One at a time."""
+    """Runs one reindex at a time."""
 
     def __init__(self, runtime: Runtime, open_model: OpenModel) -> None:
         self._runtime = runtime
@@ -69,7 +69,7 @@ class Reindexer:
         self._running = False
 
     async def run(self, name: str, *, dry_run: bool = False) -> AsyncGenerator[ReindexStep, None]:
-        """Embed all anew with the model ``name`` and switch to it; tell how far it is.
+        """Embed everything with the model ``name`` and switch to it; yields the progress.
 
         Left before its end it stops, and a later run goes on. Raises ReindexRunningError,
         ReindexOfflineOnlyError, EmbeddingModelUnavailableError, EmbeddingFailedError.
@@ -99,7 +99,7 @@ class Reindexer:
 
 
 class _Run:
-    """The work of one run, and how far it is."""
+    """The work of one run, and its progress."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._store = runtime.stack.model
@@ -113,7 +113,7 @@ class _Run:
         self._embedding_since = 0.0
 
     def step(self) -> ReindexStep:
-        """How far it is now."""
+        """The current progress."""
         now = time.monotonic()
         return ReindexStep(
             self._phase,
@@ -132,7 +132,7 @@ class _Run:
         return max(0.0, (self._total - self._done) * (now - self._embedding_since) / made)
 
     async def work(self, name: str, open_model: OpenModel, *, dry_run: bool) -> None:
-        """From the first to the last."""
+        """Run all steps."""
         self._detail = f"opening {name}"
         try:
             target = await open_model(name)

@@ -95,11 +95,11 @@ class VectorRebuild:
         return True
 
     async def total(self) -> int:
-        """How many records have vectors."""
+        """The number of records with vectors."""
         return sum([await self._store.count(name, None) for name in self._registry.embedded])
 
     async def left(self) -> int:
-        """How many of them lack the new ones."""
+        """The number of records that lack the new vectors."""
         return sum(
             [
                 await self._store.count(name, None, self._lacking(name))
@@ -108,7 +108,7 @@ class VectorRebuild:
         )
 
     async def embed_all(self, report_progress: ReportProgress) -> None:
-        """Give all that lack them the new vectors.
+        """Make the new vectors of all records that lack them.
 
         Raises:
             EmbeddingFailedError: The target model failed on one; what is done stays.
@@ -185,7 +185,7 @@ class VectorRebuild:
 
 
 async def drop_stale(store: VectorStore, registry: Registry) -> None:
-    """Drop the vectors of epochs that serve no more and never will."""
+    """Drop the vectors of epochs that are no longer used."""
     stale = (await read_metadata(store)).get(STALE_EPOCHS, [])
     if not stale:
         return
