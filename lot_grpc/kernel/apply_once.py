@@ -1,11 +1,11 @@
-"""Applying a change to a target exactly once, whatever dies in between, and whoever else writes.
+"""Applies a change to a target exactly once, despite crashes and concurrent writers.
 
-There is no transaction over records of different collections. So (a) the change is written down in
-a journal, insert-only and open; (b) a compare-and-set of the target brings what the change makes of
-it, and the change's name into the target's pending ones, in the same write; (c) the change is
-marked done once all of its targets have it; (d) the next change of the target drops the names that
-are done. From wherever that stopped, doing it again is safe: a change that is named by its target
-is applied there already, and a name is dropped only after its change was marked done.
+There are no transactions across collections. So (a) the change is recorded in a journal,
+insert-only and open; (b) a compare-and-set of the target applies it and adds its name to the
+target's pending changes, in the same write; (c) the change is marked done once all its targets have
+it; (d) the next change of the target removes the names that are done. Wherever this stopped,
+repeating it is safe: a change named by its target is applied there already, and a name is removed
+only after its change was marked done.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from lot_grpc.ports import Record, VectorStore
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A record that takes changes in, or is made by the first.
+    """A record to which changes are applied, or which the first change creates.
 
-    ``resource`` and ``id`` are its names to a caller. ``pending`` is the key under which it names
-    the changes that it has and that may not be done: a list, or a mapping from each to what the
-    target remembers of it.
+    ``resource`` and ``id`` identify it to a caller. ``pending`` is the key of its applied changes
+    that may not be marked done yet: a list, or a mapping from each to what the target remembers of
+    it.
     """
 
     resource: str
@@ -59,21 +59,21 @@ async def apply_once(
     has: Callable[[Any], bool] = _always,
     unapplied: Record | None = None,
 ) -> Record | None:
-    """Let a target take in a change, unless it has; return the target as it then stands.
+    """Apply a change to a target unless it has been applied; return the target afterwards.
 
     Args:
-        store: Where the target is.
-        journal: What the changes of the target are written down in.
-        change: The change's name in the journal, where it is open; None for one that is not written
-            down, and may be applied again.
+        store: The store of the target.
+        journal: The journal of the target's changes.
+        change: The name of the open change in the journal; None for one that is not recorded, and
+            may be applied again.
         target: The target.
-        write: What the change makes of it.
-        remember: What the target remembers of the change, where ``pending`` is a mapping.
-        has: Whether a target that remembers this of the change has it. Without it: always.
-        unapplied: The target as it was read before the change was written down.
+        write: Applies the change.
+        remember: What the target remembers of the change, if ``pending`` is a mapping.
+        has: Whether the change is applied, given what the target remembers of it. None: always.
+        unapplied: The target as read before the change was recorded.
 
     Raises:
-        ContentionError: The change is still open then, and applied by a retry or by recovery.
+        ContentionError: The change is then still open, and applied by a retry or by recovery.
     """
     known = [unapplied] if unapplied is not None else []
 
@@ -103,7 +103,7 @@ def _remembers(pending: Any, change: str, has: Callable[[Any], bool]) -> bool:
 
 
 def _left(pending: Any, done: set[str], change: str | None, remember: object) -> Any:
-    """The pending changes from then on: in a mapping if there is one, or something to remember."""
+    """The remaining pending changes: a mapping if there is one, or something to remember."""
     if isinstance(pending, Mapping) or remember is not None:
         left = {one: pending[one] for one in pending if one not in done} if pending else {}
         return {**left, change: remember} if change is not None else left

@@ -1,7 +1,7 @@
-"""Compare-and-set: read a record, decide, and write on the condition that it is still as read.
+"""Compare-and-set: read a record, decide, and write on the condition that it has not changed.
 
-This is the only retry loop of the services. It is bounded, and pauses at random before each further
-attempt, so that writers that met each other once do not meet again.
+This is the only retry loop of the services. It is bounded, and pauses for a random time before each
+further attempt, so that the same writers do not collide again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LONGEST_PAUSE_SECONDS = 0.2
 
 
 class ConflictError(Exception):
-    """Somebody else wrote in between: nothing was written, and the attempt is to start over.
+    """Another writer came in between: nothing was written, and the attempt must start over.
 
     Only for use inside ``compare_and_set``; no caller ever sees it.
     """
@@ -34,12 +34,12 @@ async def compare_and_set(
 ) -> T:
     """The result of the first attempt that raises no ConflictError.
 
-    There are so many ``attempts`` at most; 0: ``ATTEMPTS``. Each reads anew. It may leave behind
-    what a further attempt, or a repeat, finds or takes back.
+    There are at most ``attempts``; 0: ``ATTEMPTS``. Each attempt reads again. It may leave behind
+    what the next attempt, or a repeat, finds or removes.
 
     Raises:
-        ContentionError: All attempts met a conflict; nothing was written. ``resource`` and ``id``
-            say of what.
+        ContentionError: All attempts met a conflict; nothing was written. It names ``resource`` and
+            ``id``.
     """
     for number in range(attempts or ATTEMPTS):
         if number:
@@ -63,7 +63,7 @@ def require_etag(resource: str, id: str, etag: str, current: str) -> None:
 
 
 def as_read(record: Record, *keys: str) -> list[Condition]:
-    """That these keys of a record still are as they were read."""
+    """The conditions that keys of a record have not changed since it was read."""
     values = {key: record.payload.get(key) for key in keys}
     return [Missing(key) if value is None else Equals(key, value) for key, value in values.items()]
 
@@ -71,9 +71,9 @@ def as_read(record: Record, *keys: str) -> list[Condition]:
 async def update_as_read(
     store: VectorStore, collection: str, record: Record, changes: Mapping[str, Any], *keys: str
 ) -> Record:
-    """Set ``changes`` in a record whose ``keys`` are as read; return it as it then stands.
+    """Set ``changes`` in a record if its ``keys`` are unchanged; return the new record.
 
-    The first key is the revision that every write moves on by one. Raises ConflictError.
+    The first key is the revision, which every write increments. Raises ConflictError.
     """
     changes = {**changes, keys[0]: record.payload.get(keys[0], 0) + 1}
     if not await store.update(
@@ -86,13 +86,13 @@ async def update_as_read(
 async def replace_as_read(
     store: VectorStore, collection: str, record: Record, new: Record, *keys: str
 ) -> None:
-    """Replace a record whose ``keys`` are as read, vectors included. Raises ConflictError."""
+    """Replace a record with its vectors if its ``keys`` are unchanged. Raises ConflictError."""
     if not await store.replace(collection, new, as_read(record, *keys)):
         raise ConflictError
 
 
 async def insert_new(store: VectorStore, collection: str, record: Record) -> Record:
-    """Insert a record that was not there when it was read. Raises ConflictError."""
+    """Insert a record that did not exist when it was read. Raises ConflictError."""
     if record.id not in await store.insert(collection, [record]):
         raise ConflictError
     return record

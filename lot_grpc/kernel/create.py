@@ -1,9 +1,9 @@
-"""Creating a record once, under the caller's id, its request's, or a random one.
+"""Creates a record once, under the caller's id, that of an earlier try, or a random one.
 
-A request is entered with the id that it will write (``idempotency``), then the record is inserted,
-insert-only and signed with the request, then the request is marked done with what it came to. From
-wherever that stopped, the same request again finds its own record by the signature, and creates it
-if no try got as far. It does not bring back what was deleted since (``tombstones``).
+A request is recorded with the id that it will write (``idempotency``); then the record is inserted,
+insert-only and signed with the request; then the request is marked done with its result. Wherever
+this stopped, the repeated request finds its own record by the signature, or creates it if no try
+got that far. It does not restore what was deleted since (``tombstones``).
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ SIGNATURE = "request"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What is created.
+    """A kind of record to create.
 
     Attributes:
         method: The call that creates it.
-        collection: Where it lies.
-        resource: Its name in tombstones; empty for what cannot be deleted.
-        id_key: Its id, in the plan and the result of a request.
-        point: Where in the collection an id of a namespace lies.
-        missing: What a repeat raises whose record was deleted since.
+        collection: Its collection.
+        resource: Its name in tombstones; empty if it cannot be deleted.
+        id_key: The key of its id in the plan and the result of a request.
+        point: The point of an id in a namespace.
+        missing: The error of a repeat whose record was deleted since.
     """
 
     method: str
@@ -52,9 +52,9 @@ class Kind:
 class Creation:
     """A record to create.
 
-    ``id`` is the caller's or a new one; once it is entered, a repeat has that of its first try.
-    ``plan`` is what the request is to remember beside it. ``refused`` instead of ``entry``: its
-    request id was used for something else.
+    ``id`` is the caller's or a new one; once recorded, a repeat has the id of its first try.
+    ``plan`` is what else the request should remember. ``refused`` instead of ``entry``: its request
+    id was used for something else.
     """
 
     namespace: str
@@ -67,11 +67,11 @@ class Creation:
 
     @property
     def repeated(self) -> bool:
-        """Whether an earlier try of the request may have got somewhere."""
+        """Whether an earlier try of the request may have written something."""
         return self.entry is not None and not self.entry.first
 
     def sign(self, record: Record) -> Record:
-        """Let a record say which request creates it."""
+        """Sign a record with the request that creates it."""
         if self.entry is not None:
             record.payload[SIGNATURE] = self.entry.point
         return record
@@ -83,7 +83,7 @@ class Creation:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What an earlier try came to. ``result`` is empty if it did not get to its end."""
+    """The result of an earlier try. ``result`` is empty if it did not finish."""
 
     record: Record
     created: bool
@@ -91,7 +91,7 @@ class Earlier:
 
 
 class CreateOnce:
-    """Creates records, so that a repeat finds what the first try created."""
+    """Creates records so that a repeat finds what the first try created."""
 
     def __init__(
         self, store: VectorStore, idempotency: IdempotencyStore, tombstones: Tombstones
@@ -101,7 +101,7 @@ class CreateOnce:
         self._tombstones = tombstones
 
     async def enter(self, kind: Kind, creations: Sequence[Creation]) -> None:
-        """Enter those of one namespace that have a request id."""
+        """Record those requests of one namespace that have a request id."""
         requested = [creation for creation in creations if creation.request_id]
         keys = [
             IdempotencyKey(
@@ -122,7 +122,7 @@ class CreateOnce:
             creation.id = (entry.result or entry.plan)[kind.id_key]
 
     async def earlier(self, kind: Kind, creation: Creation) -> Earlier | None:
-        """What an earlier try of the request came to; None if it did not get to a record.
+        """The result of an earlier try of the request; None if it created no record.
 
         Raises ``kind.missing`` if the record was deleted since.
         """
@@ -147,10 +147,10 @@ class CreateOnce:
         make: Callable[[str], Record],
         require_same: Callable[[Record], None] = lambda stored: None,
     ) -> tuple[Record, bool]:
-        """All of it for one record: the record as stored, and whether this request created it.
+        """Create one record; return it as stored, and whether this request created it.
 
-        ``make`` gives the record for an id; ``require_same`` raises if the one that has the id says
-        something else. Raises RequestIdReusedError, what ``earlier`` raises, ContentionError.
+        ``make`` makes the record for an id; ``require_same`` raises if the record with the id has
+        other content. Raises RequestIdReusedError, what ``earlier`` raises, ContentionError.
         """
         await self.enter(kind, [creation])
         if creation.refused is not None:
@@ -176,9 +176,9 @@ class CreateOnce:
         created: bool,
         further: Mapping[str, Any] | None = None,
     ) -> None:
-        """Mark the request done, if there is one and it is not.
+        """Mark the request as done, if there is one and it is not done.
 
-        ``id`` and ``create_time`` are of the record that it came to; ``further`` is for repeats.
+        ``id`` and ``create_time`` are those of the resulting record; ``further`` is for repeats.
         """
         if creation.entry is not None:
             result = {kind.id_key: id, "created": created, CREATE_TIME: create_time}

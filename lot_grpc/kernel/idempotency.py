@@ -1,11 +1,11 @@
-"""Idempotency: what a ``request_id`` stands for, so that a retry never does a thing twice.
+"""Idempotency by ``request_id``, so that a retry never does anything twice.
 
-One insert-only record a request, with the hash of its content and a plan, such as the ids it will
-write; then the write, as planned; then the record is marked done. The same request again finishes
+Each request has one insert-only record with the hash of its content and a plan, such as the ids it
+will write; then it writes as planned; then the record is marked done. A repeated request finishes
 or repeats the same write; with other content it is refused. Records live for 24 h.
 
-An id is free again once its record is gone. So the plan of a request that uses a record, or the
-result of one that creates it, also has the time at which that record was created.
+An id is free again once its record is gone. So the plan of a request that uses a record, and the
+result of one that creates it, include the creation time of that record.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CREATE_TIMES = "create_times"
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """A request: who it is for, what it asks, and the plan to follow if it is new."""
+    """A request: its namespace, method and content, and the plan to follow if it is new."""
 
     namespace: str
     method: str
@@ -44,16 +44,16 @@ class IdempotencyKey:
 
     @property
     def point(self) -> str:
-        """Where its record lies."""
+        """The point of its record."""
         return point_id(self.namespace, "request", self.method, self.request_id)
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyRecord:
-    """What is known of a request: the plan of its first try, and the result if it was done.
+    """The state of a request: the plan of its first try, and the result if it is done.
 
-    ``first`` is False when it was there before this call. ``plan_number`` counts the plans. That of
-    a request without id is not stored, and has no ``point``: it is always a first try.
+    ``first`` is False if it existed before this call. ``plan_number`` counts the plans. The record
+    of a request without an id is not stored and has no ``point``: it is always a first try.
     """
 
     namespace: str
@@ -65,13 +65,13 @@ class IdempotencyRecord:
     plan_number: int = 0
 
     def is_about(self, record: Record) -> bool:
-        """Whether a record is the one of the first try, and not another that took its id since."""
+        """Whether a record is that of the first try, and not another that has reused its id."""
         known = {**self.plan, **(self.result or {})}
         created: int = record.payload[CREATE_TIME]
         return bool(known.get(CREATE_TIME, created) == created)
 
     def about(self, records: Mapping[str, Record]) -> dict[str, Record]:
-        """Of several records, by id, those of the first try; see ``is_about``."""
+        """Those of the records, by id, that are of the first try; see ``is_about``."""
         known = {**self.plan, **(self.result or {})}.get(CREATE_TIMES, {})
         created = create_times(records).items()
         return {one: records[one] for one, time in created if known.get(one, time) == time}
@@ -85,7 +85,7 @@ class IdempotencyStore:
         self._clock = clock
 
     async def begin(self, key: IdempotencyKey) -> IdempotencyRecord:
-        """Enter a request, or find it again. Raises RequestIdReusedError."""
+        """Record a request, or find its record. Raises RequestIdReusedError."""
         if not key.request_id:
             now = self._clock.now()
             return IdempotencyRecord(key.namespace, "", key.plan, None, now, first=True)
@@ -95,7 +95,7 @@ class IdempotencyStore:
         return entry
 
     async def find(self, key: IdempotencyKey) -> IdempotencyRecord | None:
-        """The record of a request that was entered before. Raises RequestIdReusedError."""
+        """The record of an earlier request; None if there is none. Raises RequestIdReusedError."""
         points = [key.point] if key.request_id else []
         stored = await self._store.get(REQUESTS, key.namespace, points) if points else {}
         if key.point not in stored:
@@ -108,9 +108,10 @@ class IdempotencyStore:
     async def begin_about(
         self, key: IdempotencyKey, record: Record | None, earlier: IdempotencyRecord | None
     ) -> IdempotencyRecord | None:
-        """Enter a request that uses a record, which was read after ``earlier`` was looked for.
+        """Record a request that uses a record, which was read after looking for ``earlier``.
 
-        None if that is not there, or is not the one of the first try. Raises RequestIdReusedError.
+        None if the record does not exist, or is not that of the first try. Raises
+        RequestIdReusedError.
         """
         if record is None:
             return None
@@ -121,7 +122,7 @@ class IdempotencyStore:
     async def begin_many(
         self, keys: Sequence[IdempotencyKey]
     ) -> list[IdempotencyRecord | RequestIdReusedError]:
-        """Enter several requests of one namespace at once, one result each, in order."""
+        """Record several requests of one namespace at once; one result each, in order."""
         if not keys:
             return []
         now = self._clock.now()
@@ -141,7 +142,7 @@ class IdempotencyStore:
         return entries
 
     async def reopen(self, entry: IdempotencyRecord) -> None:
-        """Begin a request once more that a sweep may have given up, or would soon."""
+        """Begin a request again that a sweep may have given up, or would soon."""
         await self._store.update(
             REQUESTS,
             entry.namespace,
@@ -150,9 +151,9 @@ class IdempotencyStore:
         )
 
     async def replan(self, entry: IdempotencyRecord, plan: Mapping[str, Any]) -> IdempotencyRecord:
-        """Write down another plan before following it.
+        """Record another plan before following it.
 
-        The answer has the plan that stands: another try of the request may have been first.
+        Returns the plan in force: another try of the request may have been first.
         """
         number = entry.plan_number + 1
         if entry.point and not await self._store.update(
@@ -168,14 +169,14 @@ class IdempotencyStore:
         return replace(entry, plan=plan, plan_number=number)
 
     async def finish(self, entry: IdempotencyRecord, result: Mapping[str, Any]) -> None:
-        """Mark a request done, unless it is. A repeat answers from ``result``."""
+        """Mark a request as done, unless it is. A repeat returns ``result``."""
         if entry.point and entry.result is None:
             done = {DONE: True, "result": dict(result)}
             await self._store.update(REQUESTS, entry.namespace, entry.point, set=done)
 
 
 def create_times(records: Mapping[str, Record]) -> dict[str, int]:
-    """When each of the records was created, by the same id."""
+    """The creation times of records, by id."""
     return {one: record.payload[CREATE_TIME] for one, record in records.items()}
 
 

@@ -1,9 +1,8 @@
-"""Intents: what is written down before it is done, so that whoever finds it left does the rest.
+"""Intents: work recorded before it is done, so that whoever finds it unfinished completes it.
 
-An intent is a record that is open: a change that its targets have not taken in, a delete that was
-begun, a wish that a write leaves behind. What follows from it may be done again at any time, by
-several processes, and then it is marked done or dropped. ``recover`` goes through those that a dead
-process left.
+An intent is an open record: a change not yet applied to its targets, a delete in progress, work
+that another write requested. Its work may be repeated at any time, by several processes; then it is
+marked done or deleted. ``recover`` processes those that a dead process left.
 """
 
 from __future__ import annotations
@@ -36,17 +35,17 @@ async def recover(
     payload: bool | tuple[str, ...] = True,
     leaving: tuple[type[Exception], ...] = (),
 ) -> int:
-    """Finish what is open in any namespace; return how many that were.
+    """Finish open intents in all namespaces; return how many.
 
     Args:
-        store: Where.
-        collection: Where in it.
-        where: What holds of an open one, and no longer once it is finished.
-        finish: Does the rest of one. It may be called again for the same one, at the same time.
+        store: The store.
+        collection: Their collection.
+        where: The condition of open ones, which no longer holds once they are finished.
+        finish: Completes one. It may be called repeatedly, and concurrently, for the same one.
         before: Only those begun then or earlier; None: all.
-        begun: The key of the time at which one was begun.
-        payload: What ``finish`` reads of it.
-        leaving: Errors on which one is left for a later time.
+        begun: The key of the time at which they were begun.
+        payload: The keys that ``finish`` reads.
+        leaving: Errors after which one is left for later.
     """
     passed: set[str] = set()  # that are left, or still open after they were finished
     finished: set[str] = set()
@@ -69,7 +68,7 @@ async def recover(
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The key that says whether a record is open, and its two values."""
+    """The key that says whether a record is open, with its two values."""
 
     key: str
     open: Scalar = False
@@ -77,7 +76,7 @@ class Mark:
 
 
 class Journal:
-    """The records of a collection that each are open until what they say was carried out."""
+    """A collection of records that are open until their work is done."""
 
     def __init__(
         self,
@@ -88,9 +87,9 @@ class Journal:
         begun: str = "create_time",
         ids_return: bool = False,
     ) -> None:
-        """``ids_return``: another record may take a deleted one's id, so a name has its sort key.
+        """``ids_return``: ids of deleted records may be reused, so names include the sort key.
 
-        Else nothing but the point is in the name of a record.
+        Otherwise the name of a record is its point.
         """
         self._store = store
         self._collection = collection
@@ -101,11 +100,11 @@ class Journal:
         """What this process marked lately: it stays done, and needs no look."""
 
     def name(self, record: Record) -> str:
-        """By which targets remember a record."""
+        """The name by which targets remember a record."""
         return f"{record.id}/{record.payload[SORT_KEY]}" if self._ids_return else record.id
 
     async def write(self, records: Sequence[Record]) -> set[str]:
-        """Write those that are not there, open; return the points of those that this call wrote."""
+        """Write those that do not exist, as open; return the points that this call wrote."""
         written = await self._store.insert(self._collection, records)
         for record in records:
             if record.id in written:  # one of the same point may have been done, and deleted
@@ -113,9 +112,9 @@ class Journal:
         return written
 
     async def done(self, namespace: str, names: Collection[str]) -> set[str]:
-        """Those of the records that are marked done, or are gone.
+        """Those of the records that are marked done, or no longer exist.
 
-        Ask after reading a target: what was dropped from it since has changed its revision.
+        Call it after reading a target: whatever was removed from it since has changed its revision.
         """
         done = {name for name in names if name in self._done_here}
         others = [name for name in names if name not in done]
@@ -134,7 +133,7 @@ class Journal:
     async def finish(
         self, namespace: str, name: str, further: Mapping[str, Any] | None = None
     ) -> None:
-        """Mark a record done: all of its targets have it. ``further`` is set with the mark."""
+        """Mark a record as done: all its targets have it. ``further`` is set with the mark."""
         point, _, sort_key = name.partition("/")
         await self._store.update(
             self._collection,
@@ -155,7 +154,7 @@ class Journal:
         payload: bool | tuple[str, ...] = True,
         leaving: tuple[type[Exception], ...] = (),
     ) -> int:
-        """Carry out what was written down before a time and is open; return how many."""
+        """Finish open records written before a time; return how many."""
         return await recover(
             self._store,
             self._collection,

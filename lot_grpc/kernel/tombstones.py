@@ -1,6 +1,6 @@
-"""Tombstones: a delete is written down first, so that one that was begun is finished.
+"""Tombstones: a delete is recorded first, so that an interrupted one is finished.
 
-A tombstone also tells a late retry that what it would write again was deleted meanwhile.
+A tombstone also tells a late retry that what it would write again has been deleted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DropDependents = Callable[[Record | None], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """A delete of (kind, id) at one revision. ``done`` once nothing of it is left.
+    """A delete of (kind, id) at one revision. ``done`` once it is complete.
 
     ``revision`` is 0 where the record has none. ``sort_key`` is the record's.
     """
@@ -41,7 +41,7 @@ class Tombstone:
     """Further keys of the record that must be as they were, or the delete is given up."""
 
     def conditions(self) -> list[Condition]:
-        """What must hold of the record that is deleted."""
+        """The conditions on the record to delete."""
         as_it_was = {SORT_KEY: self.sort_key, **self.unchanged}
         if self.revision:
             as_it_was["revision"] = self.revision
@@ -58,7 +58,7 @@ class Tombstones:
     async def begin(
         self, resource_kind: str, id: str, record: Record, unchanged: Sequence[str] = ()
     ) -> Tombstone:
-        """Write down that a record is about to be deleted, as it stands.
+        """Record that a record, in its current state, is about to be deleted.
 
         ``unchanged`` names further integers of the record on whose change it is given up.
         """
@@ -95,7 +95,7 @@ class Tombstones:
         point: str,
         drop_dependents: DropDependents | None = None,
     ) -> bool:
-        """Delete the record, then what hangs on it; False if it was changed since and stays."""
+        """Delete the record, then what belongs to it; False if it has changed and stays."""
         namespace = stone.namespace
         await self._store.delete(collection, namespace, [IdIn((point,)), *stone.conditions()])
         left = (await self._store.get(collection, namespace, [point])).get(point)
@@ -106,7 +106,7 @@ class Tombstones:
         return deleted
 
     async def finish(self, stone: Tombstone) -> None:
-        """Mark a delete as carried out."""
+        """Mark a delete as done."""
         point = _point(stone.namespace, stone.resource_kind, stone.id)
         ours = [Equals("revision", stone.revision), Equals(SORT_KEY, stone.sort_key)]
         await self._store.update(TOMBSTONES, stone.namespace, point, set={"done": True}, when=ours)
@@ -143,7 +143,7 @@ class Tombstones:
     async def those_of(
         self, namespace: str, things: Sequence[tuple[str, str]]
     ) -> set[tuple[str, str]]:
-        """Those of the records, by kind and id, that ever were deleted."""
+        """Those of the records, by kind and id, that were ever deleted."""
         points = {_point(namespace, *thing): thing for thing in things}
         if not points:
             return set()
@@ -151,7 +151,7 @@ class Tombstones:
         return {points[point] for point in found}
 
     async def recover(self, before: int, finish: Callable[[Tombstone], Awaitable[object]]) -> int:
-        """Finish the deletes that were begun before a time and left; return how many."""
+        """Finish deletes begun before a time and left unfinished; return how many."""
 
         async def finish_one(row: Record) -> None:
             await finish(_tombstone(row))

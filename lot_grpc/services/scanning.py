@@ -1,4 +1,4 @@
-"""All records that conditions let through, in batches that give way to other calls."""
+"""Scans all records that match conditions, in batches that yield to other calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def scan(
     key: str = SORT_KEY,
     batch: int = _BATCH,
 ) -> AsyncGenerator[Record, None]:
-    """Every record of a collection that has ``key``, by it; what comes meanwhile may be left out.
+    """Every record of a collection that has ``key``, in its order; concurrent writes may be missed.
 
     ``payload`` names the keys to read, True is all; ``descending`` is newest first; ``key`` is an
     indexed integer; ``batch`` are read at once.

@@ -26,7 +26,7 @@ _AT_ONCE: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """What to seed: ``packs`` by name, () for all."""
+    """What to seed: ``packs`` by name; empty: all."""
 
     packs: tuple[str, ...] = ()
     dry_run: bool = False
@@ -35,7 +35,7 @@ class Seeds:
 
 @dataclass(frozen=True, slots=True)
 class SeededGroup:
-    """A pack, and how many of its things were stored, were there, or stay deleted."""
+    """A pack, and how many of its entries were stored, existed, or stay deleted."""
 
     name: str
     description: str
@@ -46,7 +46,7 @@ class SeededGroup:
 
 @dataclass(frozen=True, slots=True)
 class Seeded:
-    """What became of it. ``created`` counts by kind, with every kind in it."""
+    """The result. ``created`` counts by kind and includes every kind."""
 
     groups: tuple[SeededGroup, ...]
     created: Mapping[str, int]
@@ -65,7 +65,7 @@ class _Seed:
 
 
 class KnowledgeSeeder:
-    """Stores packs of knowledge."""
+    """Stores knowledge packs."""
 
     def __init__(self, runtime: Runtime, operations: ResourceOperations) -> None:
         self._store = runtime.store
@@ -77,9 +77,9 @@ class KnowledgeSeeder:
         self._packs = {pack.name: pack for pack in (built_in_packs() if packs is None else packs)}
 
     async def seed(self, namespace: str, seeds: Seeds) -> Seeded:
-        """Store what is not there; say what there was to do. A dry run stores nothing.
+        """Store missing entries; return what was done. A dry run stores nothing.
 
-        Raises RequestInvalidError for a pack that is not known.
+        Raises RequestInvalidError for an unknown pack.
         """
         packs = self._chosen(seeds.packs)
         things = [one for pack in packs for one in self._seeds(namespace, pack)]
@@ -125,7 +125,7 @@ class KnowledgeSeeder:
         return {named[one] for one in await self._tombstones.those_of(namespace, list(named))}
 
     async def _write(self, namespace: str, things: Sequence[_Seed]) -> set[str]:
-        """Embed them in one call and write each kind in one; the points of those that were new."""
+        """Embed all in one call and write each kind in one; return the points of new ones."""
         indexed = await self._indexer.vectors([one.rule.text_of(one.content) for one in things])
         vectors = {one.point: made.vectors for one, made in zip(things, indexed, strict=True)}
         made: set[str] = set()

@@ -1,4 +1,4 @@
-"""What a store was made with, checked before anything is served from it."""
+"""The metadata of a store, checked before anything is served from it."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def open_store(
 
 
 async def check_metadata(store: VectorStore, contract: EmbeddingContract) -> Payload:
-    """What a store says of itself, once it is found to fit. Its ``META`` must be open.
+    """The metadata of a store, if it is compatible. Its ``META`` must be open.
 
     Raises:
         SchemaVersionMismatchError: Another version of this service wrote it.
@@ -147,7 +147,7 @@ def same_model(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 async def read_metadata(store: VectorStore) -> Payload:
-    """The metadata as it is stored. Raises ``KeyError`` for a store that was never opened."""
+    """The stored metadata. Raises ``KeyError`` for a store that was never opened."""
     return (await store.get(META, META_NAMESPACE, [_POINT]))[_POINT].payload
 
 
@@ -157,7 +157,7 @@ async def update_metadata(store: VectorStore, changed: Mapping[str, Any], when: 
 
 
 def is_outdated(metadata: Mapping[str, Any]) -> bool:
-    """Whether terms or signatures are, all or some of them, not those of this version."""
+    """Whether any terms or signatures are not those of this version."""
     return metadata.get(DERIVATION) != DERIVATION_VERSION or metadata.get(DERIVED_UP_TO) is not None
 
 

@@ -1,4 +1,4 @@
-"""Long work in pieces, so that other calls go on meanwhile."""
+"""Cooperative yielding: long work in slices, so that other calls continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time as the services use it: now, and keys that order what is created."""
+"""The time for the services: the clock, and sort keys in order of creation."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class TimeSource:
         self._last_key = 0
 
     def now(self) -> Micros:
-        """The clock's now."""
+        """The current time."""
         return self._clock.now()
 
     def sort_key(self, after: int = 0) -> int:
-        """The next sort key. It is behind ``after``, whatever the clock of who made that says."""
+        """The next sort key, greater than ``after``, even if our clock is behind that."""
         self._last_key = max(self._clock.now(), self._last_key + 1, after + 1)
         return self._last_key

@@ -65,16 +65,16 @@ class UniqueContentIndex:
         return await compare_and_set("pattern", otherwise, attempt)
 
     async def move(self, namespace: str, claim: str, old: str, new: str) -> None:
-        """Give a claim that ``old`` holds to ``new``."""
+        """Transfer a claim from ``old`` to ``new``."""
         await self._store.update(
             REQUESTS, namespace, claim, set={"pattern_id": new}, when=[Equals("pattern_id", old)]
         )
 
     async def release(self, namespace: str, claim: str, pattern_id: str) -> None:
-        """Give up a claim, if this pattern holds it."""
+        """Release a claim, if this pattern holds it."""
         theirs: list[Condition] = [IdIn((claim,)), Equals("pattern_id", pattern_id)]
         await self._store.delete(REQUESTS, namespace, theirs)
 
     async def release_all(self, namespace: str, pattern_id: str) -> None:
-        """Give up whatever a pattern holds."""
+        """Release all claims of a pattern."""
         await self._store.delete(REQUESTS, namespace, [Equals("pattern_id", pattern_id)])
