@@ -12,7 +12,7 @@ from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter, Ranking
 from lot_grpc.domain.reranking import RERANK_WEIGHT
 from lot_grpc.lexical.bm25 import MOST_QUERY_TERMS
-from lot_grpc.ports import IdIn, Reranker, SearchQuery
+from lot_grpc.ports import Reranker, SearchQuery
 from lot_grpc.services.build import Services
 from lot_grpc.services.recall.recall import Answer, Hit
 from lot_grpc.services.recall.reranks import RerankBounds
@@ -57,9 +57,11 @@ class EventRecorder:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def search(self, collection: str, namespace: str, queries: Any) -> Any:
+    async def search(
+        self, collection: str, namespace: str, queries: Any, rescore: Any = None
+    ) -> Any:
         self.searches.append(queries)
-        return await self._inner.search(collection, namespace, queries)
+        return await self._inner.search(collection, namespace, queries, rescore)
 
 
 async def recorded(count: int) -> tuple[World, EventRecorder]:
@@ -139,20 +141,15 @@ async def test_a_query_of_more_terms_than_are_looked_up_says_so(world):
     assert not (await ask(world, " ".join(words), ranking=Ranking.SIMILARITY)).truncated
 
 
-async def test_a_small_collection_takes_one_search_and_a_large_one_two():
-    small, store = await recorded(20)
-    await ask(small, "sort list 3")
-    assert [[one.using for one in queries] for queries in store.searches] == [
-        ["text", "code", "bm25"]
+async def test_one_search_brings_both_legs_and_what_decides_between_words():
+    world, store = await recorded(120)
+    await ask(world, "sort list 3")
+    [queries] = store.searches
+    assert [(one.using, one.limit, one.records) for one in queries] == [
+        ("text", 50, 0),
+        ("code", 50, 0),
+        ("bm25", 50, 1),
     ]
-    large, store = await recorded(120)
-    await ask(large, "sort list 3")
-    first, second = store.searches
-    assert {one.limit for one in first} == {50}
-    for query in second:
-        [only] = query.where
-        assert isinstance(only, IdIn)
-        assert 0 < len(only.ids) == query.limit <= 150
 
 
 async def test_a_hit_that_is_deleted_meanwhile_is_left_out():
