@@ -24,7 +24,7 @@ import grpc.aio
 from google.protobuf.message import Message
 
 from lot_grpc.domain.errors import (
-    DeadlineTooLongError,
+    CallTimeoutError,
     LotError,
 )
 from lot_grpc.server.call import CALL_ID_KEY, Call, Context, Handler, Method, current_call_id
@@ -225,7 +225,7 @@ def time_limit(method: Method, handler: Handler, around: Surroundings) -> Handle
             if not limit.expired():
                 raise
             done = "it may have been applied" if method.writes else "nothing was changed"
-            raise DeadlineTooLongError(
+            raise CallTimeoutError(
                 f"{method.name} took more than {seconds:g} s; {done}", limit_seconds=f"{seconds:g}"
             ) from None
 

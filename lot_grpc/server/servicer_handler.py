@@ -107,7 +107,8 @@ def not_implemented(name: str) -> Handler:
 
     async def refuse(call: Call) -> Any:
         raise UnimplementedError(
-            f"{name} is not implemented by this version; see GetServerInfo.capabilities", what=name
+            f"{name} is not implemented by this version; see GetServerInfo.capabilities",
+            capability=name,
         )
 
     return refuse

@@ -28,12 +28,12 @@ def test_every_error_that_callers_meet_has_a_reason_of_the_contract(cls):
 @pytest.mark.parametrize(
     ("error", "advice"),
     [
-        (errors.RetrievalUnknownError("n", "r", "send query as well, or instead"), "send query"),
+        (errors.RetrievalNotFoundError("n", "r", "send query as well, or instead"), "send query"),
         (errors.PatternIdInUseError("n", "p"), "use another ID, or UpdatePattern"),
         (errors.RequestIdReusedError("r", "SavePattern"), "use a new request_id"),
         (errors.EtagMismatchError("pattern", "p", "1", "2"), "read it again and repeat the edit"),
         (errors.ContentionError("pattern", "p"), "retry"),
-        (errors.WriterReplacedError("e"), "reopen with TAKE_OVER only if"),
+        (errors.WriterReplacedError("e"), "reopen with REPLACE only if"),
         (errors.EventSequenceGapError("e", 4, 7), "resend from 4"),
         (errors.EventConflictError("e", 4), "append a new one"),
         (errors.StorageFullError(2**20, 2**22, "/x"), "free some space"),

@@ -16,13 +16,13 @@ class StorageFullError(LotError):
 
     reason = "STORAGE_FULL"
 
-    def __init__(self, free_bytes: int, needed_bytes: int, path: str) -> None:
+    def __init__(self, free_bytes: int, min_free_bytes: int, path: str) -> None:
         super().__init__(
             f"{free_bytes // 2**20} MiB free in the data folder, but writes need "
-            f"{needed_bytes // 2**20} MiB; free some space (reads continue, and writes resume "
+            f"{min_free_bytes // 2**20} MiB; free some space (reads continue, and writes resume "
             "automatically)",
             free_bytes=free_bytes,
-            needed_bytes=needed_bytes,
+            min_free_bytes=min_free_bytes,
         )
         self.path = path
 

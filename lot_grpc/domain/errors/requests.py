@@ -129,7 +129,7 @@ class ShuttingDownError(LotError):
     reason = "SHUTTING_DOWN"
 
 
-class DeadlineTooLongError(LotError):
+class CallTimeoutError(LotError):
     """A call ran into the server's own limit of time."""
 
-    reason = "CALL_TIME_LIMIT"
+    reason = "CALL_TIMEOUT"

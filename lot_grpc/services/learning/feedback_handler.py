@@ -93,11 +93,14 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """What was learned. ``judged``: by the server; not ``conclusive``: reward 0, nothing moved."""
+    """What was learned. ``reward_inferred``: the server derived it from the text.
+
+    Not ``conclusive``: it could not, so the reward is 0 and nothing changed.
+    """
 
     event: LearningEvent
     reward: float
-    judged: bool
+    reward_inferred: bool
     conclusive: bool
     preference: Preference | None
 
@@ -171,7 +174,7 @@ class FeedbackHandler:
             text=draft.text,
             reward=told.reward,
             target=draft.target,
-            metadata={} if given else {"judged": True, "conclusive": told.conclusive},
+            metadata={} if given else {"reward_inferred": True, "conclusive": told.conclusive},
         )
         event = LearningEvent(namespace, own, content, self._time.now())
         record = learning_event_record(event, self._time.sort_key(), applied=False)
@@ -216,7 +219,7 @@ class FeedbackHandler:
     async def _submitted(self, event: LearningEvent) -> Submitted:
         key = _preference_key(event)
         preference = await self._preferences.find(event.namespace, key) if key else None
-        judged = bool(event.content.metadata.get("judged", False))
+        judged = bool(event.content.metadata.get("reward_inferred", False))
         return Submitted(event, _reward(event), judged, _sure(event), preference)
 
 

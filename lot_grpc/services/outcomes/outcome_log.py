@@ -52,7 +52,7 @@ class LoggedOutcome:
     """An entry, and the ``outcome_id`` of the one that undid it, empty while it counts."""
 
     recorded: RecordedOutcome
-    corrected_by: str
+    corrected_by_outcome_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class OutcomeLog:
             query=undone.query,
             retrieval_id=undone.retrieval_id,
             note=draft.note,
-            corrects=undone.outcome_id,
+            corrects_outcome_id=undone.outcome_id,
             root=undone.root or undone.outcome_id,
             correction=Correction(
                 undone.outcome,

@@ -46,7 +46,7 @@ from lot_grpc.services.time_source import TimeSource
 HISTORY = 100
 """How many entries a history shows at most, the latest."""
 
-_METHOD = "GiveFeedback"
+_METHOD = "RecordPatternFeedback"
 
 
 @dataclass(frozen=True, slots=True)
