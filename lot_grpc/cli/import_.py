@@ -219,4 +219,11 @@ def _print(
     internal = imported.imported_count > sum(imported.imported_counts.values())
     records = "records, including internal ones" if internal else "records"
     line = f"{records}{until}: {_tally(imported)}{stored}, {seconds:.1f} s"
-    print_summary(head | numbers, dict(imported.imported_counts), seconds, line, as_json=as_json)
+    print_summary(
+        head | numbers,
+        dict(imported.imported_counts),
+        seconds,
+        line,
+        as_json=as_json,
+        name="imported_counts",
+    )

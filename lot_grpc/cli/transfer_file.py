@@ -187,11 +187,15 @@ def print_summary(
     *,
     as_json: bool,
     to_stderr: bool = False,
+    name: str = "record_counts",
 ) -> None:
-    """Print what was transferred: as one object, or a line for each kind and a last one."""
+    """Print what was transferred: as one object, or a line for each kind and a last one.
+
+    ``name`` is that of the counts in the object.
+    """
     counts = dict(sorted(counts.items()))
     if as_json:
-        fields = {**head, "record_counts": counts, "elapsed_seconds": round(seconds, 3)}
+        fields = {**head, name: counts, "elapsed_seconds": round(seconds, 3)}
         typer.echo(json.dumps(fields, indent=2), err=to_stderr)
         return
     for kind, count in counts.items():

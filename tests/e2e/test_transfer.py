@@ -84,7 +84,7 @@ def test_some_kinds_through_a_pipe(filled: Served, exported: Path, tmp_path: Pat
 
     written = piped("export", "-", "--kind", "memory", "--kind", "decision", "--vectors")
     told = json.loads(piped("import", "-", "-n", "piped", "--json", given=written))
-    assert set(told["record_counts"]) == {"MEMORY", "DECISION"}
+    assert set(told["imported_counts"]) == {"MEMORY", "DECISION"}
     file = tmp_path / "piped.lot"
     file.write_bytes(written)
     with file.open("rb") as opened:
@@ -170,7 +170,7 @@ def test_conflicts_are_told_with_what_to_do(filled: Served, exported: Path):
     skipped = lot(filled, *again, "--conflict-policy", "skip", "--json")
     assert json.loads(skipped.stdout)["skipped_count"] == 1
     replaced = lot(filled, *again, "--conflict-policy", "overwrite", "--json")
-    assert json.loads(replaced.stdout)["counts"] == {"PREFERENCE": 1}
+    assert json.loads(replaced.stdout)["imported_counts"] == {"PREFERENCE": 1}
     back = exported.with_name("back.lot")
     assert lot(filled, "export", str(back), "-n", "conflicts", "--kind", "preference").code == 0
     assert same(file, back) == 6  # two of them, each with two former values
