@@ -173,7 +173,11 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def _too_many(what: str, most: int) -> LimitExceededError:
-    return LimitExceededError(f"the request has more than {most:,} {what}; split it", limit=most)
+    return LimitExceededError(
+        f"the request has more than {most:,} {what}; split it",
+        limit=most,
+        given=f"more than {most}",
+    )
 
 
 # --- plans, made once for each type -----------------------------------------------------------

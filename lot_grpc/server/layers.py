@@ -166,7 +166,7 @@ def single_request(method: Method, handler: Handler, around: Surroundings) -> Ha
     incoming = around.inflight.incoming
 
     async def received(call: Call) -> Any:
-        call.request = await incoming.receive(call.context)
+        call.request = await incoming.receive(call.context, method.request_type)
         size = len(call.request)
         around.inflight.bytes.arrived(call.peer, size)
         try:
@@ -226,7 +226,7 @@ def time_limit(method: Method, handler: Handler, around: Surroundings) -> Handle
                 raise
             done = "it may have been applied" if method.writes else "nothing was changed"
             raise CallTimeoutError(
-                f"{method.name} took more than {seconds:g} s; {done}", limit_seconds=f"{seconds:g}"
+                f"{method.name} took more than {seconds:g} s; {done}", limit_seconds=seconds
             ) from None
 
     return limited

@@ -160,8 +160,9 @@ def batch(patterns: int, actions: int) -> Any:
 def test_lists_in_lists_are_bounded_together():
     assert OutcomeCounter(BATCH)(batch(100, 499).SerializeToString()) == MAX_ITEMS
     checker = counted_only(Checker(BATCH))
-    with pytest.raises(LimitExceededError, match=r"more than 50,000 items .*; split it"):
+    with pytest.raises(LimitExceededError, match=r"more than 50,000 items .*; split it") as caught:
         checker(batch(100, 500).SerializeToString())
+    assert caught.value.metadata == {"limit": "50000", "given": "more than 50000"}
 
 
 def test_the_lists_of_a_record_are_bounded_together_only():
@@ -206,8 +207,9 @@ def test_json_values_are_bounded_and_small_structs_are_not_looked_at(monkeypatch
     assert len(request.SerializeToString()) > 20_000
     assert OutcomeCounter(EVENTS)(request.SerializeToString()) == 380
     request.events.add().data.update({"a": [None] * 300})
-    with pytest.raises(LimitExceededError, match="10,000 fields and values"):
+    with pytest.raises(LimitExceededError, match="10,000 fields and values") as caught:
         counted_only(Checker(EVENTS))(request.SerializeToString())
+    assert caught.value.metadata == {"limit": "10000", "given": "more than 10000"}
 
 
 def test_a_field_that_comes_again_and_again_is_bounded(monkeypatch):

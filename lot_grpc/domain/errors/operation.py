@@ -47,6 +47,9 @@ class EmbeddingUnavailableError(EmbeddingFailedError):
 
     reason = "EMBEDDING_UNAVAILABLE"
 
+    def __init__(self, message: str, *, url: str) -> None:
+        super().__init__(message, url=url)
+
 
 class RerankerUnavailableError(LotError):
     """``rerank`` was asked for and there is no cross-encoder that works."""
@@ -86,6 +89,9 @@ class EmbeddingModelMismatchError(StartupError):
     """The store's vectors were made by another model than the configured one."""
 
     reason = "EMBEDDING_MODEL_MISMATCH"
+
+    def __init__(self, message: str, *, stored: str, configured: str) -> None:
+        super().__init__(message, stored=stored, configured=configured)
 
 
 class SchemaVersionMismatchError(StartupError):

@@ -52,8 +52,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_LIMIT_EXCEEDED: _ErrorReason.ValueType  # 5
     """The request exceeds a limit set by the operator, or one of the server that is not a rule of the
-    contract. Code INVALID_ARGUMENT. Split the request. `given` is absent if not counted to the
-    end.
+    contract. Code INVALID_ARGUMENT. Split the request. `limit` may have a unit (`5 s of CPU
+    time`); `given` is `more than` and the limit if counting stopped there.
 
         { "reason": "LIMIT_EXCEEDED", "domain": "lot.v1",
           "metadata": { "limit": "500", "given": "501" } }
@@ -126,7 +126,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Too many concurrent writers of one record. Code ABORTED, with `google.rpc.RetryInfo`; nothing
     was acknowledged. Retry with the same request ID.
 
-        { "reason": "CONTENTION", "domain": "lot.v1", "metadata": { "id": "p-1" } }
+        { "reason": "CONTENTION", "domain": "lot.v1",
+          "metadata": { "resource_kind": "pattern", "id": "p-1" } }
     """
     ERROR_REASON_EPISODE_ENDED: _ErrorReason.ValueType  # 17
     """The episode has ended and accepts neither events nor another end. Code FAILED_PRECONDITION.
@@ -165,11 +166,11 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
           "metadata": { "episode_id": "e-1", "sequence": "7" } }
     """
     ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 23
-    """The server is at its limit of calls, streams or memory for requests. Code RESOURCE_EXHAUSTED,
-    with `google.rpc.RetryInfo`. Nothing was done; back off and retry. Also ends a response stream
-    whose client did not read for a minute: reopen it after the last message received. A limit of
-    time is given as `limit_seconds`; `limit` is then absent, as it is if the code parser cannot
-    run.
+    """The server is at its limit of calls, streams or memory for requests, or cannot run its code
+    parser. Code RESOURCE_EXHAUSTED, with `google.rpc.RetryInfo`. Nothing was done; back off and
+    retry. Also ends a response stream whose client did not read for a minute: reopen it after the
+    last message received. `limit` is a number, or has a unit (`60 s`, `1 parser process`); a limit
+    of time is also given as `limit_seconds`.
 
         { "reason": "OVERLOADED", "domain": "lot.v1", "metadata": { "limit": "256" } }
     """
@@ -408,8 +409,8 @@ Restart the list without a token.
 """
 ERROR_REASON_LIMIT_EXCEEDED: ErrorReason.ValueType  # 5
 """The request exceeds a limit set by the operator, or one of the server that is not a rule of the
-contract. Code INVALID_ARGUMENT. Split the request. `given` is absent if not counted to the
-end.
+contract. Code INVALID_ARGUMENT. Split the request. `limit` may have a unit (`5 s of CPU
+time`); `given` is `more than` and the limit if counting stopped there.
 
     { "reason": "LIMIT_EXCEEDED", "domain": "lot.v1",
       "metadata": { "limit": "500", "given": "501" } }
@@ -482,7 +483,8 @@ ERROR_REASON_CONTENTION: ErrorReason.ValueType  # 16
 """Too many concurrent writers of one record. Code ABORTED, with `google.rpc.RetryInfo`; nothing
 was acknowledged. Retry with the same request ID.
 
-    { "reason": "CONTENTION", "domain": "lot.v1", "metadata": { "id": "p-1" } }
+    { "reason": "CONTENTION", "domain": "lot.v1",
+      "metadata": { "resource_kind": "pattern", "id": "p-1" } }
 """
 ERROR_REASON_EPISODE_ENDED: ErrorReason.ValueType  # 17
 """The episode has ended and accepts neither events nor another end. Code FAILED_PRECONDITION.
@@ -521,11 +523,11 @@ ERROR_REASON_EVENT_CONFLICT: ErrorReason.ValueType  # 22
       "metadata": { "episode_id": "e-1", "sequence": "7" } }
 """
 ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 23
-"""The server is at its limit of calls, streams or memory for requests. Code RESOURCE_EXHAUSTED,
-with `google.rpc.RetryInfo`. Nothing was done; back off and retry. Also ends a response stream
-whose client did not read for a minute: reopen it after the last message received. A limit of
-time is given as `limit_seconds`; `limit` is then absent, as it is if the code parser cannot
-run.
+"""The server is at its limit of calls, streams or memory for requests, or cannot run its code
+parser. Code RESOURCE_EXHAUSTED, with `google.rpc.RetryInfo`. Nothing was done; back off and
+retry. Also ends a response stream whose client did not read for a minute: reopen it after the
+last message received. `limit` is a number, or has a unit (`60 s`, `1 parser process`); a limit
+of time is also given as `limit_seconds`.
 
     { "reason": "OVERLOADED", "domain": "lot.v1", "metadata": { "limit": "256" } }
 """
