@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import LearningEventNotFoundError, NotFoundError
-from lot_grpc.domain.ids import content_hash, new_id
+from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.judging import Judgement, judge, only_praises
 from lot_grpc.domain.learning_event import (
     USER_FEEDBACK,
@@ -25,6 +25,7 @@ from lot_grpc.domain.learning_event import (
     TargetKind,
 )
 from lot_grpc.domain.preference import Preference, learned_key
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.kernel.idempotency import (
     CREATE_TIME,
     IdempotencyKey,
@@ -76,7 +77,7 @@ class FeedbackTextDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        return content_hash(asdict(self))
+        return request_hash(self)
 
 
 @dataclass(frozen=True, slots=True)

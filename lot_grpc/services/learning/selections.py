@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from lot_grpc.domain.action_values import LearningState
 from lot_grpc.domain.errors import SelectionNotFoundError
-from lot_grpc.domain.ids import content_hash, new_id
-from lot_grpc.domain.json_values import as_doubles
+from lot_grpc.domain.ids import new_id
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.domain.selection import EXPLORATION_RATE, SelectionPolicy, choose, generator
 from lot_grpc.kernel.create import CreateOnce, Creation, Kind
 from lot_grpc.ports import Record, VectorStore
@@ -39,15 +39,7 @@ class SelectionDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        return content_hash(
-            [
-                asdict(self.state) | {"features": as_doubles(self.state.features)},
-                as_doubles(self.actions),
-                self.policy,
-                self.seed,
-                self.exploration_rate,
-            ]
-        )
+        return request_hash(self)
 
 
 class Selections:

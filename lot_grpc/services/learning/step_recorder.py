@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from lot_grpc.domain.action_values import ActionValue, LearningState, TrajectoryStep
 from lot_grpc.domain.errors import invalid
-from lot_grpc.domain.ids import content_hash, new_id
-from lot_grpc.domain.json_values import as_doubles
+from lot_grpc.domain.ids import new_id
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.domain.text_form import normal_form
 from lot_grpc.kernel.idempotency import IdempotencyKey, IdempotencyStore
 from lot_grpc.services.learning.action_values import ActionValues
@@ -39,24 +38,7 @@ class StepsDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        # Not ``asdict``, which takes 15 ms for a thousand steps.
-        steps_hashed = [
-            [
-                one.reward,
-                _state_hashed(one.state),
-                one.action,
-                _state_hashed(one.next_state),
-                one.selection_id,
-            ]
-            for one in self.steps
-        ]
-        return content_hash([steps_hashed, self.episode_id])
-
-
-def _state_hashed(state: LearningState | None) -> list[Any] | None:
-    if state is None:
-        return None
-    return [state.task_type, state.complexity, as_doubles(state.features)]
+        return request_hash(self)
 
 
 class StepRecorder:

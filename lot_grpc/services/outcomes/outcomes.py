@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lot_grpc.domain.errors import PatternNotFoundError, RetrievalNotFoundError
-from lot_grpc.domain.ids import content_hash, new_id
+from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.kernel.idempotency import CREATE_TIMES, IdempotencyKey, IdempotencyStore, create_times
 from lot_grpc.ports import Record
 from lot_grpc.services.outcomes.counting import OutcomeCounter
@@ -38,7 +39,7 @@ class OutcomeDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        return content_hash(asdict(self))
+        return request_hash(self)
 
 
 @dataclass(frozen=True, slots=True)
