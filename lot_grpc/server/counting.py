@@ -63,7 +63,7 @@ _Steps: TypeAlias = "dict[int, _Step]"
 """By field number. Types may be recursive."""
 
 
-class OutcomeCounter:
+class ItemCounter:
     """The count for one request type. Made once, at registration."""
 
     def __init__(self, request_type: Any) -> None:

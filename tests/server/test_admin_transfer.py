@@ -345,7 +345,7 @@ async def test_what_has_expired_is_skipped(lot: Lot):
 # --- another model ----------------------------------------------------------------------------
 
 
-class OutcomeCounter(HashingEmbedder):
+class CountingEmbedder(HashingEmbedder):
     """An embedder that says what it was asked."""
 
     def __init__(self, *given: Any) -> None:
@@ -364,7 +364,7 @@ class OutcomeCounter(HashingEmbedder):
 async def test_vectors_that_come_along_spare_the_model(lot: Lot):
     await fill(lot)
     messages = await exported(lot, include_vectors=True)
-    embedder = OutcomeCounter()
+    embedder = CountingEmbedder()
     async with serving(embedder=embedder) as empty:
         await imported(empty, messages)
         assert embedder.texts == []
@@ -379,7 +379,7 @@ async def test_a_store_of_another_model_embeds_anew(lot: Lot):
     for vectors in (True, False):
         messages = await exported(lot, include_vectors=vectors)
         clock = FixedClock()
-        embedder = OutcomeCounter(48)
+        embedder = CountingEmbedder(48)
         async with serving(InMemoryStore(clock), embedder, clock=clock) as other:
             await imported(other, messages)
             assert embedder.texts

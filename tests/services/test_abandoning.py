@@ -159,7 +159,7 @@ async def test_a_start_in_the_future_is_the_end_of_what_never_came(world):
 # --- who looks, and when ----------------------------------------------------------------------
 
 
-class OutcomeCounter(EventLog):
+class CountingLog(EventLog):
     """Says of which episodes the last event was looked up."""
 
     def __init__(self, store: Any) -> None:
@@ -172,7 +172,7 @@ class OutcomeCounter(EventLog):
 
 
 async def test_the_last_event_of_a_running_one_is_looked_up_once_in_a_day(world):
-    log = OutcomeCounter(world.store)
+    log = CountingLog(world.store)
     looking = EpisodeAbandoner(
         world.store, TimeSource(world.clock), log, ActiveStreams(), EpisodeNotifier(world.store)
     )

@@ -169,7 +169,7 @@ def test_batches_are_bounded_whatever_the_events_weigh(sizes, after):
     asyncio.run(check())
 
 
-class OutcomeCounter:
+class CountingStore:
     """A store that counts what is read of it."""
 
     def __init__(self, inner: Any) -> None:
@@ -196,7 +196,7 @@ async def settle() -> None:
 
 
 async def test_a_reader_that_takes_nothing_more_reads_nothing_more():
-    store = OutcomeCounter(SharedStore(FixedClock()))
+    store = CountingStore(SharedStore(FixedClock()))
     world = await open_world(store)
     await running(world, 1000)
     async with aclosing(replay(world)) as batches:
@@ -212,7 +212,7 @@ async def test_a_reader_that_takes_nothing_more_reads_nothing_more():
 
 
 async def test_a_cancelled_replay_ends_its_reading():
-    store = OutcomeCounter(SharedStore(FixedClock()))
+    store = CountingStore(SharedStore(FixedClock()))
     world = await open_world(store)
     await running(world, 10)
     following = asyncio.create_task(sequences(world, follow=True))
@@ -263,7 +263,7 @@ async def test_a_deletion_by_another_process_is_found(monkeypatch):
 async def test_a_store_that_fails_while_one_follows_is_told(monkeypatch):
     monkeypatch.setattr(arrivals_module, "_POLL_SECONDS", 0.01)
     inner = SharedStore(FixedClock())
-    store: Any = OutcomeCounter(inner)
+    store: Any = CountingStore(inner)
     world = await open_world(store)
     await running(world, 3)
 
@@ -280,7 +280,7 @@ async def test_a_store_that_fails_while_one_follows_is_told(monkeypatch):
 
 async def test_many_followers_cost_two_reads_a_poll(monkeypatch):
     monkeypatch.setattr(arrivals_module, "_POLL_SECONDS", 0.02)
-    store = OutcomeCounter(SharedStore(FixedClock()))
+    store = CountingStore(SharedStore(FixedClock()))
     world = await open_world(store)
     await running(world, 3)
     followers = [replay(world, follow=True) for _ in range(100)]
@@ -323,7 +323,7 @@ async def test_together_followers_are_woken_no_more_than_a_thousand_times_a_seco
 
 
 async def test_where_no_other_process_writes_nothing_is_polled():
-    store = OutcomeCounter((await open_world()).store)
+    store = CountingStore((await open_world()).store)
     world = await open_world(store)
     await running(world, 3)
     async with aclosing(replay(world, follow=True)) as batches:
