@@ -64,7 +64,7 @@ class StoreInfo:
     backend: str
     location: str
     points: Mapping[str, int]
-    disk_bytes: int = 0
+    used_bytes: int = 0
     free_bytes: int = 0
     writable: bool = True
     detail: str = ""

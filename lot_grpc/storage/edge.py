@@ -288,7 +288,7 @@ class EdgeStore:
             backend="edge",
             location=str(self._path),
             points=points,
-            disk_bytes=await asyncio.to_thread(used_bytes, self._path),
+            used_bytes=await asyncio.to_thread(used_bytes, self._path),
             free_bytes=free,
             writable=writable,
             detail="" if writable else "writes are rejected until space is freed",

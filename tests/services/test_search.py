@@ -172,7 +172,7 @@ NEAR = ["Log in to the web shop", "Log in to the shop", "Log in to a shop of boo
 ASKED = "in books shop of log"
 
 
-class OutcomeCounter(OverlapReranker):
+class CountingReranker(OverlapReranker):
     """Remembers what it was asked."""
 
     def __init__(self, reached: int | None = None) -> None:
@@ -257,7 +257,7 @@ async def test_a_reranked_hit_has_a_part_for_it_and_parts_add_up(world):
 
 
 async def test_nobody_is_asked_unless_it_is_wanted(world):
-    reranker = OutcomeCounter()
+    reranker = CountingReranker()
     asked = reranking(world, reranker)
     for task in NEAR:
         await save(world, task)
@@ -272,7 +272,7 @@ async def test_the_best_candidates_are_read_within_the_bounds_prose_and_code(wor
     await save(world, "Log in to the shop", context="by mail", code="logIn(user_name)")
     for number in range(30):
         await save(world, f"Log in to the shop number {number}")
-    reranker = OutcomeCounter()
+    reranker = CountingReranker()
     asked = reranking(world, reranker, RerankBounds(candidates=7, seconds=0.5))
     plain = await ask(asked, "log in to the shop by mail", limit=31)
     found = await ask(asked, "log in to the shop by mail", limit=31, rerank=True)

@@ -27,7 +27,7 @@ from lot_grpc.domain.ranking import (
     contenders,
     pool_size,
     rank,
-    within_gate,
+    within_margin,
 )
 from lot_grpc.ports import AllOf, Condition, Embedder, Embedding, Not, Record, VectorStore
 from lot_grpc.services.recall.matching import match_of
@@ -39,7 +39,7 @@ from lot_grpc.services.recall.search_fields import SearchFields
 T = TypeVar("T")
 
 _UNLEARNED = (Ranking.RELEVANCE, Ranking.SIMILARITY)
-_NOTHING_LEARNED = RankingWeights(gate=0.0, learned=0.0)
+_NOTHING_LEARNED = RankingWeights(reorder_margin=0.0, learned=0.0)
 NOTHING_KNOWN = Evidence()
 
 
@@ -210,7 +210,7 @@ class Recall(Generic[T]):
                 candidates.found,
                 partial(excerpts, candidates.vector) if excerpts else None,
             )
-        found = boost(reranked.found, candidates.also, self._weights.gate)
+        found = boost(reranked.found, candidates.also, self._weights.reorder_margin)
         ranking = request.ranking if self._target.ranks else Ranking.RELEVANCE
         seed = _seed(request, ranking)
         relevant = {one.id: one for one in found}
@@ -298,7 +298,7 @@ class Recall(Generic[T]):
         ranking: Ranking,
     ) -> Mapping[str, Evidence]:
         """What is known of the near-ties; nothing else is reordered."""
-        near = found[: within_gate([one.value for one in found], ranking, self._weights)]
+        near = found[: within_margin([one.value for one in found], ranking, self._weights)]
         if self._target.learned is None or not near:
             return {}
         there = [records[one.id] for one in near if one.id in records]
