@@ -18,7 +18,7 @@ from lot_grpc.domain.outcomes import Outcome, OutcomeStats
 from lot_grpc.domain.pattern import Action, Pattern, PatternContent, PatternKind
 from lot_grpc.domain.slots import Slots, kind_of, plain_value
 from lot_grpc.domain.template import align_actions, align_texts
-from lot_grpc.domain.text_form import folded, without_breaks
+from lot_grpc.domain.text_form import folded, without_breaks, word_form
 from tests.unit import made
 
 SEQUENCES = st.lists(st.sampled_from("abcd"), max_size=12)
@@ -147,6 +147,8 @@ def test_the_same_values_are_the_same_slot_wherever_they_stand():
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=5))
 @example(["\uf900", "e\u0301 a"])
+@example(["3", "\u00b3"])
+@example(["\uff21", "A"])
 def test_filling_the_slots_of_a_member_gives_its_text_but_for_case_space_and_form(texts):
     aligned = align_texts(texts)
     for number, text in enumerate(texts):
@@ -156,7 +158,15 @@ def test_filling_the_slots_of_a_member_gives_its_text_but_for_case_space_and_for
 
 
 def _letters(text: str) -> str:
-    return folded("".join(without_breaks(text).split()))
+    """What the alignment tells apart: words in their form, raised digits as they are."""
+    letters = "".join(without_breaks(text).split())
+    raised = {one for one in letters if one.isdigit() and not one.isdecimal()}
+    return folded("".join(one if one in raised else word_form(one) for one in folded(letters)))
+
+
+def test_a_raised_digit_is_no_digit():
+    _, slots = template("Delete 10³ rows", "Delete 103 rows")
+    assert list(slots.values()) == [["10³", "103"]]
 
 
 def test_a_text_without_end_is_aligned_at_its_beginning():
