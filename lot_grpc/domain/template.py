@@ -9,7 +9,7 @@ from typing import Any, Final
 from lot_grpc.domain.alignment import common_to_all, gaps
 from lot_grpc.domain.pattern import Action
 from lot_grpc.domain.slots import Slots
-from lot_grpc.domain.text_form import normal_form, without_breaks, word_form
+from lot_grpc.domain.text_form import folded, normal_form, without_breaks, word_form
 from lot_grpc.domain.tokens import TOKEN
 from lot_grpc.domain.wording import action_places
 
@@ -43,6 +43,13 @@ def _tokens(text: str) -> list[_Token]:
             break
         found.append(_Token(match[0], spaced))
     return found
+
+
+def _compared(text: str) -> str:
+    """The word form in one case. In it 10³ would be 103, so a raised digit keeps its own form."""
+    if text.isascii() or not any(one.isdigit() and not one.isdecimal() for one in text):
+        return word_form(text).casefold()
+    return folded(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,7 @@ class AlignedTexts:
 def align_texts(texts: Sequence[str]) -> AlignedTexts:
     """Token by token: what all have in one order is constant (letter case does not count)."""
     tokens = [_tokens(text) for text in texts]
-    words = [[word_form(token.text).casefold() for token in one] for one in tokens]
+    words = [[_compared(token.text) for token in one] for one in tokens]
     constant, places = _constant(words)
     acts = [set(action_places(one)) for one in words]
     pieces: list[tuple[str | tuple[str, ...], bool]] = []
@@ -116,7 +123,7 @@ def _alternatives(piece: str | tuple[str, ...]) -> list[str]:
     """The different values; those after the first lose the capital letter of a sentence's start."""
     different: dict[str, str] = {}
     for value in [piece] if isinstance(piece, str) else piece:
-        different.setdefault(word_form(value).casefold(), value)
+        different.setdefault(_compared(value), value)
     first, *others = different.values()
     return [first, *(one[0].lower() + one[1:] if one.istitle() else one for one in others)]
 

@@ -28,10 +28,10 @@ from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.query import MemoryFilter, PatternFilter
 from lot_grpc.domain.session import SessionMessage
-from lot_grpc.domain.transfer import Conflict, ExportSpec, ImportTerms
+from lot_grpc.domain.transfer import ExportSpec, ImportConflictPolicy, ImportTerms
 from lot_grpc.services.distillation.distiller import DistillRequest
 from lot_grpc.services.episodes.drafts import EpisodeDraft
-from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
 from lot_grpc.services.errors.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.extraction.code_extraction import CodeDraft
 from lot_grpc.services.extraction.pattern_extraction import ExtractionDraft
@@ -316,7 +316,7 @@ def one_event(request_id: str) -> Step:
 async def streams(world: World, ns: str) -> None:
     """A client's stream: opens, is told what is stored, and sends the rest."""
     recorder = world.services.recorder
-    writer = await recorder.open(ns, "e", Takeover.TAKE_OVER)
+    writer = await recorder.open(ns, "e", TakeoverPolicy.REPLACE)
     try:
         await recorder.append(writer, [event(1, "before 0"), event(2, "before 1"), *events(3, 6)])
         await recorder.append(writer, events(5, 9))
@@ -746,7 +746,7 @@ async def exported_elsewhere(world: World, ns: str) -> list[Row]:
     return [replace(row, record=replace(row.record, namespace=ns)) async for row, _ in exported]
 
 
-def imports(conflict: Conflict) -> Step:
+def imports(conflict: ImportConflictPolicy) -> Step:
     """Rows that are the same each time."""
     known: dict[str, list[Row]] = {}
 
@@ -932,8 +932,8 @@ CASES = [
     Case("clear a session", a_session, clears_session()),
     Case("clear a value", a_session, clears_session("a", "none")),
     Case("clear values of no importance", a_session, clears_session(max_importance=0.5)),
-    Case("clear messages", a_session, clears_session(messages_only=True)),
-    Case("clear messages and values", a_session, clears_session("a", "b", messages_only=True)),
+    Case("clear messages", a_session, clears_session(clear_messages=True)),
+    Case("clear messages and values", a_session, clears_session("a", "b", clear_messages=True)),
     Case("sweep sessions", a_lapsed_session, sweeps_sessions),
     # memories of every kind
     Case("create memories", a_memory, creates_many(with_requests=False), repeatable=False),
@@ -943,7 +943,9 @@ CASES = [
     Case("edit the content of a memory", a_memory, edits_memory(content=LONG)),
     Case("edit the rest of a memory", a_memory, edits_memory(tags=("t",))),
     Case("delete memories", long_memories, deletes_memories),
-    Case("import", nothing, imports(Conflict.FAIL), contents=("one",)),
-    Case("import beside others", three_patterns, imports(Conflict.SKIP)),
-    Case("import over others", a_memory, imports(Conflict.OVERWRITE), contents=("one",)),
+    Case("import", nothing, imports(ImportConflictPolicy.FAIL), contents=("one",)),
+    Case("import beside others", three_patterns, imports(ImportConflictPolicy.SKIP)),
+    Case(
+        "import over others", a_memory, imports(ImportConflictPolicy.OVERWRITE), contents=("one",)
+    ),
 ]

@@ -15,12 +15,12 @@ from lot_grpc.domain.errors import (
     NamespaceClearingError,
     PatternNotFoundError,
     RequestInvalidError,
-    RetrievalUnknownError,
+    RetrievalNotFoundError,
 )
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.ports import VectorStore, Where
 from lot_grpc.services.clearing.clear_registry import SILENT
-from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
 from lot_grpc.services.forwarding_store import ForwardingStore
 from lot_grpc.services.records.changes import GENERATION
 from lot_grpc.services.records.collections import (
@@ -295,7 +295,7 @@ async def test_an_open_stream_is_told_and_brings_nothing_back():
     world = await open_world()
     services = world.services
     await services.episodes.start(NS, start(episode_id="e"))
-    writer = await services.recorder.open(NS, "e", Takeover.TAKE_OVER)
+    writer = await services.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
     await services.recorder.append(writer, events(1, 3))
     told: list[BaseException] = []
     writer.on_stop = told.append
@@ -305,7 +305,7 @@ async def test_an_open_stream_is_told_and_brings_nothing_back():
         await services.recorder.append(writer, events(4, 5))
     await services.recorder.close(writer)
     with pytest.raises(EpisodeNotFoundError):
-        await services.recorder.open(NS, "e", Takeover.TAKE_OVER)
+        await services.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
     assert only_the_mark(await held(world.store, NS))
 
 
@@ -314,7 +314,7 @@ async def test_events_of_other_namespaces_that_share_an_insert_are_stored(meetin
     writers = {}
     for ns in (NS, OTHER):
         await services.episodes.start(ns, start(episode_id="x"))
-        writers[ns] = await services.recorder.open(ns, "x", Takeover.TAKE_OVER)
+        writers[ns] = await services.recorder.open(ns, "x", TakeoverPolicy.REPLACE)
 
     async def append_both() -> Any:
         writers[NS].stopped = None  # as if it had passed just before it was told
@@ -338,7 +338,7 @@ async def test_a_recall_that_waits_to_be_written_is_forgotten():
     await world.services.retrievals.flush()
     assert await rows(world.store, RETRIEVALS) == []
     await save(world, "x", pattern_id="p")
-    with pytest.raises(RetrievalUnknownError):
+    with pytest.raises(RetrievalNotFoundError):
         await outcome(world, "p", outcome=Outcome.SUCCESS, retrieval_id=answer.retrieval_id)
 
 
@@ -461,7 +461,7 @@ async def test_another_process_refuses_writes_too(two):
 
 async def test_the_stream_of_another_process_is_told(two):
     one, other = two
-    writer = await other.services.recorder.open(NS, "e1", Takeover.TAKE_OVER)
+    writer = await other.services.recorder.open(NS, "e1", TakeoverPolicy.REPLACE)
     told: list[BaseException] = []
     writer.on_stop = told.append
     assert await met_while_clearing(one, other.services.leases.renew) is None
@@ -471,7 +471,7 @@ async def test_the_stream_of_another_process_is_told(two):
 
 async def test_a_stream_of_another_process_that_slept_through_it_brings_nothing_back(two):
     one, other = two
-    writer = await other.services.recorder.open(NS, "e1", Takeover.TAKE_OVER)
+    writer = await other.services.recorder.open(NS, "e1", TakeoverPolicy.REPLACE)
     await one.services.clearing.clear(NS)
     await asyncio.sleep(0.02)
     with pytest.raises(EpisodeNotFoundError):
@@ -579,7 +579,7 @@ async def test_what_another_process_stores_anew_is_told_behind_the_clear(two):
         await save(other, "after")
         await watcher.until(lambda: len(watcher.told) == 2)
     assert [told.type for told in watcher.told] == [ChangeType.CLEARED, ChangeType.STORED]
-    assert watcher.told[0].time < watcher.told[1].time
+    assert watcher.told[0].change_time < watcher.told[1].change_time
 
 
 async def test_a_watch_from_the_start_is_told_of_a_clear_in_its_midst():

@@ -164,7 +164,7 @@ async def test_it_is_listed_and_cleared(world: World) -> None:
     await widgets_of(world).create(NS, "one")
     await save(world)
     (usage,) = (await world.services.namespaces.page(9, "")).namespaces
-    assert usage.counts == {"pattern": 1, "widget": 1}
+    assert usage.record_counts == {"pattern": 1, "widget": 1}
     assert await world.services.clearing.count(NS, ["widget"]) == {"widget": 1}
     assert await world.services.clearing.clear(NS, ["widget"]) == {"widget": 1}
     assert await rows(world.store, WIDGETS) == []

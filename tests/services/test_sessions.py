@@ -71,7 +71,7 @@ async def absent(world: World, session_id: str = "s") -> bool:
         services.session_values.get(NS, session_id, "k"),
         services.sessions.clear(NS, session_id),
         services.sessions.clear(NS, session_id, ["k"]),
-        services.sessions.clear(NS, session_id, messages_only=True),
+        services.sessions.clear(NS, session_id, clear_messages=True),
     ):
         try:
             await call
@@ -170,7 +170,7 @@ async def test_every_write_renews_the_life_and_reading_does_not():
         lambda: put(world, "k"),
         lambda: append(world),
         lambda: clear(NS, "s", ["none"]),
-        lambda: clear(NS, "s", messages_only=True),
+        lambda: clear(NS, "s", clear_messages=True),
     ):
         world.clock.advance(9)
         await write()
@@ -276,13 +276,13 @@ async def test_just_keys_or_just_messages_are_cleared():
     await clear(NS, "s", ["a", "none"])
     session = await got(world)
     assert (list(session.values), contents(session)) == (["b", "c", "d"], ["0", "1", "2"])
-    await clear(NS, "s", messages_only=True)
+    await clear(NS, "s", clear_messages=True)
     session = await got(world)
     assert (list(session.values), contents(session)) == (["b", "c", "d"], [])
     assert session.last_sequence == 3
     told = await append(world, "after")
     assert (told.message.sequence, told.message_count) == (4, 1)
-    await clear(NS, "s", ["b", "c"], messages_only=True)
+    await clear(NS, "s", ["b", "c"], clear_messages=True)
     session = await got(world)
     assert (list(session.values), contents(session)) == (["d"], [])
     assert await world.store.count(SESSION_PARTS, NS) == 1
@@ -452,7 +452,7 @@ async def test_writes_and_clearings_at_once_leave_no_part_of_what_is_gone(seed):
         clearing(processes[0]),
         clearing(processes[1]),
         clearing(processes[0], keys=["k1", "k2"]),
-        clearing(processes[1], messages_only=True),
+        clearing(processes[1], clear_messages=True),
     )
     there = await rows(world.store, SESSIONS, NS)
     parts = await rows(world.store, SESSION_PARTS, NS)
@@ -558,7 +558,7 @@ async def test_a_session_is_what_a_plain_model_says(steps):
             model.write(now)
             model.values.pop(given_value, None)
         else:
-            await sessions.clear(NS, "s", messages_only=True)
+            await sessions.clear(NS, "s", clear_messages=True)
             model.write(now)
             model.messages = []
         if model.alive(world.clock.now()):

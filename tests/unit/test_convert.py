@@ -21,7 +21,7 @@ from lot_grpc.domain.errors import RequestInvalidError
 from lot_grpc.domain.feedback import FeedbackCounts
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.memory import Memory, MemoryKind, Project
-from lot_grpc.domain.outcomes import Outcome, Outcomes
+from lot_grpc.domain.outcomes import Outcome, OutcomeStats
 from lot_grpc.domain.pattern import CodeKind, Pattern, PatternContent, PatternKind, PatternType
 from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter, Ranking
 from lot_grpc.pb.lot.v1 import episode_pb2, error_solution_pb2, memory_pb2, outcome_pb2, pattern_pb2
@@ -39,7 +39,7 @@ from lot_grpc.server.codec.values import (
     time_to_pb,
     ttl_of,
 )
-from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
 from lot_grpc.services.patterns.drafts import Dedupe
 from lot_grpc.services.records.episodes import episode_conditions
 from lot_grpc.services.records.memories import memory_conditions
@@ -59,7 +59,9 @@ ERROR_SOLUTION_OUTPUT_ONLY = {
 EPISODE_OUTPUT_ONLY = {
     "episode_id", "event_count", "reused_count", "namespace", "etag", "create_time", "update_time",
 }  # fmt: skip
-OUTCOMES = Outcomes(0.7, 5, 2, 1, duration_count=2, duration_total=3.0, last_used_time=9_000_001)
+OUTCOMES = OutcomeStats(
+    0.7, 5, 2, 1, duration_count=2, duration_total=3.0, last_used_time=9_000_001
+)
 
 FEEDBACK = FeedbackCounts(3, 1, 2, last_feedback_time=8_000_001)
 
@@ -330,7 +332,7 @@ def test_an_episode_survives_the_wire(episode):
 def test_every_field_of_an_end_is_read():
     ok = episode_pb2.EPISODE_STATUS_FAILED
     plain = episodes.end_from_pb(episode_service.EndEpisodeRequest(status=ok))
-    elsewhere = {"namespace", "episode_id", "request_id", "auto_extract_patterns", "status"}
+    elsewhere = {"namespace", "episode_id", "request_id", "extract_knowledge", "status"}
     for name in set(names(episode_service.EndEpisodeRequest)) - elsewhere:
         message = episode_service.EndEpisodeRequest(status=ok)
         set_field(message, name)
@@ -398,7 +400,7 @@ ENUMS = [
     (pattern_service.Dedupe.DESCRIPTOR, Dedupe),
     (memory_pb2.MemoryKind.DESCRIPTOR, MemoryKind),
     (episode_pb2.EpisodeStatus.DESCRIPTOR, EpisodeStatus),
-    (episode_service.Takeover.DESCRIPTOR, Takeover),
+    (episode_service.TakeoverPolicy.DESCRIPTOR, TakeoverPolicy),
     (outcome_pb2.Outcome.DESCRIPTOR, Outcome),
     (outcome_pb2.Complexity.DESCRIPTOR, Complexity),
     (outcome_pb2.Ranking.DESCRIPTOR, Ranking),

@@ -14,11 +14,11 @@ from lot_grpc.domain.distillation import (
     generalised,
     summed,
 )
-from lot_grpc.domain.outcomes import Outcome, Outcomes
+from lot_grpc.domain.outcomes import Outcome, OutcomeStats
 from lot_grpc.domain.pattern import Action, Pattern, PatternContent, PatternKind
 from lot_grpc.domain.slots import Slots, kind_of, plain_value
 from lot_grpc.domain.template import align_actions, align_texts
-from lot_grpc.domain.text_form import folded, without_breaks
+from lot_grpc.domain.text_form import folded, without_breaks, word_form
 from tests.unit import made
 
 SEQUENCES = st.lists(st.sampled_from("abcd"), max_size=12)
@@ -147,6 +147,8 @@ def test_the_same_values_are_the_same_slot_wherever_they_stand():
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=5))
 @example(["\uf900", "e\u0301 a"])
+@example(["3", "\u00b3"])
+@example(["\uff21", "A"])
 def test_filling_the_slots_of_a_member_gives_its_text_but_for_case_space_and_form(texts):
     aligned = align_texts(texts)
     for number, text in enumerate(texts):
@@ -156,7 +158,15 @@ def test_filling_the_slots_of_a_member_gives_its_text_but_for_case_space_and_for
 
 
 def _letters(text: str) -> str:
-    return folded("".join(without_breaks(text).split()))
+    """What the alignment tells apart: words in their form, raised digits as they are."""
+    letters = "".join(without_breaks(text).split())
+    raised = {one for one in letters if one.isdigit() and not one.isdecimal()}
+    return folded("".join(one if one in raised else word_form(one) for one in folded(letters)))
+
+
+def test_a_raised_digit_is_no_digit():
+    _, slots = template("Delete 10³ rows", "Delete 103 rows")
+    assert list(slots.values()) == [["10³", "103"]]
 
 
 def test_a_text_without_end_is_aligned_at_its_beginning():
@@ -231,9 +241,9 @@ def test_without_a_common_step_there_are_no_actions():
 # --- the whole pattern ------------------------------------------------------------------------
 
 
-def pattern(task: str, outcomes: Outcomes | None = None, **named: object) -> Pattern:
+def pattern(task: str, outcomes: OutcomeStats | None = None, **named: object) -> Pattern:
     content = PatternContent(task, **named)  # type: ignore[arg-type]
-    return Pattern("ns", task, content, outcomes or Outcomes(), 1, 0, 0)
+    return Pattern("ns", task, content, outcomes or OutcomeStats(), 1, 0, 0)
 
 
 FACTS = GroupSummary(("x", "y", "z"), 3, 1, 0.85)
@@ -283,7 +293,7 @@ def test_any_patterns_generalise_to_one_that_may_be_stored(members):
 
 def test_the_best_members_are_taken_in_the_order_given():
     members = [pattern(str(n)) for n in range(150)]
-    good = Outcomes().record(Outcome.SUCCESS, 1)
+    good = OutcomeStats().record(Outcome.SUCCESS, 1)
     members[140] = pattern("140", good)
     chosen = best_members(members)
     assert [one.pattern_id for one in chosen] == [*map(str, range(99)), "140"]
@@ -292,7 +302,7 @@ def test_the_best_members_are_taken_in_the_order_given():
 # --- counters ---------------------------------------------------------------------------------
 
 OUTCOMES = st.builds(
-    Outcomes,
+    OutcomeStats,
     success_rate=st.floats(0, 1),
     success_count=st.integers(0, 50),
     failure_count=st.integers(0, 50),
@@ -310,6 +320,6 @@ def test_counts_are_summed_and_the_rate_lies_between_the_members(outcomes):
 
 
 def test_a_rate_counts_by_how_often_it_was_tried():
-    tried = Outcomes(0.9, success_count=9, failure_count=1)
-    assert summed([tried, Outcomes(0.1)]).success_rate == pytest.approx(0.9)
-    assert confidence_of(Outcomes(0.1)) == 0.5
+    tried = OutcomeStats(0.9, success_count=9, failure_count=1)
+    assert summed([tried, OutcomeStats(0.1)]).success_rate == pytest.approx(0.9)
+    assert confidence_of(OutcomeStats(0.1)) == 0.5

@@ -23,7 +23,7 @@ class NamespaceUsage:
     """The number of records in a namespace, by kind; zeros are omitted."""
 
     namespace: str
-    counts: Mapping[str, int]
+    record_counts: Mapping[str, int]
     clearing: bool = False
 
 

@@ -1,4 +1,4 @@
-"""Extraction at the end of an episode, if its caller requested it (``auto_extract_patterns``).
+"""What an episode teaches when it ends, if its caller asked for that (``extract_knowledge``).
 
 The request is stored with the end, in one write. Then the error solutions of the episode are saved;
 if it succeeded, its TASK pattern too, and the LEARNED pattern of its group is updated; then the
