@@ -51,7 +51,7 @@ class Services:
 
         own = (
             patterns.patterns,
-            episodes.resources,
+            episodes.episodes,
             memories.memories,
             errors.solutions,
             preferences.preferences.records,

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set, require_etag
 from lot_grpc.kernel.tombstones import Tombstone, Tombstones
 from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.paging import Fits, Page, Position, any_size, each, read_page
+from lot_grpc.services.paging import Fits, Page, Position, any_size, read_each, read_page
 from lot_grpc.services.registry import Registry
 from lot_grpc.services.resource_spec import ResourceSpec
 from lot_grpc.services.transfer.rows import Row
@@ -61,15 +61,15 @@ class Resources(Generic[T, F]):
 
     async def get(self, namespace: str, id: str) -> T:
         """One of them. Raises the kind's NotFoundError."""
-        return self._from_record(await self.read_record(namespace, id))
+        return await self.read(await self.read_record(namespace, id))
 
     async def get_many(self, namespace: str, ids: Sequence[str]) -> list[T]:
         """Those that are there, in the order of the ids."""
         found = await self.records(namespace, ids)
-        return [self._from_record(found[one]) for one in ids if one in found]
+        return [await self.read(found[one]) for one in ids if one in found]
 
     async def read(self, record: Record) -> T:
-        """The one of a record that a search found."""
+        """The one that a record is."""
         return self._from_record(record)
 
     async def read_record(
@@ -106,9 +106,13 @@ class Resources(Generic[T, F]):
         size: int,
         after: Position | None,
         fits: Fits[T] = any_size,
-    ) -> Page[T]:
+    ) -> Page[T, Position]:
         """A page of those that a filter lets through, newest first."""
-        where, read = self.spec.conditions(requested), each(self._from_record)
+
+        async def read(records: Sequence[Record]) -> list[T]:
+            return await read_each(records, self.read)
+
+        where = self.spec.conditions(requested)
         given = (self._store, self._collection, namespace, where)
         return await read_page(*given, size, after, read, fits)
 

@@ -81,7 +81,7 @@ async def broken():
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_fault_that_is_to_be_expected_takes_one_short_line(broken, logged, fault):
     if fault == "store":
-        await broken.own_services.model_store.close()
+        await broken.own_services.runtime.stack.model.close()
     for _ in range(10):
         with pytest.raises((grpc.aio.AioRpcError, ValueError)):
             await FAULTS[fault](broken)

@@ -53,7 +53,7 @@ async def test_after_an_idle_stream_the_episode_is_free(idling):
     assert answer.event.sequence == 1
     assert idling.server is not None
     assert idling.own_services is not None
-    assert not idling.own_services.recorder._active_streams._places
+    assert not idling.own_services.episodes.recorder._active_streams._places
 
 
 async def test_heartbeats_keep_a_stream_open_and_tell_the_last_sequence(lot):

@@ -382,4 +382,4 @@ async def test_no_open_stream_is_remembered_once_all_are_over(lot):
     await until(lambda: server.calls_in_flight == 0)
     assert lot.own_services is not None
     await lot.episodes.GetEpisode(episode_id="e")
-    assert not lot.own_services.recorder._active_streams._places
+    assert not lot.own_services.episodes.recorder._active_streams._places

@@ -95,14 +95,14 @@ async def nothing(world: World, ns: str) -> None:
 
 async def three_patterns(world: World, ns: str) -> None:
     """``p1`` saved by content, used twice; ``p2`` and ``p3`` by id."""
-    await world.services.pattern_writer.save(ns, draft("one", language="python"))
-    await world.services.pattern_writer.save(ns, draft("two", pattern_id="p2"))
-    await world.services.pattern_writer.save(
+    await world.services.patterns.writer.save(ns, draft("one", language="python"))
+    await world.services.patterns.writer.save(ns, draft("two", pattern_id="p2"))
+    await world.services.patterns.writer.save(
         ns, draft("three", pattern_id="p3", initial_success_rate=0.4)
     )
     used = OutcomeDraft((await id_of(world, ns, "one"), "p2"), Outcome.FAILURE, query="how")
-    await world.services.outcomes.record(ns, used)
-    await world.services.outcomes.record(ns, replace(used, outcome=Outcome.PARTIAL))
+    await world.services.patterns.outcomes.record(ns, used)
+    await world.services.patterns.outcomes.record(ns, replace(used, outcome=Outcome.PARTIAL))
 
 
 async def id_of(world: World, ns: str, task: str) -> str:
@@ -115,24 +115,24 @@ async def id_of(world: World, ns: str, task: str) -> str:
 
 
 async def running(world: World, ns: str) -> None:
-    await world.services.episodes.start(ns, start(episode_id="e"))
+    await world.services.episodes.creator.start(ns, start(episode_id="e"))
     for n in range(2):
-        await world.services.recorder.record_event(ns, "e", event(text=f"before {n}"), "")
+        await world.services.episodes.recorder.record_event(ns, "e", event(text=f"before {n}"), "")
 
 
 async def a_memory(world: World, ns: str) -> None:
-    await world.services.memories.create(ns, memory("first", memory_id="m"))
+    await world.services.memories.memories.create(ns, memory("first", memory_id="m"))
 
 
 async def two_error_solutions(world: World, ns: str) -> None:
     """One that nobody named, and ``s``."""
-    await world.services.error_solutions.save(ns, error_solution())
-    await world.services.error_solutions.save(ns, error_solution(error_solution_id="s"))
+    await world.services.errors.solutions.save(ns, error_solution())
+    await world.services.errors.solutions.save(ns, error_solution(error_solution_id="s"))
 
 
 def saves(*given: Any, **named: Any) -> Step:
     async def run(world: World, ns: str) -> Any:
-        return await world.services.pattern_writer.save(ns, draft(*given, **named))
+        return await world.services.patterns.writer.save(ns, draft(*given, **named))
 
     return run
 
@@ -141,7 +141,7 @@ def batch(with_requests: bool) -> Step:
     tasks = ("one", "b", "c", "b", "d")  # one that is there, and one twice
 
     async def run(world: World, ns: str) -> Any:
-        return await world.services.pattern_writer.save_many(
+        return await world.services.patterns.writer.save_many(
             ns,
             [
                 draft(task, language="python", request_id=f"r{n}" if with_requests else "")
@@ -165,7 +165,7 @@ def updates(**changes: Any) -> Step:
             for r in found
             if r.payload["pattern_id"] not in ("p2", "p3") and r.payload["usage_count"] == 2
         ]
-        return await world.services.patterns.update(ns, one, wanted, "")
+        return await world.services.patterns.patterns.update(ns, one, wanted, "")
 
     return run
 
@@ -176,27 +176,27 @@ async def deletes_pattern(world: World, ns: str) -> None:
     found = await world.store.scroll(PATTERNS, ns, [], limit=100)
     for one in [r.payload["pattern_id"] for r in found if r.payload["task"] == "one"]:
         with suppress(PatternNotFoundError):
-            await world.services.patterns.delete(ns, one, "")
+            await world.services.patterns.patterns.delete(ns, one, "")
 
 
 async def chain(world: World, ns: str) -> None:
     """``old``, which ``mid`` supersedes, and ``other``."""
-    await world.services.pattern_writer.save(ns, draft("old", pattern_id="old"))
-    await world.services.pattern_writer.save(ns, draft("other", pattern_id="other"))
-    await world.services.pattern_writer.save(ns, draft("mid", pattern_id="mid", supersedes="old"))
+    await world.services.patterns.writer.save(ns, draft("old", pattern_id="old"))
+    await world.services.patterns.writer.save(ns, draft("other", pattern_id="other"))
+    await world.services.patterns.writer.save(ns, draft("mid", pattern_id="mid", supersedes="old"))
 
 
 def supersedes(pattern_id: str, superseded: str) -> Step:
     async def run(world: World, ns: str) -> Any:
         wanted = PatternEdit(PatternContent("", supersedes=superseded), frozenset({"supersedes"}))
-        return await world.services.patterns.update(ns, pattern_id, wanted, "")
+        return await world.services.patterns.patterns.update(ns, pattern_id, wanted, "")
 
     return run
 
 
 async def deletes_successor(world: World, ns: str) -> None:
     with suppress(PatternNotFoundError):
-        await world.services.patterns.delete(ns, "mid", "")
+        await world.services.patterns.patterns.delete(ns, "mid", "")
 
 
 NEAR = "Log in to the shop as the user and open the list of all orders {}"
@@ -206,40 +206,42 @@ NEAR_THAT = "Log in to the big shop as the new user and open the list of all lat
 async def alike(world: World, ns: str) -> None:
     """Eight patterns of two groups that are alike, and used ones among them."""
     for n, word in enumerate(("now", "today", "again", "soon")):
-        await world.services.pattern_writer.save(ns, draft(NEAR.format(word), pattern_id=f"a{n}"))
-        await world.services.pattern_writer.save(
+        await world.services.patterns.writer.save(ns, draft(NEAR.format(word), pattern_id=f"a{n}"))
+        await world.services.patterns.writer.save(
             ns, draft(NEAR_THAT.format(word), pattern_id=f"b{n}")
         )
     for outcome in (Outcome.SUCCESS, Outcome.PARTIAL):
-        await world.services.outcomes.record(ns, OutcomeDraft(("a0", "b1"), outcome, duration=1.0))
+        await world.services.patterns.outcomes.record(
+            ns, OutcomeDraft(("a0", "b1"), outcome, duration=1.0)
+        )
 
 
 async def alike_and_more(world: World, ns: str) -> None:
     """The groups are made, and there is one more pattern for one of them."""
     await alike(world, ns)
     await distils(world, ns)
-    await world.services.pattern_writer.save(ns, draft(NEAR.format("then"), pattern_id="a9"))
+    await world.services.patterns.writer.save(ns, draft(NEAR.format("then"), pattern_id="a9"))
 
 
 async def distils(world: World, ns: str) -> Any:
-    return await world.services.distilling.distil(ns, DistillRequest(similarity=0.92))
+    return await world.services.distillation.distiller.distil(ns, DistillRequest(similarity=0.92))
 
 
 async def deletes_memory(world: World, ns: str) -> None:
     with suppress(MemoryNotFoundError):
-        await world.services.memories.delete(ns, "m", "")
+        await world.services.memories.memories.delete(ns, "m", "")
 
 
 async def deletes_error_solution(world: World, ns: str) -> None:
     with suppress(ErrorSolutionNotFoundError):
-        await world.services.error_solutions.delete(ns, "s")
+        await world.services.errors.solutions.delete(ns, "s")
 
 
 def outcomes(request_id: str, query: str = "") -> Step:
     async def run(world: World, ns: str) -> Any:
         ids = (await id_of(world, ns, "one"), "p2", "p3")
         given = OutcomeDraft(ids, Outcome.SUCCESS, query=query, duration=2.0, request_id=request_id)
-        return await world.services.outcomes.record(ns, given)
+        return await world.services.patterns.outcomes.record(ns, given)
 
     return run
 
@@ -247,7 +249,7 @@ def outcomes(request_id: str, query: str = "") -> Step:
 def one_outcome(request_id: str, query: str) -> Step:
     async def run(world: World, ns: str) -> Any:
         given = OutcomeDraft(("p2",), Outcome.SUCCESS, query=query, request_id=request_id)
-        return await world.services.outcomes.record(ns, given)
+        return await world.services.patterns.outcomes.record(ns, given)
 
     return run
 
@@ -255,7 +257,7 @@ def one_outcome(request_id: str, query: str) -> Step:
 def feedbacks(request_id: str, **said: Any) -> Step:
     async def run(world: World, ns: str) -> Any:
         given = FeedbackDraft("p2", request_id=request_id, **said)
-        return await world.services.feedback.give(ns, given)
+        return await world.services.patterns.feedback.give(ns, given)
 
     return run
 
@@ -282,7 +284,7 @@ def corrects(request_id: str, instead: Outcome | None) -> Step:
         (told,) = [r.payload["plan"] for r in rows if r.payload.get("request_id") == "to correct"]
         given = CorrectionDraft(told["outcome_id"], instead, request_id=request_id)
         with suppress(OutcomeCorrectedError):
-            return await world.services.outcome_log.correct(ns, given)
+            return await world.services.patterns.outcome_log.correct(ns, given)
 
     return run
 
@@ -291,31 +293,35 @@ async def some_feedback(world: World, ns: str) -> None:
     """Three patterns; ``p2`` was found helpful twice."""
     await three_patterns(world, ns)
     for text in ("first", "second"):
-        await world.services.feedback.give(ns, FeedbackDraft("p2", helpful=True, text=text))
+        await world.services.patterns.feedback.give(
+            ns, FeedbackDraft("p2", helpful=True, text=text)
+        )
 
 
 async def deletes_p2(world: World, ns: str) -> None:
     with suppress(PatternNotFoundError):
-        await world.services.patterns.delete(ns, "p2", "")
+        await world.services.patterns.patterns.delete(ns, "p2", "")
 
 
 def starts(**named: Any) -> Step:
     async def run(world: World, ns: str) -> Any:
-        return await world.services.episodes.start(ns, start(**named))
+        return await world.services.episodes.creator.start(ns, start(**named))
 
     return run
 
 
 def one_event(request_id: str) -> Step:
     async def run(world: World, ns: str) -> Any:
-        return await world.services.recorder.record_event(ns, "e", event(text="x"), request_id)
+        return await world.services.episodes.recorder.record_event(
+            ns, "e", event(text="x"), request_id
+        )
 
     return run
 
 
 async def streams(world: World, ns: str) -> None:
     """A client's stream: opens, is told what is stored, and sends the rest."""
-    recorder = world.services.recorder
+    recorder = world.services.episodes.recorder
     writer = await recorder.open(ns, "e", Takeover.TAKE_OVER)
     try:
         await recorder.append(writer, [event(1, "before 0"), event(2, "before 1"), *events(3, 6)])
@@ -326,7 +332,7 @@ async def streams(world: World, ns: str) -> None:
 
 def ends(request_id: str) -> Step:
     async def run(world: World, ns: str) -> Any:
-        return await world.services.episodes.end(ns, "e", end(summary="done"), request_id)
+        return await world.services.episodes.ender.end(ns, "e", end(summary="done"), request_id)
 
     return run
 
@@ -334,16 +340,16 @@ def ends(request_id: str) -> Step:
 async def used_by_others(world: World, ns: str) -> None:
     """``u`` was used once, ``v`` never; ``e`` is running."""
     for name in ("u", "v"):
-        await world.services.episodes.start(ns, start(episode_id=name))
+        await world.services.episodes.creator.start(ns, start(episode_id=name))
     given = end(used_episode_ids=("u",))
-    await world.services.episodes.record(ns, whole(1, episode_id="f", end=given))
+    await world.services.episodes.creator.record(ns, whole(1, episode_id="f", end=given))
     await running(world, ns)
 
 
 def ends_with_use(request_id: str) -> Step:
     async def run(world: World, ns: str) -> Any:
         given = end(used_episode_ids=("u", "v"))
-        return await world.services.episodes.end(ns, "e", given, request_id)
+        return await world.services.episodes.ender.end(ns, "e", given, request_id)
 
     return run
 
@@ -351,7 +357,7 @@ def ends_with_use(request_id: str) -> Step:
 def records_with_use(**named: Any) -> Step:
     async def run(world: World, ns: str) -> Any:
         given = whole(2, end=end(used_episode_ids=("v", "u")), **named)
-        return await world.services.episodes.record(ns, given)
+        return await world.services.episodes.creator.record(ns, given)
 
     return run
 
@@ -363,7 +369,7 @@ async def left(world: World, ns: str) -> None:
 
 
 async def abandons(world: World, ns: str) -> None:
-    await world.services.abandoning.sweep()
+    await world.services.episodes.abandoner.sweep()
 
 
 async def abandoned(world: World, ns: str) -> None:
@@ -373,23 +379,23 @@ async def abandoned(world: World, ns: str) -> None:
 
 async def recorded(world: World, ns: str) -> None:
     """``e`` is ended and has five events, ``f`` still runs and has two."""
-    await world.services.episodes.record(ns, whole(5, episode_id="e"))
-    await world.services.episodes.start(ns, start(episode_id="f"))
+    await world.services.episodes.creator.record(ns, whole(5, episode_id="e"))
+    await world.services.episodes.creator.start(ns, start(episode_id="f"))
     for n in range(2):
-        await world.services.recorder.record_event(ns, "f", event(text=f"event {n}"), "")
+        await world.services.episodes.recorder.record_event(ns, "f", event(text=f"event {n}"), "")
 
 
 def deletes_episode(episode_id: str) -> Step:
     async def run(world: World, ns: str) -> None:
         with suppress(EpisodeNotFoundError):
-            await world.services.episode_deleter.delete(ns, episode_id)
+            await world.services.episodes.episodes.delete_with_events(ns, episode_id)
 
     return run
 
 
 def prunes(**named: Any) -> Step:
     async def run(world: World, ns: str) -> Any:
-        return await world.services.pruning.prune(ns, PruneDraft(PatternFilter(), **named))
+        return await world.services.patterns.pruner.prune(ns, PruneDraft(PatternFilter(), **named))
 
     return run
 
@@ -397,7 +403,7 @@ def prunes(**named: Any) -> Step:
 def sets_policy(**named: Any) -> Step:
     async def run(world: World, ns: str) -> Any:
         edit = PolicyEdit(NamespacePolicy(**named), frozenset(named))
-        return await world.services.policies.update(ns, edit, "")
+        return await world.services.retention.policies.update(ns, edit, "")
 
     return run
 
@@ -406,26 +412,26 @@ async def bounded(world: World, ns: str) -> None:
     """More of everything than the policy allows."""
     await three_patterns(world, ns)
     await a_memory(world, ns)
-    await world.services.memories.create(ns, memory("second", memory_id="n"))
+    await world.services.memories.memories.create(ns, memory("second", memory_id="n"))
     await recorded(world, ns)
-    await world.services.episodes.record(ns, whole(3, episode_id="g"))
+    await world.services.episodes.creator.record(ns, whole(3, episode_id="g"))
     await sets_policy(max_patterns=1, max_memories=1, max_episodes=1)(world, ns)
 
 
 async def sweeps(world: World, ns: str) -> None:
-    await world.services.keeping.sweep()
+    await world.services.retention.sweep.sweep()
 
 
 def records(**named: Any) -> Step:
     async def run(world: World, ns: str) -> Any:
-        return await world.services.episodes.record(ns, whole(5, **named))
+        return await world.services.episodes.creator.record(ns, whole(5, **named))
 
     return run
 
 
 def creates(**named: Any) -> Step:
     async def run(world: World, ns: str) -> Any:
-        return await world.services.memories.create(ns, memory("new", **named))
+        return await world.services.memories.memories.create(ns, memory("new", **named))
 
     return run
 
@@ -440,7 +446,7 @@ def creates_many(*, with_requests: bool) -> Step:
             memory(content, request_id=f"r{n}" if with_requests else "")
             for n, content in enumerate(contents)
         ]
-        return await world.services.memories.create_many(ns, drafts)
+        return await world.services.memories.memories.create_many(ns, drafts)
 
     return run
 
@@ -448,49 +454,51 @@ def creates_many(*, with_requests: bool) -> Step:
 async def long_memories(world: World, ns: str) -> None:
     """``m``, ``long`` and one that is pinned."""
     await a_memory(world, ns)
-    await world.services.memories.create(ns, memory(LONG, memory_id="long"))
-    await world.services.memories.create(ns, memory("kept", memory_id="p", pinned=True))
+    await world.services.memories.memories.create(ns, memory(LONG, memory_id="long"))
+    await world.services.memories.memories.create(ns, memory("kept", memory_id="p", pinned=True))
 
 
 def edits_memory(**changes: Any) -> Step:
     async def run(world: World, ns: str) -> Any:
         content = replace(MemoryContent(LONG), **changes)
         edit = MemoryEdit(content, frozenset(changes))
-        return await world.services.memories.update(ns, "m", edit, "")
+        return await world.services.memories.memories.update(ns, "m", edit, "")
 
     return run
 
 
 def deletes_memories(world: World, ns: str) -> Any:
     asked = MemoryFilter(max_importance=0.6)
-    return world.services.memory_bulk_deleter.delete(ns, asked, dry_run=False)
+    return world.services.memories.bulk_deleter.delete(ns, asked, dry_run=False)
 
 
 async def deletes_decision(world: World, ns: str) -> None:
     with suppress(DecisionNotFoundError):
-        await world.services.decisions.delete(ns, "d")
+        await world.services.learning.decisions.delete(ns, "d")
 
 
 async def deletes_learning_event(world: World, ns: str) -> None:
     with suppress(LearningEventNotFoundError):
-        await world.services.learning_events.delete(ns, "l")
+        await world.services.learning.learning_events.delete(ns, "l")
 
 
 async def chosen_and_decided(world: World, ns: str) -> None:
     """Decision ``d`` and one reward of ``a``; the selection of ``a`` is found by its request."""
-    await world.services.decisions.record(ns, decision(decision_id="d"))
-    await world.services.step_recorder.record(ns, steps(("a", 1.0), ("b", 0.5)))
+    await world.services.learning.decisions.record(ns, decision(decision_id="d"))
+    await world.services.learning.step_recorder.record(ns, steps(("a", 1.0), ("b", 0.5)))
     await selection_of(world, ns)
 
 
 async def selection_of(world: World, ns: str) -> str:
-    chosen = await world.services.selections.select(ns, select("a", seed=1, request_id="chosen"))
+    chosen = await world.services.learning.selections.select(
+        ns, select("a", seed=1, request_id="chosen")
+    )
     return chosen.selection_id
 
 
 def selects(request_id: str) -> Step:
     async def run(world: World, ns: str) -> Any:
-        return await world.services.selections.select(
+        return await world.services.learning.selections.select(
             ns, select("x", "y", seed=1, request_id=request_id)
         )
 
@@ -499,7 +507,7 @@ def selects(request_id: str) -> Step:
 
 def solves(message: str, **named: Any) -> Step:
     async def run(world: World, ns: str) -> Any:
-        return await world.services.error_solutions.save(ns, error_solution(message, **named))
+        return await world.services.errors.solutions.save(ns, error_solution(message, **named))
 
     return run
 
@@ -507,28 +515,28 @@ def solves(message: str, **named: Any) -> Step:
 def steps_of(request_id: str) -> Step:
     async def run(world: World, ns: str) -> Any:
         given = steps(("a", 0.5), ("b", -1.0), ("a", 1.0), request_id=request_id)
-        return await world.services.step_recorder.record(ns, given)
+        return await world.services.learning.step_recorder.record(ns, given)
 
     return run
 
 
 async def seeded_and_one_deleted(world: World, ns: str) -> None:
     """The common errors, one of which was deleted since."""
-    await world.services.seeding.seed(ns, Seeds(("common_errors",)))
-    await world.services.error_solutions.delete(ns, "seed:common_errors:nil_pointer.go")
+    await world.services.seeder.seed(ns, Seeds(("common_errors",)))
+    await world.services.errors.solutions.delete(ns, "seed:common_errors:nil_pointer.go")
 
 
 def seeds(*packs: str, restore_deleted: bool = False) -> Step:
     async def run(world: World, ns: str) -> Any:
         wanted = Seeds(packs, restore_deleted=restore_deleted)
-        return await world.services.seeding.seed(ns, wanted)
+        return await world.services.seeder.seed(ns, wanted)
 
     return run
 
 
 def decides(**named: Any) -> Step:
     async def run(world: World, ns: str) -> Any:
-        return await world.services.decisions.record(ns, decision("Which port?", **named))
+        return await world.services.learning.decisions.record(ns, decision("Which port?", **named))
 
     return run
 
@@ -536,14 +544,16 @@ def decides(**named: Any) -> Step:
 def comes_of_it(request_id: str) -> Step:
     async def run(world: World, ns: str) -> Any:
         given = DecisionOutcomeDraft("d", Outcome.SUCCESS, 0.5, "fine", request_id)
-        return await world.services.decisions.record_outcome(ns, given)
+        return await world.services.learning.decisions.record_outcome(ns, given)
 
     return run
 
 
 def learns(**named: Any) -> Step:
     async def run(world: World, ns: str) -> Any:
-        return await world.services.learning_events.record(ns, learning_event(text="x", **named))
+        return await world.services.learning.learning_events.record(
+            ns, learning_event(text="x", **named)
+        )
 
     return run
 
@@ -556,7 +566,7 @@ def judges(kind: TargetKind | None, request_id: str = "") -> Step:
         given = judgement(
             kind, target, text="Perfect summary, thanks!", task="t", request_id=request_id
         )
-        return await world.services.feedback_handler.submit(ns, given)
+        return await world.services.learning.feedback_handler.submit(ns, given)
 
     return run
 
@@ -579,14 +589,14 @@ async def login(world: World, ns: str, episode_id: str, extract: bool = False) -
         events=(call("browser"),),
         extract=extract,
     )
-    await world.services.episodes.record(ns, given)
+    await world.services.episodes.creator.record(ns, given)
     if extract:
-        await world.services.episode_extraction.take(ns, episode_id)
+        await world.services.extraction.episodes.take(ns, episode_id)
 
 
 async def three_logins(world: World, ns: str) -> None:
     await two_logins(world, ns)
-    await world.services.episodes.start(ns, start("log in", "e", task_type="login"))
+    await world.services.episodes.creator.start(ns, start("log in", "e", task_type="login"))
 
 
 async def saved_before(world: World, ns: str) -> None:
@@ -600,32 +610,32 @@ async def records_login(world: World, ns: str) -> None:
 
 
 async def ends_login(world: World, ns: str) -> None:
-    await world.services.episodes.end(ns, "e", end(), "r", extract=True)
-    await world.services.episode_extraction.take(ns, "e")
+    await world.services.episodes.ender.end(ns, "e", end(), "r", extract=True)
+    await world.services.extraction.episodes.take(ns, "e")
 
 
 async def failing(world: World, ns: str) -> None:
     """A test that failed, was mended, and failed otherwise."""
-    await world.services.episodes.start(ns, start("mend", "e"))
+    await world.services.episodes.creator.start(ns, start("mend", "e"))
     for one in (call("pytest", error="KeyError: 'a'"), call("pip"), call("pytest")):
-        await world.services.recorder.record_event(ns, "e", one, "")
+        await world.services.episodes.recorder.record_event(ns, "e", one, "")
 
 
 async def ends_failing(world: World, ns: str) -> None:
     failed = end(EpisodeStatus.FAILED, error=EpisodeError("OSError", "disk full"))
-    await world.services.episodes.end(ns, "e", failed, "r", extract=True)
-    await world.services.episode_extraction.take(ns, "e")
+    await world.services.episodes.ender.end(ns, "e", failed, "r", extract=True)
+    await world.services.extraction.episodes.take(ns, "e")
 
 
 async def records_mending(world: World, ns: str) -> None:
     events = (call("pytest", error="KeyError: 'a'"), call("pip"), call("pytest"))
     given = EpisodeDraft(EpisodeStart("mend"), "e", end=end(), events=events, extract=True)
-    await world.services.episodes.record(ns, given)
-    await world.services.episode_extraction.take(ns, "e")
+    await world.services.episodes.creator.record(ns, given)
+    await world.services.extraction.episodes.take(ns, "e")
 
 
 async def extracts(world: World, ns: str) -> None:
-    await world.services.extraction.extract(ns, ExtractionDraft(min_samples=2))
+    await world.services.extraction.patterns.extract(ns, ExtractionDraft(min_samples=2))
 
 
 async def learned_before(world: World, ns: str) -> None:
@@ -636,7 +646,7 @@ async def learned_before(world: World, ns: str) -> None:
 
 def extracts_code(world: World, ns: str) -> Any:
     code = "class A:\n  def f(self): h()\n  async def g(self): await h()\n"
-    return world.services.code_extraction.extract(ns, CodeDraft(code, "python"))
+    return world.services.extraction.code.extract(ns, CodeDraft(code, "python"))
 
 
 async def used_error_solutions(world: World, ns: str) -> None:
@@ -650,14 +660,14 @@ async def used_error_solutions(world: World, ns: str) -> None:
         if record.payload["error_solution_id"] != "s"
     ]
     used = ErrorOutcomeDraft(other, Outcome.SUCCESS, duration=3.0)
-    await world.services.error_outcomes.record(ns, used)
+    await world.services.errors.outcomes.record(ns, used)
 
 
 def helps(request_id: str, outcome: Outcome = Outcome.SUCCESS) -> Step:
     async def run(world: World, ns: str) -> Any:
         tried_on = "KeyError: 'c'"
         given = ErrorOutcomeDraft("s", outcome, error_message=tried_on, request_id=request_id)
-        return await world.services.error_outcomes.record(ns, given)
+        return await world.services.errors.outcomes.record(ns, given)
 
     return run
 
@@ -665,27 +675,27 @@ def helps(request_id: str, outcome: Outcome = Outcome.SUCCESS) -> Step:
 async def two_preferences(world: World, ns: str) -> None:
     """``k``, which had two values before, and ``other``."""
     for key, value in (("k", "first"), ("k", "second"), ("k", "third"), ("other", None)):
-        await world.services.preferences.put(ns, PreferenceDraft(key, value))
+        await world.services.preferences.preferences.put(ns, PreferenceDraft(key, value))
 
 
 def prefers(key: str, value: Any, request_id: str = "") -> Step:
     async def run(world: World, ns: str) -> Any:
         given = PreferenceDraft(key, value, request_id=request_id)
-        return await world.services.preferences.put(ns, given)
+        return await world.services.preferences.preferences.put(ns, given)
 
     return run
 
 
 def clearing(*resource_kinds: ResourceKind) -> Step:
     async def run(world: World, ns: str) -> Any:
-        return await world.services.clearing.clear(ns, resource_kinds)
+        return await world.services.clearing.clearer.clear(ns, resource_kinds)
 
     return run
 
 
 async def deletes_preference(world: World, ns: str) -> None:
     with suppress(PreferenceNotFoundError):
-        await world.services.preferences.delete(ns, "k")
+        await world.services.preferences.preferences.delete(ns, "k")
 
 
 async def a_session(world: World, ns: str) -> None:
@@ -693,12 +703,12 @@ async def a_session(world: World, ns: str) -> None:
     for number in range(4):
         await says(f"before {number}", max_messages=3)(world, ns)
     for key in ("a", "b"):
-        await world.services.session_values.put(ns, "s", key, b"before")
+        await world.services.sessions.values.put(ns, "s", key, b"before")
 
 
 async def a_lapsed_session(world: World, ns: str) -> None:
     await a_session(world, ns)
-    await world.services.session_values.put(ns, "s", "a", b"last", 1_000_000)
+    await world.services.sessions.values.put(ns, "s", "a", b"last", 1_000_000)
     world.clock.advance(120)
 
 
@@ -706,7 +716,7 @@ def says(content: str, request_id: str = "", max_messages: int = 0) -> Step:
     async def run(world: World, ns: str) -> Any:
         message = SessionMessage("user", content)
         given = MessageDraft("s", message, Terms(max_messages), request_id)
-        return await world.services.session_messages.append(ns, given)
+        return await world.services.sessions.messages.append(ns, given)
 
     return run
 
@@ -718,13 +728,13 @@ async def few_error_solutions(world: World, ns: str) -> None:
 
 
 async def puts_session_value(world: World, ns: str) -> None:
-    await world.services.session_values.put(ns, "s", "a", b"new")
+    await world.services.sessions.values.put(ns, "s", "a", b"new")
 
 
 def clears_session(*keys: str, **named: Any) -> Step:
     async def run(world: World, ns: str) -> None:
         with suppress(SessionNotFoundError):
-            await world.services.sessions.clear(ns, "s", keys, **named)
+            await world.services.sessions.sessions.clear(ns, "s", keys, **named)
 
     return run
 
@@ -736,13 +746,13 @@ async def exported_elsewhere(world: World, ns: str) -> list[Row]:
 
     other = await open_world(InMemoryStore(world.clock), world.clock)
     services = other.services
-    await services.pattern_writer.save(ns, draft("one", language="python"))
-    await services.pattern_writer.save(ns, draft("two", pattern_id="p2"))
-    await services.memories.create(ns, memory("first", memory_id="m"))
-    await services.error_solutions.save(ns, error_solution(error_solution_id="s"))
-    await services.episodes.start(ns, start(episode_id="e"))
-    await services.decisions.record(ns, decision(decision_id="d"))
-    exported = services.exporter.rows(ExportSpec(ns))
+    await services.patterns.writer.save(ns, draft("one", language="python"))
+    await services.patterns.writer.save(ns, draft("two", pattern_id="p2"))
+    await services.memories.memories.create(ns, memory("first", memory_id="m"))
+    await services.errors.solutions.save(ns, error_solution(error_solution_id="s"))
+    await services.episodes.creator.start(ns, start(episode_id="e"))
+    await services.learning.decisions.record(ns, decision(decision_id="d"))
+    exported = services.transfer.exporter.rows(ExportSpec(ns))
     return [replace(row, record=replace(row.record, namespace=ns)) async for row, _ in exported]
 
 
@@ -754,13 +764,13 @@ def imports(conflict: Conflict) -> Step:
         if ns not in known:
             known[ns] = await exported_elsewhere(world, ns)
         run_ = ImportRun(ImportTerms(conflict))
-        await world.services.importer.take(run_, known[ns])
+        await world.services.transfer.importer.take(run_, known[ns])
 
     return run
 
 
 async def sweeps_sessions(world: World, ns: str) -> None:
-    await world.services.sessions.sweep()
+    await world.services.sessions.sessions.sweep()
 
 
 CASES = [

@@ -38,7 +38,7 @@ class CountingEmbedder(HashingEmbedder):
 
 
 async def many(world: World, *drafts: MemoryDraft) -> list[Created | LotError]:
-    return await world.services.memories.create_many(NS, drafts)
+    return await world.services.memories.memories.create_many(NS, drafts)
 
 
 def created(results: Sequence[Created | LotError]) -> list[bool | type[LotError]]:
@@ -53,7 +53,7 @@ def id_of(result: Created | LotError) -> str:
 async def edit(world: World, memory_id: str, **named: Any) -> None:
     fresh = replace(memory().content, **named)
     change = MemoryEdit(fresh, frozenset(named))
-    await world.services.memories.update(NS, memory_id, change, "")
+    await world.services.memories.memories.update(NS, memory_id, change, "")
 
 
 # --- a batch ----------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ async def test_a_batch_again_by_its_requests_answers_alike(world: World) -> None
     first = await many(world, *batch)
     world.clock.advance(5)
     assert await many(world, *batch) == first
-    await world.services.memories.delete(NS, id_of(first[1]), "")
+    await world.services.memories.memories.delete(NS, id_of(first[1]), "")
     assert created(await many(world, *batch)) == [True, MemoryNotFoundError, True]
     assert len(await payloads(world, MEMORIES)) == 2
 
@@ -163,7 +163,7 @@ async def test_one_that_was_edited_is_the_same_no_more(world: World) -> None:
     second, again = await many(world, memory("one", unique=True), memory("one", unique=True))
     assert created([second, again]) == [True, False]
     assert id_of(first) != id_of(second) == id_of(again)
-    await world.services.memories.delete(NS, id_of(first), "")
+    await world.services.memories.memories.delete(NS, id_of(first), "")
     assert created(await many(world, memory("one", unique=True))) == [True]
 
 

@@ -42,17 +42,17 @@ async def append(
     request_id = named.pop("request_id", "")
     message = SessionMessage("user", content, **named)
     draft = MessageDraft(session_id, message, terms, request_id)
-    return await world.services.session_messages.append(NS, draft)
+    return await world.services.sessions.messages.append(NS, draft)
 
 
 async def put(
     world: World, key: str, value: bytes = b"v", session_id: str = "s", ttl: int | None = None
 ) -> int:
-    return await world.services.session_values.put(NS, session_id, key, value, ttl)
+    return await world.services.sessions.values.put(NS, session_id, key, value, ttl)
 
 
 async def got(world: World, session_id: str = "s", limit: int = 0) -> Session:
-    return await world.services.sessions.get(NS, session_id, limit)
+    return await world.services.sessions.sessions.get(NS, session_id, limit)
 
 
 def contents(session: Session) -> list[str]:
@@ -67,11 +67,11 @@ async def absent(world: World, session_id: str = "s") -> bool:
     """Whether it is absent everywhere."""
     services = world.services
     for call in (
-        services.sessions.get(NS, session_id),
-        services.session_values.get(NS, session_id, "k"),
-        services.sessions.clear(NS, session_id),
-        services.sessions.clear(NS, session_id, ["k"]),
-        services.sessions.clear(NS, session_id, messages_only=True),
+        services.sessions.sessions.get(NS, session_id),
+        services.sessions.values.get(NS, session_id, "k"),
+        services.sessions.sessions.clear(NS, session_id),
+        services.sessions.sessions.clear(NS, session_id, ["k"]),
+        services.sessions.sessions.clear(NS, session_id, messages_only=True),
     ):
         try:
             await call
@@ -115,7 +115,7 @@ async def test_a_session_comes_to_be_with_its_first_write_and_keeps_all_in_order
 
 async def test_a_value_is_put_over_the_former_one_and_read_by_its_key():
     world = await open_world()
-    values = world.services.session_values
+    values = world.services.sessions.values
     for value in (b"1", b"", b"3"):
         await put(world, "k", value)
         got_back = await values.get(NS, "s", "k")
@@ -164,7 +164,7 @@ async def test_a_window_that_was_widened_counts_what_is_there():
 
 async def test_every_write_renews_the_life_and_reading_does_not():
     world = await open_world()
-    clear = world.services.sessions.clear
+    clear = world.services.sessions.sessions.clear
     await put(world, "k", ttl=10 * SECOND)
     for write in (
         lambda: put(world, "k"),
@@ -207,7 +207,7 @@ async def test_what_lapsed_is_absent_and_the_next_of_its_id_begins_empty(swept):
     session = await got(world)
     assert (contents(session), session.values, session.max_messages) == (["new"], {}, 50)
     assert session.create_time == world.clock.now()
-    assert await world.services.session_values.get(NS, "s", "k") is None
+    assert await world.services.sessions.values.get(NS, "s", "k") is None
     assert await rows(world.store, SESSION_PARTS, NS) == []
 
 
@@ -251,7 +251,7 @@ async def test_a_session_that_was_cleared_is_absent_and_its_id_is_free():
     await put(world, "k")
     for _ in range(2):
         await append(world, session_id="other")
-    await world.services.sessions.clear(NS, "s")
+    await world.services.sessions.sessions.clear(NS, "s")
     assert await absent(world)
     assert [p.payload["session_id"] for p in await rows(world.store, SESSION_PARTS, NS)] == [
         "other"
@@ -268,7 +268,7 @@ async def test_a_session_that_was_cleared_is_absent_and_its_id_is_free():
 
 async def test_just_keys_or_just_messages_are_cleared():
     world = await open_world()
-    clear = world.services.sessions.clear
+    clear = world.services.sessions.sessions.clear
     for key in "abcd":
         await put(world, key)
     for number in range(3):
@@ -299,11 +299,11 @@ async def test_a_thousand_values_and_no_more():
         await put(world, "one more")
     await put(world, "k7", b"other")
     assert len((await got(world)).values) == 1000
-    await world.services.sessions.clear(NS, "s", ["k1"])
+    await world.services.sessions.sessions.clear(NS, "s", ["k1"])
     await put(world, "one more")
     with pytest.raises(SessionFullError):
         await put(world, "two more")
-    assert await world.services.session_values.get(NS, "s", "two more") is None
+    assert await world.services.sessions.values.get(NS, "s", "two more") is None
 
 
 async def test_values_of_8_mib_together_and_no_more():
@@ -325,7 +325,7 @@ async def test_a_session_larger_than_an_answer_gives_the_latest_messages_that_fi
     world = await open_world()
     for number in range(10):
         await append(world, f"{number}" * 1000)
-    sessions = world.services.sessions
+    sessions = world.services.sessions.sessions
     found = await sessions.get(NS, "s", max_bytes=5000)
     assert ([one.sequence for one in found.messages], found.ended_early) == ([7, 8, 9, 10], True)
     assert not (await sessions.get(NS, "s", 4, 5000)).ended_early
@@ -359,7 +359,7 @@ async def test_a_message_is_not_appended_twice():
 async def test_a_repeat_does_not_bring_a_cleared_session_back():
     world = await open_world()
     await append(world, "one", request_id="r")
-    await world.services.sessions.clear(NS, "s")
+    await world.services.sessions.sessions.clear(NS, "s")
     with pytest.raises(SessionNotFoundError, match="use a new request_id"):
         await append(world, "one", request_id="r")
     await append(world, "another")
@@ -442,7 +442,7 @@ async def test_writes_and_clearings_at_once_leave_no_part_of_what_is_gone(seed):
     async def clearing(one: World, **which: Any) -> None:
         for _ in range(3):
             try:
-                await one.services.sessions.clear(NS, "s", **which)
+                await one.services.sessions.sessions.clear(NS, "s", **which)
             except SessionNotFoundError:
                 await asyncio.sleep(0)
 
@@ -524,7 +524,7 @@ class Model:
 @given(STEPS)
 async def test_a_session_is_what_a_plain_model_says(steps):
     world, model = await open_world(), Model()
-    sessions, number = world.services.sessions, 0
+    sessions, number = world.services.sessions.sessions, 0
     ttl = 10 * SECOND
     for step, given_value in steps:
         now, number = world.clock.now(), number + 1

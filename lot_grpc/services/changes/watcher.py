@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from lot_grpc.domain.change import ChangeType, Cursor, Positions, ResourceKind, ScanPosition
 from lot_grpc.domain.errors import CursorTooOldError
-from lot_grpc.ports import VectorStore
+from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.changes.events import (
     ChangeBatch,
     ChangeEvent,
@@ -21,11 +21,10 @@ from lot_grpc.services.changes.events import (
 from lot_grpc.services.changes.feed import Change, short_of
 from lot_grpc.services.changes.poller import Poller
 from lot_grpc.services.operations import ResourceOperations
-from lot_grpc.services.paging import Position, each, read_page
+from lot_grpc.services.paging import Position, read_page
 from lot_grpc.services.time_source import TimeSource
 
 _AT_ONCE = 100
-_AS_THEY_ARE = each(lambda record: record)
 """Changes in one piece of news."""
 
 _LIVE_KEPT = 1000
@@ -174,7 +173,7 @@ class ChangeWatcher:
         collection = watched.collection.name
         while True:
             records, behind = await read_page(
-                self._store, collection, request.namespace, (), _AT_ONCE, after, _AS_THEY_ARE
+                self._store, collection, request.namespace, (), _AT_ONCE, after, _as_they_are
             )
             changes = []
             at = after
@@ -293,6 +292,10 @@ class ChangeWatcher:
     def _cursor(self, follower: _Follower, scan: ScanPosition | None = None) -> Cursor:
         since = None if follower.since == follower.positions else follower.since
         return Cursor(self._time.now(), dict(follower.positions), since, scan)
+
+
+async def _as_they_are(records: Sequence[Record]) -> list[Record]:
+    return list(records)
 
 
 def _later(one: Positions, other: Positions) -> dict[str, int]:

@@ -17,7 +17,7 @@ from lot_grpc.kernel.idempotency import CREATE_TIMES, IdempotencyKey, Idempotenc
 from lot_grpc.ports import Condition, Equals, Missing, Not, Record, VectorStore
 from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.outcomes.outcomes import Recorded
-from lot_grpc.services.paging import Fits, Position, any_size, read_page
+from lot_grpc.services.paging import Fits, Page, Position, any_size, read_page
 from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.records.collections import OUTCOMES
 from lot_grpc.services.records.outcomes import (
@@ -55,14 +55,6 @@ class LoggedOutcome:
     corrected_by: str
 
 
-@dataclass(frozen=True, slots=True)
-class OutcomePage:
-    """A page of entries, newest first; ``next`` is None at the end."""
-
-    entries: list[LoggedOutcome]
-    next: Position | None
-
-
 class OutcomeLog:
     """Reads and corrects."""
 
@@ -87,8 +79,8 @@ class OutcomeLog:
         size: int,
         after: Position | None,
         fits: Fits[LoggedOutcome] = any_size,
-    ) -> OutcomePage:
-        """A page of a pattern's log. Raises PatternNotFoundError."""
+    ) -> Page[LoggedOutcome, Position]:
+        """A page of a pattern's log, newest first. Raises PatternNotFoundError."""
         if not await self._patterns.records(namespace, (pattern_id,)):
             raise PatternNotFoundError(namespace, pattern_id)
         theirs = [Equals("pattern_id", pattern_id)]
@@ -101,8 +93,7 @@ class OutcomeLog:
                 for recorded in recorded_outcomes
             ]
 
-        found = await read_page(self._store, OUTCOMES, namespace, theirs, size, after, read, fits)
-        return OutcomePage(*found)
+        return await read_page(self._store, OUTCOMES, namespace, theirs, size, after, read, fits)
 
     async def correct(self, namespace: str, draft: CorrectionDraft) -> Recorded:
         """Undo an entry for all patterns that it counted for.

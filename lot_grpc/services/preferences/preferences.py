@@ -31,7 +31,6 @@ from lot_grpc.services.paging import (
     Position,
     any_size,
     pieces,
-    read_each,
 )
 from lot_grpc.services.preferences.preference_records import PreferenceRecords
 from lot_grpc.services.records.collections import (
@@ -53,6 +52,7 @@ from lot_grpc.services.records.preferences import (
     revisions_of,
     value_text,
 )
+from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
 
 _METHOD = "PutPreference"
@@ -131,6 +131,7 @@ class Preferences:
         oldest = preference.revision - HISTORY
         before = min(before or preference.revision, preference.revision)
         history: list[PreferenceRevision] = []
+        time_slice = TimeSlice()
         for many in pieces(limit - 1):
             rows = await self._store.scroll(
                 PREFERENCE_REVISIONS,
@@ -139,7 +140,9 @@ class Preferences:
                 limit=many,
                 order=_NEWEST_FIRST,
             )
-            for revision in await read_each(rows, revision_from_record):
+            for row in rows:
+                revision = revision_from_record(row)
+                await time_slice.give_way()
                 if not fits(revision):
                     return preference, history
                 history.append(revision)
@@ -155,7 +158,7 @@ class Preferences:
         size: int,
         after: Position | None,
         fits: Fits[Preference] = any_size,
-    ) -> Page[Preference]:
+    ) -> Page[Preference, Position]:
         """A page of those in any of the categories (empty: of all), newest first by creation."""
         return await self.records.list_page(namespace, categories, size, after, fits)
 

@@ -58,9 +58,9 @@ _KNOWN = FieldCodec(ActionValue, sparse=False, skip={"task_type", "complexity"})
 """What was known of an action when another was chosen; the state has the rest."""
 _SELECTION = FieldCodec(Selection, sparse=False, skip={"namespace", "values"})
 _TRAJECTORY = FieldCodec(
-    Trajectory, skip={"namespace"}, inner={"steps": FieldCodec(Step, readers={"reward": float})}
+    Trajectory, skip={"namespace"}, values={"steps": FieldCodec(Step, values={"reward": float})}
 )
-_VALUE = FieldCodec(ActionValue, defaults={"complexity": None}, readers={"value": float})
+_VALUE = FieldCodec(ActionValue, defaults={"complexity": None}, values={"value": float})
 
 
 # --- selections -------------------------------------------------------------------------------
