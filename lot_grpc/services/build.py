@@ -54,14 +54,12 @@ class Services:
             episodes.episodes,
             memories.memories,
             errors.solutions,
-            preferences.preferences.records,
+            preferences.preferences,
             sessions.sessions,
             learning.decisions,
             learning.learning_events,
         )
-        self.operations = operations = ResourceOperations(
-            runtime.registry, runtime.store, runtime.tombstones, own
-        )
+        self.operations = operations = ResourceOperations(runtime, own)
         self.changes = changes = ChangesModule(runtime, operations)
         self.retention = retention = RetentionModule(runtime, operations)
         self.clearing = clearing = ClearingModule(runtime, episodes)

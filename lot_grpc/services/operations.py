@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set, require_etag
-from lot_grpc.kernel.tombstones import Tombstone, Tombstones
-from lot_grpc.ports import Record, VectorStore
+from lot_grpc.kernel.tombstones import Tombstone
+from lot_grpc.ports import Record
 from lot_grpc.services.paging import Fits, Page, Position, any_size, read_each, read_page
-from lot_grpc.services.registry import Registry
 from lot_grpc.services.resource_spec import ResourceSpec
+from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.transfer.rows import Row
 
 FinishExpiry: TypeAlias = Callable[[Record], Awaitable[None]]
@@ -52,10 +52,14 @@ class Resources(Generic[T, F]):
 
     transfer: TransferHooks = TransferHooks()
 
-    def __init__(self, spec: ResourceSpec, store: VectorStore, tombstones: Tombstones) -> None:
+    def __init__(self, spec: ResourceSpec, runtime: Runtime) -> None:
         self.spec = spec
-        self._store = store
-        self._tombstones = tombstones
+        self._store = runtime.store
+        self._indexer = runtime.indexer
+        self._time = runtime.time
+        self._idempotency = runtime.idempotency
+        self._create = runtime.create
+        self._tombstones = runtime.tombstones
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -179,16 +183,14 @@ class ResourceOperations:
 
     def __init__(
         self,
-        registry: Registry,
-        store: VectorStore,
-        tombstones: Tombstones,
+        runtime: Runtime,
         own: Iterable[Resources[Any, Any]] = (),
     ) -> None:
         """``own`` are those of kinds that have a way of their own."""
-        self.registry = registry
-        self._tombstones = tombstones
+        self.registry = runtime.registry
+        self._tombstones = runtime.tombstones
         self._by_kind: dict[str, Resources[Any, Any]] = {
-            spec.kind: Resources(spec, store, tombstones) for spec in registry.resources.values()
+            spec.kind: Resources(spec, runtime) for spec in self.registry.resources.values()
         }
         self._by_kind.update({one.spec.kind: one for one in own})
         self._by_collection = {one.spec.collection.name: one for one in self._by_kind.values()}

@@ -18,7 +18,7 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.memory import MemoryKind
 from lot_grpc.ports import Embedding
-from lot_grpc.services.memories import creating
+from lot_grpc.services.memories import memory_creator
 from lot_grpc.services.memories.drafts import Created, MemoryDraft, MemoryEdit
 from lot_grpc.services.records.collections import MEMORIES
 from lot_grpc.testing.hashing import HashingEmbedder
@@ -104,7 +104,7 @@ async def test_a_batch_takes_one_embedding_and_one_write() -> None:
 async def test_long_contents_are_written_a_few_at_a_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(creating, "_INSERTED", 12)
+    monkeypatch.setattr(memory_creator, "_INSERTED", 12)
     results = await many(world, *(memory(f"{n} " + "word " * 1500) for n in range(7)), memory("s"))
     assert created(results) == [True] * 8
     assert len(await payloads(world, MEMORIES)) == 8

@@ -51,7 +51,7 @@ class Episodes(Resources[Episode, EpisodeFilter]):
         reuse: ReuseCounter,
         notifier: EpisodeNotifier,
     ) -> None:
-        super().__init__(EPISODE, runtime.store, runtime.tombstones)
+        super().__init__(EPISODE, runtime)
         self._log = log
         self._active_streams = active_streams
         self._reuse = reuse

@@ -34,13 +34,12 @@ class LearningModule:
         preferences: Preferences,
     ) -> None:
         store, time, create = runtime.store, runtime.time, runtime.create
-        idempotency, tombstones = runtime.idempotency, runtime.tombstones
         policies = Policies(store, time)
         self.action_values = values = ActionValues(store, time, policies)
         self.selections = selections = Selections(store, time, create, values)
-        self.step_recorder = StepRecorder(time, idempotency, values, selections)
-        self.decisions = decisions = Decisions(store, time, idempotency, create, tombstones)
-        self.learning_events = LearningEvents(store, time, create, tombstones)
+        self.step_recorder = StepRecorder(runtime, values, selections)
+        self.decisions = decisions = Decisions(runtime)
+        self.learning_events = LearningEvents(runtime)
         similarity = runtime.settings.similarity
         self.recommender = Recommender(store, runtime.model, similarity, policies.thresholds)
         self.performance = Performance(store, time)

@@ -11,11 +11,11 @@ from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.json_values import as_doubles
 from lot_grpc.domain.text_form import normal_form
-from lot_grpc.kernel.idempotency import IdempotencyKey, IdempotencyStore
+from lot_grpc.kernel.idempotency import IdempotencyKey
 from lot_grpc.services.learning.action_values import ActionValues
 from lot_grpc.services.learning.selections import Selections
 from lot_grpc.services.records.actions import Selection, Trajectory
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +62,9 @@ def _state_hashed(state: LearningState | None) -> list[Any] | None:
 class StepRecorder:
     """Records trajectories and learns from them."""
 
-    def __init__(
-        self,
-        time_source: TimeSource,
-        idempotency: IdempotencyStore,
-        values: ActionValues,
-        selections: Selections,
-    ) -> None:
-        self._time = time_source
-        self._idempotency = idempotency
+    def __init__(self, runtime: Runtime, values: ActionValues, selections: Selections) -> None:
+        self._time = runtime.time
+        self._idempotency = runtime.idempotency
         self._values = values
         self._selections = selections
 

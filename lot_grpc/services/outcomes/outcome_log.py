@@ -13,8 +13,8 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.outcomes import Correction, Outcome
-from lot_grpc.kernel.idempotency import CREATE_TIMES, IdempotencyKey, IdempotencyStore, create_times
-from lot_grpc.ports import Condition, Equals, Missing, Not, Record, VectorStore
+from lot_grpc.kernel.idempotency import CREATE_TIMES, IdempotencyKey, create_times
+from lot_grpc.ports import Condition, Equals, Missing, Not, Record
 from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.outcomes.outcomes import Recorded
 from lot_grpc.services.paging import Fits, Page, Position, any_size, read_page
@@ -26,7 +26,7 @@ from lot_grpc.services.records.outcomes import (
     outcome_from_record,
 )
 from lot_grpc.services.records.patterns import pattern_from_record
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.runtime import Runtime
 
 _METHOD = "CorrectOutcome"
 _PATTERNS_AT_MOST = 1000
@@ -58,17 +58,10 @@ class LoggedOutcome:
 class OutcomeLog:
     """Reads and corrects."""
 
-    def __init__(
-        self,
-        store: VectorStore,
-        time_source: TimeSource,
-        idempotency: IdempotencyStore,
-        counting: OutcomeCounter,
-        patterns: Patterns,
-    ) -> None:
-        self._store = store
-        self._time = time_source
-        self._idempotency = idempotency
+    def __init__(self, runtime: Runtime, counting: OutcomeCounter, patterns: Patterns) -> None:
+        self._store = runtime.store
+        self._time = runtime.time
+        self._idempotency = runtime.idempotency
         self._counting = counting
         self._patterns = patterns
 

@@ -9,7 +9,7 @@ from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.pattern import Pattern, PatternContent, dedupe_hash, search_text
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_set
-from lot_grpc.kernel.tombstones import Tombstone, Tombstones
+from lot_grpc.kernel.tombstones import Tombstone
 from lot_grpc.ports import (
     EXPIRES_KEY,
     AnyOf,
@@ -18,11 +18,9 @@ from lot_grpc.ports import (
     Range,
     Record,
     Vector,
-    VectorStore,
 )
 from lot_grpc.regexes import check_regex
 from lot_grpc.services.expiry import check_expiry, with_ttl
-from lot_grpc.services.indexer import Indexer
 from lot_grpc.services.operations import Resources
 from lot_grpc.services.outcomes.pending_outcomes import forget_logs
 from lot_grpc.services.patterns.lineage import Lineage
@@ -41,7 +39,7 @@ from lot_grpc.services.records.patterns import (
     pattern_record,
     preserved_in_edits,
 )
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.unique_content import UniqueContentIndex
 
 
@@ -91,20 +89,12 @@ class Patterns(Resources[Pattern, PatternFilter]):
     """The patterns of all namespaces."""
 
     def __init__(
-        self,
-        store: VectorStore,
-        indexer: Indexer,
-        time_source: TimeSource,
-        content_index: UniqueContentIndex,
-        tombstones: Tombstones,
-        lineage: Lineage,
+        self, runtime: Runtime, content_index: UniqueContentIndex, lineage: Lineage
     ) -> None:
-        super().__init__(PATTERN, store, tombstones)
-        self._indexer = indexer
-        self._time = time_source
+        super().__init__(PATTERN, runtime)
         self._content_index = content_index
         self._lineage = lineage
-        self.transfer = PatternTransfer(store, content_index, lineage)
+        self.transfer = PatternTransfer(runtime.store, content_index, lineage)
 
     async def insert(self, namespace: str, records: Sequence[Record]) -> set[str]:
         """Insert those that are not there; return their points.

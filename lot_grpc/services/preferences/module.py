@@ -10,5 +10,4 @@ class PreferencesModule:
     """What is done with preferences."""
 
     def __init__(self, runtime: Runtime) -> None:
-        tombstones = runtime.tombstones
-        self.preferences = Preferences(runtime.store, runtime.time, runtime.idempotency, tombstones)
+        self.preferences = Preferences(runtime)
