@@ -14,7 +14,7 @@ from lot_grpc.services.housekeeping import Housekeeping
 from lot_grpc.services.learning.module import LearningModule
 from lot_grpc.services.maintenance import Maintenance
 from lot_grpc.services.memories.module import MemoriesModule
-from lot_grpc.services.operations import ResourceOperations
+from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.outcomes.module import OutcomesModule
 from lot_grpc.services.patterns.module import PatternsModule
 from lot_grpc.services.preferences.module import PreferencesModule
@@ -59,12 +59,12 @@ class Services:
             learning.decisions,
             learning.learning_events,
         )
-        self.operations = operations = ResourceOperations(runtime, own)
-        self.changes = changes = ChangesModule(runtime, operations)
-        self.retention = retention = RetentionModule(runtime, operations)
+        self.resources = resources = ResourcesByKind(runtime, own)
+        self.changes = changes = ChangesModule(runtime, resources)
+        self.retention = retention = RetentionModule(runtime, resources)
         self.clearing = clearing = ClearingModule(runtime, episodes)
-        self.transfer = TransferModule(runtime, operations)
-        self.seeder = KnowledgeSeeder(runtime, operations)
+        self.transfer = TransferModule(runtime, resources)
+        self.seeder = KnowledgeSeeder(runtime, resources)
         self.reindexer = Reindexer(runtime, open_model)
         self.admin = Admin(runtime)
 
@@ -83,7 +83,7 @@ class Services:
             # others count on.
             clearing.maintenance,
             counting.maintenance,
-            Maintenance(recoveries={"deletes": operations.finish_deletes}),
+            Maintenance(recoveries={"deletes": resources.finish_deletes}),
             episodes.maintenance,
             patterns.maintenance,
             learning.maintenance,
@@ -93,4 +93,4 @@ class Services:
             changes.maintenance,
             sessions.maintenance,
         )
-        self.housekeeping = Housekeeping(runtime, operations, Maintenance.of_all(maintenance))
+        self.housekeeping = Housekeeping(runtime, resources, Maintenance.of_all(maintenance))

@@ -23,34 +23,12 @@ T = TypeVar("T")
 F = TypeVar("F")
 
 
-class TransferHooks:
-    """What a kind does beside its records when they are exported and imported: nothing."""
-
-    async def unique(self, namespace: str, records: Sequence[Record]) -> Collection[str]:
-        """The ids of the records that are the one of their content."""
-        return ()
-
-    async def before_write(self, rows: Sequence[Row]) -> None:
-        """Rows of one namespace are about to be stored."""
-
-    async def before_replace(self, stored: Record) -> None:
-        """A record is about to be replaced, and what belongs to it to be deleted."""
-
-    async def after_write(
-        self, namespace: str, rows: Mapping[str, Row], former: Mapping[str, Record]
-    ) -> None:
-        """Rows were stored, by point; ``former`` are the records that had lain there."""
-
-
 class Resources(Generic[T, F]):
     """The records of one kind, in all namespaces. A subclass adds how they are written.
 
     Attributes:
         spec: What the kind is.
-        transfer: What goes on beside exports and imports of it.
     """
-
-    transfer: TransferHooks = TransferHooks()
 
     def __init__(self, spec: ResourceSpec, runtime: Runtime) -> None:
         self.spec = spec
@@ -169,6 +147,23 @@ class Resources(Generic[T, F]):
     async def _drop_dependents(self, stone: Tombstone, left: Record | None) -> None:
         """Drop what belonged to a deleted one; ``left`` has taken its id since."""
 
+    # --- beside exports and imports -----------------------------------------------------------
+
+    async def unique_ids(self, namespace: str, records: Sequence[Record]) -> Collection[str]:
+        """The ids of the records that are the one of their content."""
+        return ()
+
+    async def before_import(self, rows: Sequence[Row]) -> None:
+        """Rows of one namespace are about to be stored."""
+
+    async def before_replace(self, stored: Record) -> None:
+        """A record is about to be replaced by an import, and what belongs to it to be deleted."""
+
+    async def after_import(
+        self, namespace: str, rows: Mapping[str, Row], former: Mapping[str, Record]
+    ) -> None:
+        """Rows were stored, by point; ``former`` are the records that had lain there."""
+
     @property
     def _collection(self) -> str:
         return self.spec.collection.name
@@ -178,7 +173,7 @@ class Resources(Generic[T, F]):
         return read
 
 
-class ResourceOperations:
+class ResourcesByKind:
     """The records of all kinds of a registry."""
 
     def __init__(

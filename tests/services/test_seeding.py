@@ -46,7 +46,7 @@ def own_seeding(world: World, embedder: HashingEmbedder | None = None) -> Knowle
     settings = replace(runtime.settings, packs=[OWN])
     indexer = runtime.indexer if embedder is None else Indexer(embedder)
     runtime = replace(runtime, settings=settings, indexer=indexer)
-    return KnowledgeSeeder(runtime, world.services.operations)
+    return KnowledgeSeeder(runtime, world.services.resources)
 
 
 def totals(seeded: Seeded) -> tuple[int, int, int]:

@@ -20,7 +20,7 @@ from lot_grpc.services.changes.events import (
 )
 from lot_grpc.services.changes.feed import Change, short_of
 from lot_grpc.services.changes.poller import Poller
-from lot_grpc.services.operations import ResourceOperations
+from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.paging import Position, read_page
 from lot_grpc.services.time_source import TimeSource
 
@@ -50,7 +50,7 @@ class ChangeWatcher:
         store: VectorStore,
         time_source: TimeSource,
         poller: Poller,
-        operations: ResourceOperations,
+        resources: ResourcesByKind,
         keep: int,
     ) -> None:
         """``keep``: microseconds for which a cursor is good."""
@@ -58,8 +58,8 @@ class ChangeWatcher:
         self._time = time_source
         self._feed = poller.feed
         self._poller = poller
-        self._operations = operations
-        self.watched = operations.registry.watched
+        self._resources = resources
+        self.watched = resources.registry.watched
         """The kinds that can be watched, in the order of a watch from the start."""
         self._keep = keep
         self._followers: set[_Follower] = set()
@@ -189,7 +189,7 @@ class ChangeWatcher:
                         resource_kind,
                         record.payload[watched.id_key],
                         record.payload["create_time"],
-                        await self._operations.of(resource_kind).read(record)
+                        await self._resources.of(resource_kind).read(record)
                         if request.payload
                         else None,
                         self._cursor(follower, place),
@@ -281,7 +281,7 @@ class ChangeWatcher:
             if (record is None) is not change.deleted:
                 return []  # deleted since, or stored again: that is told by its own change
             if record is not None:
-                thing = await self._operations.of(watched.kind).read(record)
+                thing = await self._resources.of(watched.kind).read(record)
         cursor = self._cursor(follower)
         return [
             ChangeEvent(

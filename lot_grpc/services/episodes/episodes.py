@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.episode import Episode, EpisodeEvent, EpisodeStatus
-from lot_grpc.domain.errors import EpisodeNotFoundError
+from lot_grpc.domain.errors import EpisodeNotFoundError, EpisodeStreamOpenError
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.kernel.idempotency import IdempotencyRecord
@@ -25,11 +25,11 @@ from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.notifier import EpisodeNotifier
 from lot_grpc.services.episodes.reuse import ReuseCounter
 from lot_grpc.services.episodes.spec import EPISODE
-from lot_grpc.services.episodes.transfer import EpisodeTransfer
 from lot_grpc.services.operations import Resources
 from lot_grpc.services.paging import Fits, Page, any_size, pieces
 from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import (
+    WRITER_UNTIL,
     committed_prefix_of,
     episode_from_record,
     episode_point,
@@ -56,7 +56,6 @@ class Episodes(Resources[Episode, EpisodeFilter]):
         self._active_streams = active_streams
         self._reuse = reuse
         self._notifier = notifier
-        self.transfer = EpisodeTransfer(runtime.time, log, active_streams)
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -184,3 +183,17 @@ class Episodes(Resources[Episode, EpisodeFilter]):
             last = first - 1
             await time_slice.give_way()
         return removed
+
+    # --- beside imports -----------------------------------------------------------------------
+
+    async def before_replace(self, stored: Record) -> None:
+        """Delete the events. Raises EpisodeStreamOpenError if somebody records the episode."""
+        namespace, episode_id = stored.namespace, stored.payload["episode_id"]
+        until = stored.payload.get(WRITER_UNTIL, 0)
+        open_here = self._active_streams.current(namespace, episode_id) is not None
+        if open_here or until > self._time.now():
+            raise EpisodeStreamOpenError(
+                episode_id, "close it, then import again; records before it are stored"
+            )
+        last = await self._log.last_sequence(namespace, episode_id)
+        await self._log.remove(namespace, episode_id, 1, last)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from lot_grpc.domain.policy import NamespacePolicy, StoredPolicy
 from lot_grpc.ports import Condition, Record, VectorStore
 from lot_grpc.services.maintenance import Swept
-from lot_grpc.services.operations import ResourceOperations
+from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.patterns.ranked import all_but_the_best
 from lot_grpc.services.resource_spec import Bound, RetentionRule
 from lot_grpc.services.retention.policies import Policies
@@ -42,12 +42,12 @@ class RetentionSweep:
         store: VectorStore,
         time_source: TimeSource,
         policies: Policies,
-        operations: ResourceOperations,
+        resources: ResourcesByKind,
     ) -> None:
         self._store = store
         self._time = time_source
         self._policies = policies
-        self._operations = operations
+        self._resources = resources
         self._retained = [
             _Retained(
                 one.kind,
@@ -55,7 +55,7 @@ class RetentionSweep:
                 one.retention,
                 (*one.seen_keys, *one.retention.keys),
             )
-            for one in operations.registry.retained
+            for one in resources.registry.retained
             if one.retention is not None
         ]
 
@@ -138,7 +138,7 @@ class RetentionSweep:
         time_slice = TimeSlice()
         deleted = 0
         for record in records:
-            deleted += await self._operations.of(retained_kind.kind).delete_as_seen(record)
+            deleted += await self._resources.of(retained_kind.kind).delete_as_seen(record)
             await time_slice.give_way()
         return deleted
 
