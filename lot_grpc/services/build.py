@@ -17,7 +17,7 @@ from lot_grpc.services.memories.module import MemoriesModule
 from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.outcomes.module import OutcomesModule
 from lot_grpc.services.patterns.module import PatternsModule
-from lot_grpc.services.preferences.module import PreferencesModule
+from lot_grpc.services.preferences.preferences import Preferences
 from lot_grpc.services.recall.module import RecallModule
 from lot_grpc.services.reindex.reindexer import OpenModel, Reindexer, no_other_model
 from lot_grpc.services.retention.module import RetentionModule
@@ -38,7 +38,7 @@ class Services:
         self.episodes = episodes = EpisodesModule(runtime)
         self.memories = memories = MemoriesModule(runtime)
         self.errors = errors = ErrorsModule(runtime, counting)
-        self.preferences = preferences = PreferencesModule(runtime)
+        self.preferences = preferences = Preferences(runtime)
         self.sessions = sessions = SessionsModule(runtime)
         self.learning = learning = LearningModule(
             runtime,
@@ -46,7 +46,7 @@ class Services:
             episodes.episodes,
             errors.solutions,
             memories.memories,
-            preferences.preferences,
+            preferences,
         )
 
         own = (
@@ -54,7 +54,7 @@ class Services:
             episodes.episodes,
             memories.memories,
             errors.solutions,
-            preferences.preferences,
+            preferences,
             sessions.sessions,
             learning.decisions,
             learning.learning_events,

@@ -327,7 +327,7 @@ async def _memories(world: World) -> None:
 
 
 async def _preferences(world: World) -> None:
-    put = world.services.preferences.preferences.put
+    put = world.services.preferences.put
     for key, value, category in (
         ("editor.indent", 4, "editor"),
         ("review.tone", "short and friendly", "review"),

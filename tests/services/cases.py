@@ -675,13 +675,13 @@ def helps(request_id: str, outcome: Outcome = Outcome.SUCCESS) -> Step:
 async def two_preferences(world: World, ns: str) -> None:
     """``k``, which had two values before, and ``other``."""
     for key, value in (("k", "first"), ("k", "second"), ("k", "third"), ("other", None)):
-        await world.services.preferences.preferences.put(ns, PreferenceDraft(key, value))
+        await world.services.preferences.put(ns, PreferenceDraft(key, value))
 
 
 def prefers(key: str, value: Any, request_id: str = "") -> Step:
     async def run(world: World, ns: str) -> Any:
         given = PreferenceDraft(key, value, request_id=request_id)
-        return await world.services.preferences.preferences.put(ns, given)
+        return await world.services.preferences.put(ns, given)
 
     return run
 
@@ -695,7 +695,7 @@ def clearing(*resource_kinds: ResourceKind) -> Step:
 
 async def deletes_preference(world: World, ns: str) -> None:
     with suppress(PreferenceNotFoundError):
-        await world.services.preferences.preferences.delete(ns, "k")
+        await world.services.preferences.delete(ns, "k")
 
 
 async def a_session(world: World, ns: str) -> None:

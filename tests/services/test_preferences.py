@@ -32,11 +32,11 @@ VALUES = [None, False, True, 0.0, 1.0, -0.5, "", "dark", [], [1.0, "1"], {}, {"a
 
 async def put(world: World, value: Any, key: str = "k", **named: Any) -> Preference:
     draft = PreferenceDraft(key, value, **named)
-    return (await world.services.preferences.preferences.put(NS, draft)).preference
+    return (await world.services.preferences.put(NS, draft)).preference
 
 
 async def history(world: World, limit: int = 100, key: str = "k") -> list[Any]:
-    _, found = await world.services.preferences.preferences.get_with_history(NS, key, limit)
+    _, found = await world.services.preferences.get_with_history(NS, key, limit)
     return [(one.revision, one.value) for one in found]
 
 
@@ -45,7 +45,7 @@ async def test_every_json_value_is_given_back_and_its_forerunner_is_history():
     for number, value in enumerate(VALUES, 1):
         world.clock.advance(1)
         stored = await put(world, value)
-        assert stored == await world.services.preferences.preferences.get(NS, "k")
+        assert stored == await world.services.preferences.get(NS, "k")
         assert (stored.value, stored.revision) == (value, number)
         assert type(stored.value) is type(value)
         assert stored.update_time - stored.create_time == (number - 1) * 1_000_000
@@ -57,7 +57,7 @@ async def test_every_json_value_is_given_back_and_its_forerunner_is_history():
 
 async def test_the_first_put_creates_and_a_category_stays_until_another_is_given():
     world = await open_world()
-    preferences = world.services.preferences.preferences
+    preferences = world.services.preferences
     first = await preferences.put(NS, PreferenceDraft("k", 1.0))
     assert (first.created, first.preference.category) == (True, "general")
     second = await preferences.put(NS, PreferenceDraft("k", 2.0, "editor"))
@@ -85,23 +85,23 @@ async def test_an_etag_must_be_that_of_the_present_value():
     with pytest.raises(EtagMismatchError):
         await put(world, 3.0, etag=first.etag)
     with pytest.raises(EtagMismatchError):
-        await world.services.preferences.preferences.delete(NS, "k", first.etag)
+        await world.services.preferences.delete(NS, "k", first.etag)
     with pytest.raises(PreferenceNotFoundError, match="without an etag"):
         await put(world, 3.0, "other", etag=first.etag)
-    assert await world.services.preferences.preferences.get(NS, "k") == second
+    assert await world.services.preferences.get(NS, "k") == second
 
 
 async def test_an_etag_of_a_deleted_preference_does_not_fit_the_next_of_the_key():
     world = await open_world()
     first = await put(world, 1.0)
-    await world.services.preferences.preferences.delete(NS, "k", first.etag)
+    await world.services.preferences.delete(NS, "k", first.etag)
     world.clock.advance(1)
     assert (await put(world, 1.0)).etag != first.etag
 
 
 async def test_a_request_that_is_sent_again_puts_nothing_and_tells_how_it_stands():
     world = await open_world()
-    preferences = world.services.preferences.preferences
+    preferences = world.services.preferences
     draft = PreferenceDraft("k", 1.0, request_id="r")
     assert (await preferences.put(NS, draft)).created
     again = await preferences.put(NS, draft)
@@ -124,13 +124,13 @@ async def test_a_request_with_an_etag_that_is_sent_again_is_no_mismatch():
 async def test_a_request_that_is_sent_again_does_not_bring_a_deleted_one_back():
     world = await open_world()
     await put(world, 1.0, request_id="r")
-    await world.services.preferences.preferences.delete(NS, "k")
+    await world.services.preferences.delete(NS, "k")
     with pytest.raises(PreferenceNotFoundError, match="deleted after this request"):
         await put(world, 1.0, request_id="r")
     other = await put(world, "another")
     with pytest.raises(PreferenceNotFoundError, match="deleted after this request"):
         await put(world, 1.0, request_id="r")
-    assert await world.services.preferences.preferences.get(NS, "k") == other
+    assert await world.services.preferences.get(NS, "k") == other
 
 
 async def test_requests_that_are_done_are_dropped_from_the_preference():
@@ -156,12 +156,12 @@ async def test_deleting_takes_the_history_along_and_the_key_begins_anew():
         await put(world, value)
     await put(world, 1.0, "other")
     await put(world, 2.0, "other")
-    await world.services.preferences.preferences.delete(NS, "k")
-    assert await world.services.preferences.preferences.find(NS, "k") is None
+    await world.services.preferences.delete(NS, "k")
+    assert await world.services.preferences.find(NS, "k") is None
     with pytest.raises(PreferenceNotFoundError):
-        await world.services.preferences.preferences.get(NS, "k")
+        await world.services.preferences.get(NS, "k")
     with pytest.raises(PreferenceNotFoundError):
-        await world.services.preferences.preferences.delete(NS, "k")
+        await world.services.preferences.delete(NS, "k")
     assert [r.payload["key"] for r in await rows(world.store, PREFERENCE_REVISIONS, NS)] == [
         "other"
     ]
@@ -171,7 +171,7 @@ async def test_deleting_takes_the_history_along_and_the_key_begins_anew():
 
 async def test_a_list_is_newest_first_by_creation_in_pages_and_by_category():
     world = await open_world()
-    preferences = world.services.preferences.preferences
+    preferences = world.services.preferences
     for number in range(7):
         await put(world, number, f"k{number}", category=f"c{number % 3}")
     await put(world, "again", "k0")
@@ -194,7 +194,7 @@ async def test_puts_at_once_from_two_processes_lose_no_value():
     world = await open_world(Interleaving(SharedStore(clock)), clock)
     processes = [world, world.another_process()]
     await asyncio.gather(*(put(processes[n % 2], f"value {n}") for n in range(24)))
-    present = await world.services.preferences.preferences.get(NS, "k")
+    present = await world.services.preferences.get(NS, "k")
     values = [value for _, value in await history(world)]
     assert present.revision == 24
     assert sorted([*values, present.value]) == sorted(f"value {n}" for n in range(24))
@@ -216,7 +216,7 @@ async def test_one_of_two_puts_with_one_etag_wins():
 async def test_puts_and_deletes_at_once_leave_no_history_of_what_is_gone(seed):
     clock = FixedClock()
     world = await open_world(Interleaving(SharedStore(clock), seed), clock)
-    preferences = world.services.preferences.preferences
+    preferences = world.services.preferences
 
     async def deletes() -> None:
         for _ in range(3):
@@ -257,10 +257,10 @@ async def test_feedback_whose_preference_was_deleted_does_not_bring_it_back_when
     world.clock.advance(1)
     (event,) = await rows(world.store, "learning_events", NS)
     await world.store.update("learning_events", NS, event.id, set={"settled": False})
-    await world.services.preferences.preferences.delete(NS, learned.key)
+    await world.services.preferences.delete(NS, learned.key)
     assert (await submitting.submit(NS, praise)).preference is None
     await sweep(world)
-    assert await world.services.preferences.preferences.find(NS, learned.key) is None
+    assert await world.services.preferences.find(NS, learned.key) is None
     fresh = judgement(text="Perfect summary, thanks!", task="t", request_id="another")
     assert (await submitting.submit(NS, fresh)).preference is not None
 
@@ -270,7 +270,7 @@ async def test_texts_of_any_script_are_given_back_as_they_came():
     texts = ["日本語の設定", "الإعدادات", "🙂👨‍👩‍👧", "é ≠ é", "100%_a.b=c'\"\\", "\u202eabc"]
     for number, text in enumerate(texts):
         await put(world, {text: [text]}, f"k{number}", category=text)
-        page = await world.services.preferences.preferences.list_page(NS, (text,), 10, None)
+        page = await world.services.preferences.list_page(NS, (text,), 10, None)
         assert [(one.value, one.category) for one in page.items] == [({text: [text]}, text)]
 
 
@@ -284,7 +284,7 @@ async def test_a_put_that_a_delete_overtakes_leaves_no_former_value_of_what_is_g
 
     async def overtaken(collection: str, records: Any) -> Any:
         if collection == PREFERENCE_REVISIONS:
-            await other.services.preferences.preferences.delete(NS, "k")
+            await other.services.preferences.delete(NS, "k")
         return await insert(collection, records)
 
     world.store.insert = overtaken
@@ -305,8 +305,8 @@ async def test_a_delete_that_died_is_finished_before_its_key_is_put_and_deleted_
 
     world.store.delete = dies
     with pytest.raises(RuntimeError):
-        await world.services.preferences.preferences.delete(NS, "k")
+        await world.services.preferences.delete(NS, "k")
     world.store.delete = delete
     await put(world, "new")
-    await world.services.preferences.preferences.delete(NS, "k")
+    await world.services.preferences.delete(NS, "k")
     assert await rows(world.store, PREFERENCE_REVISIONS, NS) == []

@@ -105,9 +105,7 @@ def _record(world: World, content: str, request_id: str) -> Awaitable[Any]:
 
 
 def _preference(world: World, content: str, request_id: str) -> Awaitable[Any]:
-    return world.services.preferences.preferences.put(
-        NS, PreferenceDraft("x", content, request_id=request_id)
-    )
+    return world.services.preferences.put(NS, PreferenceDraft("x", content, request_id=request_id))
 
 
 KINDS = {
@@ -142,7 +140,7 @@ KINDS = {
     "preference": Kind(
         PREFERENCES,
         _preference,
-        lambda world: world.services.preferences.preferences.delete(NS, "x"),
+        lambda world: world.services.preferences.delete(NS, "x"),
     ),
 }
 

@@ -127,9 +127,7 @@ async def test_all_that_was_liked_about_a_task_is_kept(world):
     texts = ("Perfect summary!", "Excellent tables!", "I love the short titles")
     for text in texts:
         assert (await submit(world, text=text, task="Write the report")).preference is not None
-    found = (
-        await world.services.preferences.preferences.list_page(NS, ("learned",), 10, None)
-    ).items
+    found = (await world.services.preferences.list_page(NS, ("learned",), 10, None)).items
     assert [one.value["feedback"] for one in found] == list(reversed(texts))
     assert {one.revision for one in found} == {1}
 
@@ -260,7 +258,7 @@ def on_patterns(world: World, confidences: Confidences) -> FeedbackHandler:
     values = ActionValues(world.store, time_source, Policies(world.store, time_source))
     return FeedbackHandler(
         services.runtime,
-        services.preferences.preferences,
+        services.preferences,
         checks_of(
             confidences.check,
             services.episodes.episodes,

@@ -115,7 +115,7 @@ async def test_other_namespaces_are_not_looked_into():
     world = await open_world()
     await save(world, TASK, pattern_id="p")
     await ran(world, "e", error=("KeyError", "'a'"), task_id="T-1")
-    await world.services.preferences.preferences.put(NS, PreferenceDraft("k", 1))
+    await world.services.preferences.put(NS, PreferenceDraft("k", 1))
     context = await world.services.task_contexts.gather("other", ContextRequest(TASK))
     assert "Nothing yet" in context.prompt.text
     with pytest.raises(EpisodeNotFoundError, match="T-1") as failed:
@@ -255,7 +255,7 @@ async def test_preferences_are_bounded_and_those_of_the_task_come_first():
             await world.services.learning.feedback_handler.submit(NS, judged)
     for number in range(5):
         draft = PreferenceDraft(f"k{number}", number, "a" if number % 2 else "b")
-        await world.services.preferences.preferences.put(NS, draft)
+        await world.services.preferences.put(NS, draft)
     found = (await ask(world)).preferences
     assert found[0].value["task"] == TASK
     assert [one.key for one in found[1:6]] == ["k4", "k3", "k2", "k1", "k0"]
@@ -263,9 +263,7 @@ async def test_preferences_are_bounded_and_those_of_the_task_come_first():
     some = (await ask(world, preference_categories=("a",))).preferences
     assert [one.key for one in some] == ["k3", "k1"]
     for number in range(MOST):
-        await world.services.preferences.preferences.put(
-            NS, PreferenceDraft(f"more{number}", number)
-        )
+        await world.services.preferences.put(NS, PreferenceDraft(f"more{number}", number))
     assert len((await ask(world)).preferences) == MOST
 
 
@@ -276,7 +274,7 @@ async def test_all_that_was_liked_about_the_task_is_on_the_page_newest_first():
         world.clock.advance(1)
         judged = FeedbackTextDraft(text=text, task=f" {TASK.upper()}", reward=1.0)
         await world.services.learning.feedback_handler.submit(NS, judged)
-    await world.services.preferences.preferences.put(NS, PreferenceDraft("set", True))
+    await world.services.preferences.put(NS, PreferenceDraft("set", True))
     context = await ask(world)
     said = [one.value["feedback"] for one in context.preferences if one.key != "set"]
     latest = [texts[5], *(text for text in reversed(texts) if text != texts[5])]

@@ -390,7 +390,7 @@ async def test_a_claim_of_a_pattern_that_is_here_stays():
 
 async def test_etags_outlive_a_restart_and_an_import(world: World) -> None:
     await fill(world)
-    await world.services.preferences.preferences.put(NS, PreferenceDraft("k", 1))
+    await world.services.preferences.put(NS, PreferenceDraft("k", 1))
     await world.services.retention.policies.update(
         NS, PolicyEdit(NamespacePolicy(9), frozenset({"max_episodes"})), ""
     )
@@ -403,7 +403,7 @@ async def test_etags_outlive_a_restart_and_an_import(world: World) -> None:
             await services.patterns.patterns.list_page(NS, PatternFilter(), 100, None)
         ).items
         memories = (await services.memories.memories.list_page(NS, MemoryFilter(), 100, None)).items
-        preferences = (await services.preferences.preferences.list_page(NS, (), 100, None)).items
+        preferences = (await services.preferences.list_page(NS, (), 100, None)).items
         policy = await services.retention.policies.get(NS)
         things: list[Any] = [*patterns, *memories, *preferences, policy]
         assert all((patterns, memories, preferences))

@@ -130,7 +130,7 @@ async def test_every_kind_is_told():
         await services.errors.solutions.save(NS, error_solution())
         await services.learning.decisions.record(NS, decision())
         await services.learning.learning_events.record(NS, learning_event())
-        await services.preferences.preferences.put(NS, PreferenceDraft("k", 1.0))
+        await services.preferences.put(NS, PreferenceDraft("k", 1.0))
         said = MessageDraft("s", SessionMessage("user", "hello"))
         await services.sessions.messages.append(NS, said)
         episode = (await services.episodes.creator.start(NS, start())).episode
