@@ -13,8 +13,8 @@ from lot_grpc.log_lines import Background, Calls
 from lot_grpc.logs import REPEATS_SECONDS, Repeats, configure_logging
 from lot_grpc.pb.lot.v1.pattern_service_pb2 import GetPatternRequest
 from lot_grpc.server.status import TABLE
+from tests.server.doubles import Patterns, Slow
 from tests.server.service import serving
-from tests.server.test_layers import Patterns, Slow
 from tests.server.wire import failure, save, until, wire
 
 LINE_BYTES = 700
