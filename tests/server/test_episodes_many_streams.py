@@ -13,8 +13,8 @@ from lot_grpc.pb.lot.v1 import episode_service_pb2
 from lot_grpc.server.limits import Limits
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
+from tests.server.episodes import events_of, started
 from tests.server.service import Lot, serving
-from tests.server.test_episodes import events_of, started
 from tests.server.test_episodes_stream import Stream, events, opened
 from tests.server.wire import failure, until
 from tests.services.world import SharedStore

@@ -11,8 +11,8 @@ import grpc.aio
 import pytest
 
 from lot_grpc.pb.lot.v1 import episode_pb2, episode_service_pb2
+from tests.server.episodes import FAILED, SUCCEEDED, events_of, started
 from tests.server.service import Lot
-from tests.server.test_episodes import FAILED, SUCCEEDED, events_of, started
 from tests.server.wire import failure, until
 
 PB: Any = episode_service_pb2

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.server.test_patterns import FAILURE, PARTIAL, PB, SUCCESS, P, saved
+from tests.server.patterns import FAILURE, PARTIAL, PB, SUCCESS, P, saved
 from tests.server.wire import failure
 
 

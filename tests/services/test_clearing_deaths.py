@@ -19,7 +19,7 @@ from tests.contract.clock import FixedClock
 from tests.sampling import one_in
 from tests.services.clearing import OTHER, Meeting, met_while_clearing, only_the_mark, two_filled
 from tests.services.filled import fill, held
-from tests.services.test_watching import change_watcher
+from tests.services.watching import change_watcher
 from tests.services.world import NS, SharedStore, World, events, memory, save
 
 # --- deaths -----------------------------------------------------------------------------------

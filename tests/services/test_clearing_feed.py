@@ -13,7 +13,7 @@ from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.clearing import OTHER, two_filled
-from tests.services.test_watching import change_watcher
+from tests.services.watching import change_watcher
 from tests.services.world import NS, memory, outcome, rows, save
 
 

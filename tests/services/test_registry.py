@@ -19,15 +19,8 @@ from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.testing.hashing import HashingEmbedder
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
-from tests.services.test_watching import change_watcher
-from tests.services.widget import (
-    MOST,
-    WIDGET,
-    WIDGETS,
-    WidgetNotFoundError,
-    Widgets,
-    widget_point,
-)
+from tests.services.watching import change_watcher
+from tests.services.widget import MOST, WIDGET, WIDGETS, WidgetNotFoundError, Widgets, widget_point
 from tests.services.world import NS, World, open_world, rows, save, sweep
 
 WITH_WIDGETS = Registry((*RESOURCES, WIDGET))

@@ -19,7 +19,7 @@ from lot_grpc.services.learning.feedback_handler import FeedbackTextDraft
 from lot_grpc.services.preferences.preferences import PreferenceDraft
 from lot_grpc.services.records.collections import CONTEXT_STATS, RETRIEVALS
 from lot_grpc.testing.hashing import HashingEmbedder
-from tests.services.test_watching import change_watcher
+from tests.services.watching import change_watcher
 from tests.services.world import (
     DAY,
     NS,
