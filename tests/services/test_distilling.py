@@ -23,8 +23,8 @@ from lot_grpc.services.distillation.distiller import (
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.runtime import PatternLearning
-from tests.services.cases import alike, distils
 from tests.services.invariants import check_invariants
+from tests.services.steps.patterns import alike, distils
 from tests.services.world import MINUTE, NS, World, draft, open_world, outcome, rows, save
 
 USERS = ("alice", "bob", "carol", "dave")

@@ -30,7 +30,7 @@ from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.sampling import one_in
-from tests.services.cases import CASES, Case, id_of, nothing, three_patterns
+from tests.services.cases import CASES
 from tests.services.deaths import (
     LONGER_THAN_ANY_CALL,
     deaths_of,
@@ -40,6 +40,8 @@ from tests.services.deaths import (
     some,
 )
 from tests.services.invariants import check_contents, check_invariants, state
+from tests.services.steps.base import Case, nothing
+from tests.services.steps.patterns import id_of, three_patterns
 from tests.services.world import NS, SharedStore, World, draft, memory, open_world, rows
 
 MODES = (When.BEFORE, When.AFTER)

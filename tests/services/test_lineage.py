@@ -21,8 +21,8 @@ from lot_grpc.services.seeder import Seeds
 from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.transfer.importer import ImportRun
 from tests.contract.clock import FixedClock
-from tests.services.cases import alike, distils
 from tests.services.invariants import check_invariants
+from tests.services.steps.patterns import alike, distils
 from tests.services.world import (
     MINUTE,
     NS,
