@@ -150,6 +150,20 @@ async def test_one_that_was_ended_or_taken_up_again_is_spared_by_a_sweep(world):
     assert all(stone["done"] for stone in await payloads(world, TOMBSTONES))
 
 
+async def test_one_whose_writer_changed_is_spared_and_a_delete_begins_anew(world):
+    point = episode_point(NS, "e")
+    await world.services.episodes.creator.start(NS, start(episode_id="e"))
+    before = (await world.store.get(EPISODES, NS, [point]))[point]
+    writer = await world.services.episodes.recorder.open(NS, "e", Takeover.TAKE_OVER)
+    assert not await world.services.episodes.episodes.delete_as_seen(before)
+    await world.services.episodes.recorder.append(writer, events(1, 2))
+    stones = await payloads(world, TOMBSTONES)
+    assert [stone["unchanged"] for stone in stones] == [{"writer_epoch": 0}]
+    assert await delete(world, "e") == 2
+    stones = await payloads(world, TOMBSTONES)
+    assert [stone["unchanged"] for stone in stones] == [{"writer_epoch": 1}]
+
+
 @pytest.mark.parametrize("make", [InMemoryStore, SharedStore])
 @pytest.mark.parametrize("seed", [7, 100, 102, 120])
 async def test_a_delete_amid_recording_leaves_no_event(make, seed):

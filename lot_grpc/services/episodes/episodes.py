@@ -111,7 +111,8 @@ class Episodes(Resources[Episode, EpisodeFilter]):
         """
 
         async def attempt() -> int:
-            events = await self._delete_counting(await self.read_record(namespace, episode_id))
+            record = await self.read_record(namespace, episode_id)
+            events = await self._delete_counting(record, self.spec.unchanged)
             if events is None:
                 raise ConflictError
             return events
@@ -141,14 +142,13 @@ class Episodes(Resources[Episode, EpisodeFilter]):
             raise EpisodeNotFoundError(entry.namespace, episode_id, DELETED_SINCE)
 
     async def _delete(self, record: Record, unchanged: Sequence[str]) -> bool:
-        return await self._delete_counting(record) is not None
+        return await self._delete_counting(record, unchanged) is not None
 
-    async def _delete_counting(self, record: Record) -> int | None:
+    async def _delete_counting(self, record: Record, unchanged: Sequence[str]) -> int | None:
         """How many events went; None if the episode was changed meanwhile, and stays."""
         namespace, episode_id = record.namespace, record.payload["episode_id"]
         async with self._active_streams.turn(namespace, episode_id):
             await self._reuse.count_of(record)
-            unchanged = self.spec.unchanged
             stone = await self._tombstones.begin(
                 ResourceKind.EPISODE, episode_id, record, unchanged
             )
