@@ -33,10 +33,10 @@ class LearningModule:
         memories: Memories,
         preferences: Preferences,
     ) -> None:
-        store, time, create = runtime.store, runtime.time, runtime.create
+        store, time = runtime.store, runtime.time
         policies = Policies(store, time)
         self.action_values = values = ActionValues(store, time, policies)
-        self.selections = selections = Selections(store, time, create, values)
+        self.selections = selections = Selections(runtime, values)
         self.step_recorder = StepRecorder(runtime, values, selections)
         self.decisions = decisions = Decisions(runtime)
         self.learning_events = LearningEvents(runtime)

@@ -22,7 +22,7 @@ class PatternsModule:
     """What is done with patterns, but for their recall."""
 
     def __init__(self, runtime: Runtime, counting: OutcomesModule) -> None:
-        store, time, idempotency = runtime.store, runtime.time, runtime.idempotency
+        store, time = runtime.store, runtime.time
         content_index, counter = UniqueContentIndex(store, time), counting.counter
         self.lineage = lineage = Lineage(store, time)
         self.patterns = patterns = Patterns(runtime, content_index, lineage)
@@ -31,7 +31,7 @@ class PatternsModule:
         self.writer = PatternWriter(runtime, content_index, lineage, repeats)
         self.outcomes = OutcomeRecorder(runtime, counter, patterns, counting.query_vectors)
         self.outcome_log = OutcomeLog(runtime, counter, patterns)
-        self.feedback = Feedback(store, time, idempotency, patterns)
+        self.feedback = Feedback(runtime, patterns)
         self.feedback_candidates = FeedbackCandidates(store, patterns)
         self.pruner = PatternPruner(store, patterns)
         self.maintenance = Maintenance(

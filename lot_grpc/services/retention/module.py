@@ -14,5 +14,5 @@ class RetentionModule:
 
     def __init__(self, runtime: Runtime, resources: ResourcesByKind) -> None:
         self.policies = Policies(runtime.store, runtime.time)
-        self.sweep = RetentionSweep(runtime.store, runtime.time, self.policies, resources)
+        self.sweep = RetentionSweep(runtime, self.policies, resources)
         self.maintenance = Maintenance(sweeps={"retention": self.sweep.sweep})

@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lot_grpc.domain.policy import NamespacePolicy, StoredPolicy
-from lot_grpc.ports import Condition, Record, VectorStore
+from lot_grpc.ports import Condition, Record
 from lot_grpc.services.maintenance import Swept
 from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.patterns.ranked import all_but_the_best
 from lot_grpc.services.resource_spec import Bound, RetentionRule
 from lot_grpc.services.retention.policies import Policies
+from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.scanning import scan
 from lot_grpc.services.time_slice import TimeSlice
-from lot_grpc.services.time_source import TimeSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,9 @@ class _Retained:
 class RetentionSweep:
     """Sweeps, and says what a sweep would do."""
 
-    def __init__(
-        self,
-        store: VectorStore,
-        time_source: TimeSource,
-        policies: Policies,
-        resources: ResourcesByKind,
-    ) -> None:
-        self._store = store
-        self._time = time_source
+    def __init__(self, runtime: Runtime, policies: Policies, resources: ResourcesByKind) -> None:
+        self._store = runtime.store
+        self._time = runtime.time
         self._policies = policies
         self._resources = resources
         self._retained = [
