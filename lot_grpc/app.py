@@ -122,9 +122,9 @@ async def _seed(services: Services, namespaces: Sequence[str]) -> None:
         _log.info(
             "stored knowledge",
             namespace=namespace,
-            created=sum(group.created for group in seeded.groups),
-            existing=sum(group.existing for group in seeded.groups),
-            deleted=sum(group.deleted for group in seeded.groups),
+            created=sum(pack.created for pack in seeded.packs),
+            existing=sum(pack.existing for pack in seeded.packs),
+            deleted=sum(pack.deleted for pack in seeded.packs),
         )
 
 
@@ -141,7 +141,7 @@ def _build(settings: Settings, opened: Opened, log: CallLog) -> LotServer:
         version=__version__,
         limits=limits,
         max_batch_items=configured.max_batch_items,
-        needed_bytes=settings.storage.min_free_bytes if edge else 0,
+        min_free_bytes=settings.storage.min_free_bytes if edge else 0,
     )
     return build_server(servicers, limits, log=log, gate=opened.services.runtime.gate)
 

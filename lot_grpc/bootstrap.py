@@ -99,7 +99,7 @@ def ranking_weights(settings: Settings) -> RankingWeights:
     """How far what was learned may move a hit."""
     configured = settings.ranking
     return RankingWeights(
-        configured.gate,
+        configured.reorder_margin,
         configured.learned_weight,
         configured.kernel_width,
         Fading(configured.half_life_days * DAY, configured.decay),

@@ -156,7 +156,7 @@ def _store_report(info: StoreInfo) -> StoreReport:
         backend=info.backend,
         location=info.location,
         points=dict(info.points),
-        disk_bytes=info.disk_bytes,
+        used_bytes=info.used_bytes,
         free_bytes=info.free_bytes,
         writable=info.writable,
     )

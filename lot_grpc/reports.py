@@ -60,7 +60,7 @@ class StoreReport:
     location: str
     points: dict[str, int]
     """By collection."""
-    disk_bytes: int
+    used_bytes: int
     free_bytes: int
     writable: bool
 

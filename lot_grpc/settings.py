@@ -228,7 +228,7 @@ class RankingSettings(BaseSettings):
 
     model_config = _group("LOT_RANKING_")
 
-    gate: Share = _RANKING.gate
+    reorder_margin: Share = _RANKING.reorder_margin
     learned_weight: Share = _RANKING.learned
     kernel_width: float = Field(default=_RANKING.kernel_width, gt=0, le=10)
     half_life_days: float = Field(default=_RANKING.fading.half_life / DAY, ge=0, le=36_500)

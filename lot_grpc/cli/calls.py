@@ -198,7 +198,7 @@ def _print_failure(target: str, error: grpc.RpcError, hints: Hints) -> None:
 
 
 def _sentence(error: grpc.RpcError) -> str:
-    """The code, the reason if the server gave one, such as CURSOR_TOO_OLD, and its message."""
+    """The code, the reason if the server gave one, such as CURSOR_EXPIRED, and its message."""
     code, reason = _code(error), _detail(error, ErrorInfo).reason
     head = " ".join(filter(None, (code.name, clean(reason))))
     details = error.details() if isinstance(error, grpc.Call) else ""

@@ -86,7 +86,7 @@ def _lines(report: CheckReport) -> list[str]:
         lines += [
             f"store   {store.backend}, {store.location}",
             f"        points: {points or 'none'}",
-            f"        {store.disk_bytes // _MIB:,} MiB used, {store.free_bytes // _MIB:,} MiB "
+            f"        {store.used_bytes // _MIB:,} MiB used, {store.free_bytes // _MIB:,} MiB "
             f"free, {'writable' if store.writable else 'READ ONLY'}",
         ]
     return lines

@@ -105,7 +105,7 @@ def _count(server: StreamingServer, request: pb.ExportRequest) -> dict[str, int]
     counts: dict[str, int] = {}
     with server.stub(AdminServiceStub) as stub:
         for message in stub.Export(counting, timeout=CALL_SECONDS):
-            counts.update(message.summary.counts)
+            counts.update(message.summary.record_counts)
     return counts
 
 
@@ -166,8 +166,8 @@ def _write(file: BinaryIO, part: Part, message: pb.ExportResponse, name: str) ->
         return
     part.add(message)
     if part.complete:
-        message.summary.counts.clear()
-        message.summary.counts.update(part.counts)
+        message.summary.record_counts.clear()
+        message.summary.record_counts.update(part.counts)
     write_message(file, message)
     if part.complete:
         file.flush()

@@ -28,8 +28,8 @@ _WINDOW = 8
 """Messages on their way that are not acknowledged: about 2 MB."""
 
 _HINTS = {
-    grpc.StatusCode.ALREADY_EXISTS: "--conflict skip leaves the stored ones as they are, "
-    "--conflict overwrite replaces them",
+    grpc.StatusCode.ALREADY_EXISTS: "--conflict-policy skip leaves the stored ones as they are, "
+    "--conflict-policy overwrite replaces them",
     grpc.StatusCode.FAILED_PRECONDITION: "nothing more was stored; see docs/transfer.md",
 }
 
@@ -41,8 +41,10 @@ def import_(
     keep_namespaces: bool = Option(
         False, "--keep-namespaces", help="Import into the original namespaces."
     ),
-    conflict: pb.ImportConflict.ValueType = CONFLICTS.option(
-        "fail", "--conflict", help="If an id exists with other content: fail, skip or overwrite."
+    conflict_policy: pb.ImportConflictPolicy.ValueType = CONFLICTS.option(
+        "fail",
+        "--conflict-policy",
+        help="If an id exists with other content: fail, skip or overwrite.",
     ),
     dry_run: bool = Option(False, "--dry-run", help="Check and count only; store nothing."),
     server: StreamingServer,
@@ -52,12 +54,15 @@ def import_(
 
     lot-grpc import backup.lot
 
-    lot-grpc import all.lot --keep-namespaces --conflict skip
+    lot-grpc import all.lot --keep-namespaces --conflict-policy skip
     """
     if namespace and keep_namespaces:
         raise typer.BadParameter("--namespace and --keep-namespaces exclude each other")
     request = pb.ImportRequest(
-        namespace=namespace, keep_namespaces=keep_namespaces, conflict=conflict, dry_run=dry_run
+        namespace=namespace,
+        keep_namespaces=keep_namespaces,
+        conflict_policy=conflict_policy,
+        dry_run=dry_run,
     )
     started = time.monotonic()
     imported = pb.ImportResponse()
@@ -188,9 +193,9 @@ def _sum(before: pb.ImportResponse, ack: pb.ImportResponse) -> pb.ImportResponse
         imported_count=before.imported_count + ack.imported_count,
         unchanged_count=before.unchanged_count + ack.unchanged_count,
         skipped_count=before.skipped_count + ack.skipped_count,
-        counts={
-            name: before.counts.get(name, 0) + ack.counts.get(name, 0)
-            for name in {*before.counts, *ack.counts}
+        imported_counts={
+            name: before.imported_counts.get(name, 0) + ack.imported_counts.get(name, 0)
+            for name in {*before.imported_counts, *ack.imported_counts}
         },
     )
 
@@ -211,7 +216,14 @@ def _print(
     }
     stored = "; nothing was stored" if head["dry_run"] else ""
     until = "" if head["complete"] else " before it stopped"
-    internal = imported.imported_count > sum(imported.counts.values())
+    internal = imported.imported_count > sum(imported.imported_counts.values())
     records = "records, including internal ones" if internal else "records"
     line = f"{records}{until}: {_tally(imported)}{stored}, {seconds:.1f} s"
-    print_summary(head | numbers, dict(imported.counts), seconds, line, as_json=as_json)
+    print_summary(
+        head | numbers,
+        dict(imported.imported_counts),
+        seconds,
+        line,
+        as_json=as_json,
+        name="imported_counts",
+    )

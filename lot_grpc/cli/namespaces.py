@@ -48,8 +48,10 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 _COLUMNS = (
     Column[pb.NamespaceUsage]("namespace", _name, folded=True),
-    Column[pb.NamespaceUsage]("records", lambda one: f"{sum(one.counts.values()):,}", numeric=True),
     Column[pb.NamespaceUsage](
-        "contents", lambda one: counts_text(one.counts), folded=True, stretched=True
+        "records", lambda one: f"{sum(one.record_counts.values()):,}", numeric=True
+    ),
+    Column[pb.NamespaceUsage](
+        "contents", lambda one: counts_text(one.record_counts), folded=True, stretched=True
     ),
 )

@@ -43,21 +43,21 @@ def name_of(pattern: pattern_pb2.Pattern) -> Text:
     return Text.assemble((f"{word}: ", "red" if failure else "cyan"), name)
 
 
-def rate_text(outcomes: outcome_pb2.Outcomes) -> Text:
+def rate_text(outcomes: outcome_pb2.OutcomeStats) -> Text:
     """The success rate in the colour of how good it is; dim until it is measured."""
     rate = outcomes.success_rate
     style = "green" if rate >= _GOOD else "yellow" if rate >= _FAIR else "red"
     return Text(f"{rate:.2f}", style=style if outcomes.usage_count else "dim")
 
 
-def usage_text(outcomes: outcome_pb2.Outcomes) -> Text:
+def usage_text(outcomes: outcome_pb2.OutcomeStats) -> Text:
     """How often it was used."""
     if not outcomes.usage_count:
         return Text(_UNUSED, style="dim")
     return Text(f"{outcomes.usage_count:,}")
 
 
-def outcomes_text(outcomes: outcome_pb2.Outcomes) -> str:
+def outcomes_text(outcomes: outcome_pb2.OutcomeStats) -> str:
     """All that is known of how well it worked, in a line."""
     if not outcomes.usage_count:
         return f"{_UNUSED}; saved with rate {outcomes.success_rate:.2f}"

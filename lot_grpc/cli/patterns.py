@@ -156,14 +156,16 @@ def _print_outcomes(console: Console, outcomes: Sequence[pb.OutcomeEntry]) -> No
 
 def _outcome(entry: pb.OutcomeEntry) -> Text:
     word = OUTCOMES.word(entry.outcome) if entry.outcome else "nothing"
-    if entry.corrected_by:
+    if entry.corrected_by_outcome_id:
         return Text.assemble((word, "strike"), " corrected")
-    return Text(f"{word} instead" if entry.corrects else word, _STYLES.get(entry.outcome, ""))
+    return Text(
+        f"{word} instead" if entry.corrects_outcome_id else word, _STYLES.get(entry.outcome, "")
+    )
 
 
 def _about(entry: pb.OutcomeEntry) -> str:
-    corrects = f"corrects {entry.corrects}" if entry.corrects else ""
-    query = "saved again" if entry.repeat else entry.query
+    corrects = f"corrects {entry.corrects_outcome_id}" if entry.corrects_outcome_id else ""
+    query = "saved again" if entry.from_repeated_save else entry.query
     return "; ".join(filter(None, (corrects, query, entry.note)))
 
 

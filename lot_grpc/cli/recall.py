@@ -21,7 +21,7 @@ from lot_grpc.pb.lot.v1 import outcome_pb2
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
 from lot_grpc.pb.lot.v1.pattern_service_pb2_grpc import PatternServiceStub
 
-_LEARNED_FROM = 3
+_EVIDENCE = 3
 """Most queries that are shown of one hit."""
 
 
@@ -93,7 +93,7 @@ def _print_explanation(console: Console, answer: pb.RecallPatternsResponse) -> N
     for hit in answer.hits:
         score = f"  score {hit.score:.3f}{parts_text(hit.score_parts)}"
         print_line(console, (clean(hit.pattern.pattern_id), "bold"), (score, ""))
-        for learned in hit.learned_from[:_LEARNED_FROM]:
+        for learned in hit.outcome_evidence[:_EVIDENCE]:
             trials = f"{learned.success_count:.3g} of {learned.trial_count:.3g} worked"
             query = f"for a query {learned.similarity:.2f} similar: {one_line(learned.query)}"
             print_line(console, (f"learned from {trials} {query}", "dim"), indent=4)
@@ -105,12 +105,15 @@ def _print_explanation(console: Console, answer: pb.RecallPatternsResponse) -> N
 def _explanation(answer: pb.RecallPatternsResponse) -> Iterable[tuple[str, str]]:
     found = answer.explanation
     yield "ranking", RANKINGS.word(found.ranking)
-    yield "ranked", counted(found.pool_size, "candidate")
+    yield "ranked", counted(found.candidate_count, "candidate")
     yield "matching", f"{found.matching_count:,} of {counted(found.namespace_count, 'pattern')}"
     for one in found.filters:
-        yield one_line(one.field), f"excludes {one.removed_count:,}"
-    if found.gate:
-        yield "gate", f"{found.gate:.3f}: learning reorders only results this close to the best"
+        yield one_line(one.field), f"excludes {one.excluded_count:,}"
+    if found.reorder_margin:
+        yield (
+            "margin",
+            f"{found.reorder_margin:.3f}: learning reorders only results this close to the best",
+        )
     yield "half-life", field_text(found, "half_life")
     yield "seed", field_text(found, "seed").replace(",", "")
     yield "retrieval id", answer.retrieval_id

@@ -14,7 +14,7 @@ from lot_grpc.cli.options import Json, Namespace
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
 
-_COUNTS = ("created_count", "existing_count", "deleted_count")
+_COUNTS = ("created_count", "existing_count", "skipped_deleted_count")
 
 
 def seed(
@@ -46,9 +46,9 @@ def seed(
             "dry_run": dry_run,
             **_counts(answer),
             "created_counts": dict(sorted(answer.created_counts.items())),
-            "groups": [
-                {"name": group.name, "description": group.description, **_counts(group)}
-                for group in answer.groups
+            "packs": [
+                {"name": pack.name, "description": pack.description, **_counts(pack)}
+                for pack in answer.packs
             ],
         }
         typer.echo(json.dumps(fields, indent=2))
@@ -62,12 +62,12 @@ def _counts(answer: Any) -> dict[str, int]:
 
 
 def _lines(request: pb.SeedKnowledgeRequest, answer: pb.SeedKnowledgeResponse) -> Iterator[str]:
-    rows = [(group.name, _counts(group)) for group in answer.groups] + [("all", _counts(answer))]
+    rows = [(pack.name, _counts(pack)) for pack in answer.packs] + [("all", _counts(answer))]
     width = max(len("pack"), *(len(name) for name, _ in rows))
     heads = ("would be stored" if request.dry_run else "stored", "already there", "deleted")
     yield "  ".join((f"{'pack':{width}}", *heads))
     for name, counts in rows:
         numbers = (f"{n:>{len(head)}}" for n, head in zip(counts.values(), heads, strict=True))
         yield "  ".join((f"{name:{width}}", *numbers))
-    if answer.deleted_count and not request.restore_deleted:
+    if answer.skipped_deleted_count and not request.restore_deleted:
         yield "entries that were deleted were not stored again; --restore-deleted does that"

@@ -102,12 +102,12 @@ def _server_fields(info: admin_pb.GetServerInfoResponse) -> Iterable[tuple[str, 
     yield "model", f"{info.model}, {info.dimensions:,} dimensions" if info.model else ""
     if info.HasField("start_time") and info.HasField("server_time"):
         yield "up for", span(max(0.0, seconds_of(info.server_time) - seconds_of(info.start_time)))
-    yield "holds", resource_counts(info.counts) or "nothing"
+    yield "holds", resource_counts(info.record_counts) or "nothing"
 
 
 def _store(info: admin_pb.GetServerInfoResponse) -> str | Text:
     store = info.store
-    used = f"{size_text(store.disk_bytes)} used" if store.disk_bytes else ""
+    used = f"{size_text(store.used_bytes)} used" if store.used_bytes else ""
     free = f"{size_text(store.free_bytes)} free" if store.free_bytes else ""
     text = ", ".join(filter(None, (info.backend, used, free)))
     if store.writable:
@@ -118,13 +118,13 @@ def _store(info: admin_pb.GetServerInfoResponse) -> str | Text:
 
 
 def _pattern_fields(whole: pb.GetPatternStatsResponse) -> Iterable[tuple[str, str]]:
-    if not whole.total_patterns:
+    if not whole.total_count:
         yield "count", "none"
         return
-    unused = whole.total_patterns - whole.used_count
+    unused = whole.total_count - whole.used_count
     pinned = f", {whole.pinned_count:,} pinned" if whole.pinned_count else ""
     used = f"{whole.used_count:,} used, {unused:,} not used yet"
-    yield "count", f"{whole.total_patterns:,}, {used}{pinned}"
+    yield "count", f"{whole.total_count:,}, {used}{pinned}"
     yield "kinds", counts_text(whole.by_kind)
     yield "types", counts_text(whole.by_pattern_type)
     yield "code", counts_text(whole.by_code_kind)

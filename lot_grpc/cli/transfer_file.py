@@ -166,8 +166,8 @@ def count_records(message: pb.ExportResponse, counts: dict[str, int]) -> None:
     from lot_grpc.services.resources import REGISTRY  # takes a while: not before it is needed
 
     for record in message.records:
-        kind = record.WhichOneof("thing")
-        collection = REGISTRY.exported.get(record.internal.fields["of"].string_value)
+        kind = record.WhichOneof("record")
+        collection = REGISTRY.exported.get(record.stored_form.fields["of"].string_value)
         if kind is not None and collection is not None and collection.is_thing:
             counts[kind.upper()] = counts.get(kind.upper(), 0) + 1
 
@@ -187,11 +187,15 @@ def print_summary(
     *,
     as_json: bool,
     to_stderr: bool = False,
+    name: str = "record_counts",
 ) -> None:
-    """Print what was transferred: as one object, or a line for each kind and a last one."""
+    """Print what was transferred: as one object, or a line for each kind and a last one.
+
+    ``name`` is that of the counts in the object.
+    """
     counts = dict(sorted(counts.items()))
     if as_json:
-        fields = {**head, "counts": counts, "elapsed_seconds": round(seconds, 3)}
+        fields = {**head, name: counts, "elapsed_seconds": round(seconds, 3)}
         typer.echo(json.dumps(fields, indent=2), err=to_stderr)
         return
     for kind, count in counts.items():

@@ -190,7 +190,7 @@ def print_change(console: Console, change: pb.ChangeEvent) -> None:
         kind = "all" if change.type == pb.CHANGE_TYPE_CLEARED else ""
     print_line(
         console,
-        (local_time(change.time, "%H:%M:%S"), "dim"),
+        (local_time(change.change_time, "%H:%M:%S"), "dim"),
         (f"  {CHANGE_TYPES.word(change.type)}", _STYLES.get(change.type, "")),
         (f"  {kind}" if kind else "", ""),
         (f"  {one_line(change.id)}" if change.id else "", "bold"),

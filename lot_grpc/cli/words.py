@@ -34,7 +34,8 @@ def enum_word(enum: EnumDescriptor, number: int) -> str:
 class Words(Generic[V]):
     """The words of one enum, shown and read.
 
-    ``lead`` comes before each word where words are shown, and may be left out where they are read.
+    ``lead`` comes before each single word where words are shown, and may be left out where they are
+    read.
     """
 
     def __init__(self, enum: _EnumTypeWrapper[V], *, between: str = "_", lead: str = "") -> None:
@@ -47,7 +48,8 @@ class Words(Generic[V]):
         """The word of a value; of one that a newer server has, its number."""
         if number not in self._enum.values_by_number:
             return str(number)
-        return self._lead + enum_word(self._enum, number).replace("_", self._between)
+        word = enum_word(self._enum, number).replace("_", self._between)
+        return word if self._between in word else self._lead + word
 
     def parse(self, text: str) -> V:
         """The value of a word.
@@ -55,7 +57,8 @@ class Words(Generic[V]):
         Raises:
             BadParameter: There is no such word.
         """
-        word = self._lead + text.strip().lower().removeprefix(self._lead)
+        word = text.strip().lower()
+        word = word if word in self._numbers else self._lead + word
         if word not in self._numbers:
             raise typer.BadParameter(f"{text!r} is not one of {', '.join(self._numbers)}")
         return self._numbers[word]
@@ -83,8 +86,8 @@ PATTERN_KINDS = Words(pattern_pb2.PatternKind)
 PATTERN_TYPES = Words(pattern_pb2.PatternType)
 CODE_KINDS = Words(pattern_pb2.CodeKind)
 RESOURCE_KINDS = Words(resource_kind_pb2.ResourceKind)
-CHANGE_TYPES = Words(change_pb2.ChangeType, between=".", lead="memory.")
-CONFLICTS = Words(transfer.ImportConflict)
+CHANGE_TYPES = Words(change_pb2.ChangeType, between=".", lead="record.")
+CONFLICTS = Words(transfer.ImportConflictPolicy)
 
 
 def json_line(message: Message) -> str:

@@ -46,7 +46,7 @@ class ActionValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TrajectoryStep:
     """One choice and the reward in [-1, 1] that followed; without ``next_state`` it was the end."""
 
     state: LearningState

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from lot_grpc.domain.json_values import as_doubles
-from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import Pattern, PatternContent, PatternKind
 from lot_grpc.domain.slots import Slots
 from lot_grpc.domain.template import align_actions, align_texts
@@ -105,7 +105,7 @@ def generalised(members: Sequence[Pattern], summary: GroupSummary) -> PatternCon
     )
 
 
-def confidence_of(outcomes: Outcomes) -> float:
+def confidence_of(outcomes: OutcomeStats) -> float:
     """The mean chance of success after so many outcomes, from one success and one failure.
 
     So it is .5 while nothing is known.
@@ -113,7 +113,7 @@ def confidence_of(outcomes: Outcomes) -> float:
     return (outcomes.weighted_successes + 1.0) / (outcomes.usage_count + 2.0)
 
 
-def summed(outcomes: Sequence[Outcomes]) -> Outcomes:
+def summed(outcomes: Sequence[OutcomeStats]) -> OutcomeStats:
     """Counters together. The rate is the mean by usage; of what was never used the plain mean."""
     usage = sum(one.usage_count for one in outcomes)
     rates = (
@@ -121,7 +121,7 @@ def summed(outcomes: Sequence[Outcomes]) -> Outcomes:
         if usage
         else sum(one.success_rate for one in outcomes) / len(outcomes)
     )
-    return Outcomes(
+    return OutcomeStats(
         success_rate=min(1.0, max(0.0, rates)),
         success_count=sum(one.success_count for one in outcomes),
         failure_count=sum(one.failure_count for one in outcomes),

@@ -11,7 +11,7 @@ from lot_grpc.domain.error_text.identity import distinct_text
 from lot_grpc.domain.error_text.signature import VERSION, ErrorRead, read_error
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash, etag_of
-from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.sameness import different_fields as different
 from lot_grpc.domain.search_text import SearchText, joined
 from lot_grpc.domain.text_form import visible
@@ -75,7 +75,7 @@ class ErrorSolution:
     error_solution_id: str
     content: ErrorSolutionContent
     signature: str
-    outcomes: Outcomes
+    outcomes: OutcomeStats
     revision: int
     create_time: int
     update_time: int

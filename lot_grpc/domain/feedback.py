@@ -28,7 +28,7 @@ def adjustment_of(helpful: bool | None, confidence_adjustment: float | None) -> 
     if helpful is None:
         raise invalid(
             "helpful",
-            "give_feedback.says_something",
+            "record_pattern_feedback.says_something",
             "helpful or confidence_adjustment must be set",
         )
     return HELPFUL_STEP if helpful else -HELPFUL_STEP

@@ -146,15 +146,15 @@ def fuse(
     ]
 
 
-def boost(found: Sequence[Relevance], ids: Collection[str], gate: float) -> list[Relevance]:
-    """The same, with those of ``ids`` brought up to ``gate`` below the best of the others.
+def boost(found: Sequence[Relevance], ids: Collection[str], margin: float) -> list[Relevance]:
+    """The same, with those of ``ids`` brought up to ``margin`` below the best of the others.
 
-    So they count as near-ties, and what leads by more than the gate stays first.
+    So they count as near-ties, and what leads by more than the margin stays first.
     """
     others = [one.value for one in found if one.id not in ids]
     if not ids or not others:
         return list(found)
-    floor = max(others) - gate
+    floor = max(others) - margin
     for one in found:
         if one.id in ids and one.value < floor:
             one.lifted = floor - one.value

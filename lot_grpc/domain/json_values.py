@@ -12,12 +12,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any, Final
 
 _INT64: Final = 2.0**63
-_FREE_FORM: Final = ("metadata", "actions")
-"""Fields of contents that hold free-form JSON; actions hold no other numbers than their args."""
 
 
 def whole(number: float) -> float:
@@ -53,12 +50,6 @@ def _each_number(value: Any, kind: type, convert: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_each_number(inner, kind, convert) for inner in value]
     return value
-
-
-def fields_to_hash(content: Any) -> dict[str, Any]:
-    """The fields of a content (a dataclass) with the numbers of its free-form JSON as doubles."""
-    fields = asdict(content)
-    return fields | {name: as_doubles(fields[name]) for name in _FREE_FORM if name in fields}
 
 
 def json_text(value: Any, *, indent: int | None = None, compact: bool = False) -> str:

@@ -58,7 +58,7 @@ class Correction:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcomes:
+class OutcomeStats:
     """Counters of one thing. Durations in seconds, times in microseconds since 1970."""
 
     success_rate: float = 1.0
@@ -90,7 +90,7 @@ class Outcomes:
         """Mean seconds of the outcomes that said how long they took."""
         return self.duration_total / self.duration_count if self.duration_count else None
 
-    def record(self, outcome: Outcome, at: int, duration: float | None = None) -> Outcomes:
+    def record(self, outcome: Outcome, at: int, duration: float | None = None) -> OutcomeStats:
         """The counters after one more outcome."""
         return replace(
             self,
@@ -105,7 +105,7 @@ class Outcomes:
 
     def correct(
         self, correction: Correction, instead: Outcome | None, later: Sequence[float] | None
-    ) -> Outcomes:
+    ) -> OutcomeStats:
         """The counters as if an outcome had been ``instead``, or had never been (None).
 
         The moving rate is taken back to before the undone outcome and then led on by ``later``, the

@@ -12,7 +12,7 @@ from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.feedback import NO_FEEDBACK, FeedbackCounts
 from lot_grpc.domain.ids import content_hash, etag_of
 from lot_grpc.domain.json_values import as_doubles
-from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.sameness import different_fields as different
 from lot_grpc.domain.search_text import SearchText, joined
 from lot_grpc.domain.text_form import folded, visible
@@ -115,7 +115,7 @@ class Pattern:
     namespace: str
     pattern_id: str
     content: PatternContent
-    outcomes: Outcomes
+    outcomes: OutcomeStats
     revision: int
     create_time: int
     update_time: int

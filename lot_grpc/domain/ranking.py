@@ -1,10 +1,10 @@
 """The order of hits: pure functions over candidates.
 
 Relevance is the anchor (``domain.fusion``, on the scale of a cosine). What was learned reorders
-near-ties only: hits whose relevance is within ``gate`` of the best one. To their relevance is added
-``weight`` times the distance of the log-odds of their chance from those of a near-tie never tried,
-divided by ``SURE`` and at most ``weight`` either way. So what was never tried neither gains nor
-loses.
+near-ties only: hits whose relevance is within ``reorder_margin`` of the best one. To their
+relevance is added ``weight`` times the distance of the log-odds of their chance from those of a
+near-tie never tried, divided by ``SURE`` and at most ``weight`` either way. So what was never tried
+neither gains nor loses.
 
 The chance of a near-tie never tried starts at ``neutral``. Its odds are multiplied by how often the
 near-ties tried on this very query worked, compared with how often that was expected from their
@@ -14,8 +14,8 @@ log-odds of a hit's chance by as much as those of ``(S + 4 * neutral) / (n + 4)`
 ``neutral``, which gives c. Outcomes on the query itself count in full: ``(S + 2 * c) / (n + 2)``.
 BALANCED uses that mean. RELIABLE uses the lower Wilson bound if that is above the chance of what
 was never tried, and the mean if that is below. EXPLORE uses the mean moved towards a sample, the
-further, the more trials there are. Hits below the gate learn nothing and stay behind all within it.
-docs/learning.md and the contract (LearnedFrom) have the formula.
+further, the more trials there are. Hits outside the margin learn nothing and stay behind all
+within it. docs/learning.md and the contract (OutcomeEvidence) have the formula.
 
 Things without outcomes that were given an importance are moved by it in the same way, by
 ``weight * 2 * (importance - 1/2)``, with ``IMPORTANCE`` as the weight.
@@ -59,14 +59,14 @@ IMPORTANCE = 0.05
 class RankingWeights:
     """How much what was learned may do.
 
-    ``gate``: how near to the best relevance counts as a near-tie. ``learned``: the most that what
-    was learned adds to a score or takes from it; 0 turns it off. ``kernel_width``: how fast
-    outcomes on other queries lose weight with their distance. ``fading``: how older outcomes do.
-    ``neutral``: the chance of a near-tie never tried, as long as nothing was tried on a query;
+    ``reorder_margin``: how near to the best relevance counts as a near-tie. ``learned``: the most
+    that what was learned adds to a score or takes from it; 0 turns it off. ``kernel_width``: how
+    fast outcomes on other queries lose weight with their distance. ``fading``: how older outcomes
+    do. ``neutral``: the chance of a near-tie never tried, as long as nothing was tried on a query;
     ``expected_tried``: how many near-ties that did as expected are added to those tried on it.
     """
 
-    gate: float = 0.15
+    reorder_margin: float = 0.15
     learned: float = 0.2
     kernel_width: float = 0.06
     fading: Fading = field(default_factory=Fading)
@@ -119,11 +119,11 @@ def pool_size(limit: int) -> int:
     return max(POOL_FACTOR * limit, POOL_MINIMUM)
 
 
-def within_gate(relevances: Sequence[float], ranking: Ranking, weights: RankingWeights) -> int:
+def within_margin(relevances: Sequence[float], ranking: Ranking, weights: RankingWeights) -> int:
     """How many of the best are near-ties, of which what was learned matters. Best first."""
     if not weights.weight_of(ranking) or not relevances:
         return 0
-    floor = relevances[0] - weights.gate
+    floor = relevances[0] - weights.reorder_margin
     return sum(relevance >= floor for relevance in relevances)
 
 
@@ -132,10 +132,10 @@ def contenders(
 ) -> int:
     """How many of the best can come onto a page of ``limit``; of others nothing need be known.
 
-    ``relevances`` best first. No hit below the gate passes one within it, so beyond the first
+    ``relevances`` best first. No hit outside the margin passes one within it, so beyond the first
     ``limit`` only near-ties count.
     """
-    return max(limit, within_gate(relevances, ranking, weights))
+    return max(limit, within_margin(relevances, ranking, weights))
 
 
 def rank(
@@ -200,7 +200,7 @@ def _parts(
     weight = weights.weight_of(ranking)
     if not weight:
         return [_NOTHING] * len(by_relevance)
-    near = within_gate([one.relevance for one in by_relevance], ranking, weights)
+    near = within_margin([one.relevance for one in by_relevance], ranking, weights)
     name = _PART_NAMES[ranking]
     untried = _untried(by_relevance[:near], weights)
     parts = [
@@ -209,7 +209,7 @@ def _parts(
         else (name, _learned(candidate, untried, ranking, weights.neutral, seed), weight)
         for candidate in by_relevance[:near]
     ]
-    return parts + [("below_gate", 1.0, -weight)] * (len(by_relevance) - near)
+    return parts + [("outside_reorder_margin", 1.0, -weight)] * (len(by_relevance) - near)
 
 
 _PART_NAMES = {

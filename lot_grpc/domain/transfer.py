@@ -10,7 +10,7 @@ FORMAT_VERSION = 1
 """Of the records of an export. Raised when an older server could not import them."""
 
 
-class Conflict(StrEnum):
+class ImportConflictPolicy(StrEnum):
     """What becomes of a thing whose id is taken by other content."""
 
     FAIL = "fail"
@@ -46,7 +46,7 @@ class ExportPosition:
 class ImportTerms:
     """How to import. ``same_space``: vectors that come along were made as this store makes them."""
 
-    conflict: Conflict = Conflict.FAIL
+    conflict_policy: ImportConflictPolicy = ImportConflictPolicy.FAIL
     dry_run: bool = False
     same_space: bool = False
 

@@ -41,6 +41,9 @@ MAX_CPU_SECONDS: Final = 5
 _MAX_SECONDS: Final = 30
 """Wall-clock time for one text, in case the machine is short of CPU."""
 
+_PROCESSES: Final = "1 parser process"
+"""The limit that a caller meets when the helper cannot work: there is no other one."""
+
 _OUT_OF_MEMORY: Final = 3
 _NO_MEMORY: Final = {
     _OUT_OF_MEMORY,
@@ -89,7 +92,9 @@ class Sandbox:
         try:
             helper = self._running()
         except OSError as error:
-            raise OverloadedError(f"the parser cannot start: {error}; retry later") from error
+            raise OverloadedError(
+                f"the parser cannot start: {error}; retry later", limit=_PROCESSES
+            ) from error
         assert helper.stdin is not None
         assert helper.stdout is not None
         line = b""
@@ -99,7 +104,7 @@ class Sandbox:
             line = helper.stdout.readline()
         if not line.endswith(b"\n"):
             self.close()
-            raise OverloadedError("the parser process was killed; retry")
+            raise OverloadedError("the parser process was killed; retry", limit=_PROCESSES)
         return _parsed(json.loads(line), language, len(code.encode()))
 
     def _running(self) -> subprocess.Popen[bytes]:

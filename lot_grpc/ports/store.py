@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from lot_grpc.ports.conditions import Where
@@ -23,6 +23,7 @@ class SearchQuery:
     """One leg. Only what has the vector ``using`` is found; ``min_score`` None: no bound.
 
     ``vector`` is a single one, dense or sparse, also where records have several under the name.
+    ``records``: how many of the best hits come with their records.
     """
 
     using: str
@@ -30,6 +31,30 @@ class SearchQuery:
     limit: int
     where: Where = ()
     min_score: float | None = None
+    records: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rescore:
+    """Asks for the cosine of every hit with ``vector``, whichever query found it.
+
+    The best of those with the dense vectors ``using`` counts; a hit that has none of them gets no
+    cosine. ``ids`` are rescored as well. The queries of one search that is rescored have the same
+    conditions, and the records of ``ids`` meet them.
+    """
+
+    using: Sequence[str]
+    vector: Sequence[float]
+    ids: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The hits of each query, the records asked for by id, and the cosines if rescored."""
+
+    hits: list[Scores]
+    records: Mapping[str, Record] = field(default_factory=dict)
+    cosines: Scores = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +64,7 @@ class StoreInfo:
     backend: str
     location: str
     points: Mapping[str, int]
-    disk_bytes: int = 0
+    used_bytes: int = 0
     free_bytes: int = 0
     writable: bool = True
     detail: str = ""
@@ -142,11 +167,16 @@ class VectorStore(Protocol):
         """
 
     async def search(
-        self, collection: str, namespace: str, queries: Sequence[SearchQuery]
-    ) -> list[Scores]:
+        self,
+        collection: str,
+        namespace: str,
+        queries: Sequence[SearchQuery],
+        rescore: Rescore | None = None,
+    ) -> SearchResult:
         """Run all legs in one batch; filters are applied before the cut.
 
-        What was found is read by ``get``: to read all of a pool costs more than to find it.
+        Records come only with as many of the best hits as a query asks for, since reading a whole
+        pool costs more than finding it.
         """
 
     async def count(self, collection: str, namespace: str | None, where: Where = ()) -> int:

@@ -19,7 +19,7 @@ from lot_grpc.domain.errors import (
     Violation,
     invalid,
 )
-from lot_grpc.server.counting import OutcomeCounter
+from lot_grpc.server.counting import ItemCounter
 from lot_grpc.server.rule_texts import enum_of, rule_text
 from lot_grpc.server.status import MAX_VIOLATIONS
 from lot_grpc.server.structural_checks import WellFormed, subscript
@@ -51,7 +51,7 @@ class Checker:
     def __init__(self, request_type: type[Message]) -> None:
         self._type = request_type
         self._descriptor: Any = request_type.DESCRIPTOR
-        self._counting = OutcomeCounter(request_type)
+        self._counting = ItemCounter(request_type)
         self._structural = WellFormed(request_type)
         viewed = _VIEWS.needed(request_type)
         self._view = _VIEWS.of(request_type) if viewed else request_type

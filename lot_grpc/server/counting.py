@@ -63,7 +63,7 @@ _Steps: TypeAlias = "dict[int, _Step]"
 """By field number. Types may be recursive."""
 
 
-class OutcomeCounter:
+class ItemCounter:
     """The count for one request type. Made once, at registration."""
 
     def __init__(self, request_type: Any) -> None:
@@ -173,7 +173,11 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def _too_many(what: str, most: int) -> LimitExceededError:
-    return LimitExceededError(f"the request has more than {most:,} {what}; split it", limit=most)
+    return LimitExceededError(
+        f"the request has more than {most:,} {what}; split it",
+        limit=most,
+        given=f"more than {most}",
+    )
 
 
 # --- plans, made once for each type -----------------------------------------------------------

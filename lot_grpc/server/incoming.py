@@ -11,6 +11,7 @@ import asyncio
 from typing import Any, Final
 
 import grpc.aio
+from google.protobuf.message import Message
 
 from lot_grpc.domain.errors import OverloadedError, RequestMalformedError
 from lot_grpc.server.call import Context
@@ -55,7 +56,7 @@ class Incoming:
         """Whether a message of the largest size would find room now."""
         return self._free >= self._most
 
-    async def receive(self, context: Context) -> bytes:
+    async def receive(self, context: Context, request_type: type[Message]) -> bytes:
         """Read the request. Its bytes count until they are returned with ``release``.
 
         Raises:
@@ -75,6 +76,7 @@ class Incoming:
             raise OverloadedError(
                 f"the request did not arrive within {self._seconds:g} s, or {_HURRY_SECONDS:g} s "
                 "while others wait; retry in a moment",
+                limit=f"{self._seconds:g} s",
                 limit_seconds=f"{self._seconds:g}",
             ) from None
         finally:
@@ -86,7 +88,10 @@ class Incoming:
                 self._quick.release()
         if got is grpc.aio.EOF:
             await asyncio.sleep(CANCEL_SECONDS)
-            raise RequestMalformedError("the call ended without a request; send one message")
+            raise RequestMalformedError(
+                "the call ended without a request; send one message",
+                type=request_type.DESCRIPTOR.full_name,
+            )
         raw = bytes(got)
         if _SMALL < len(raw) > self._free:
             self.hurry()

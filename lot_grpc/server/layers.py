@@ -24,7 +24,7 @@ import grpc.aio
 from google.protobuf.message import Message
 
 from lot_grpc.domain.errors import (
-    DeadlineTooLongError,
+    CallTimeoutError,
     LotError,
 )
 from lot_grpc.server.call import CALL_ID_KEY, Call, Context, Handler, Method, current_call_id
@@ -166,7 +166,7 @@ def single_request(method: Method, handler: Handler, around: Surroundings) -> Ha
     incoming = around.inflight.incoming
 
     async def received(call: Call) -> Any:
-        call.request = await incoming.receive(call.context)
+        call.request = await incoming.receive(call.context, method.request_type)
         size = len(call.request)
         around.inflight.bytes.arrived(call.peer, size)
         try:
@@ -225,8 +225,8 @@ def time_limit(method: Method, handler: Handler, around: Surroundings) -> Handle
             if not limit.expired():
                 raise
             done = "it may have been applied" if method.writes else "nothing was changed"
-            raise DeadlineTooLongError(
-                f"{method.name} took more than {seconds:g} s; {done}", limit_seconds=f"{seconds:g}"
+            raise CallTimeoutError(
+                f"{method.name} took more than {seconds:g} s; {done}", limit_seconds=seconds
             ) from None
 
     return limited

@@ -32,7 +32,7 @@ class Limits:
             messages of streams have the same limit; over it, some streams are ended.
         max_receive_seconds: how long a unary request may take to arrive before its call is
             OVERLOADED; one second while others find no room.
-        max_call_seconds: how long a unary call may take before it is CALL_TIME_LIMIT; 0 is no
+        max_call_seconds: how long a unary call may take before it is CALL_TIMEOUT; 0 is no
             limit. Streams have none; a stream of writes is given as long again once its caller is
             gone.
         max_send_seconds: how long a message of a stream of answers may wait for a caller that does

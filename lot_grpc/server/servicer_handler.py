@@ -81,6 +81,7 @@ def serve(
                     raise OverloadedError(
                         f"the client did not read a message within {patience:g} s; read faster, "
                         "and reopen the stream after the last message you received",
+                        limit=f"{patience:g} s",
                         limit_seconds=f"{patience:g}",
                     ) from None
                 except Exception as error:  # bytes can only fail to be sent if nobody is there
@@ -106,8 +107,6 @@ def not_implemented(name: str) -> Handler:
     """The handler of an RPC that this version does not implement."""
 
     async def refuse(call: Call) -> Any:
-        raise UnimplementedError(
-            f"{name} is not implemented by this version; see GetServerInfo.capabilities", what=name
-        )
+        raise UnimplementedError(name)
 
     return refuse

@@ -9,9 +9,10 @@ from lot_grpc.ports import (
     CollectionSpec,
     Order,
     Record,
+    Rescore,
     Scalar,
-    Scores,
     SearchQuery,
+    SearchResult,
     StoreInfo,
     VectorStore,
     Where,
@@ -105,10 +106,14 @@ class ForwardingStore:
         )
 
     async def search(
-        self, collection: str, namespace: str, queries: Sequence[SearchQuery]
-    ) -> list[Scores]:
+        self,
+        collection: str,
+        namespace: str,
+        queries: Sequence[SearchQuery],
+        rescore: Rescore | None = None,
+    ) -> SearchResult:
         """Pass on."""
-        return await self._inner.search(collection, namespace, queries)
+        return await self._inner.search(collection, namespace, queries, rescore)
 
     async def count(self, collection: str, namespace: str | None, where: Where = ()) -> int:
         """Pass on."""

@@ -23,9 +23,10 @@ from lot_grpc.ports import (
     Order,
     Payload,
     Record,
+    Rescore,
     Scalar,
-    Scores,
     SearchQuery,
+    SearchResult,
     VectorStore,
     Where,
 )
@@ -127,12 +128,20 @@ class NormalFormStore(ForwardingStore):
         return [self._as_sent(collection, record) for record in found]
 
     async def search(
-        self, collection: str, namespace: str, queries: Sequence[SearchQuery]
-    ) -> list[Scores]:
-        """Search by conditions in normal form."""
+        self,
+        collection: str,
+        namespace: str,
+        queries: Sequence[SearchQuery],
+        rescore: Rescore | None = None,
+    ) -> SearchResult:
+        """Search by conditions in normal form; keywords of records as they were sent."""
         shared = {id(query.where): _normal(query.where) for query in queries}
         normal = [replace(query, where=shared[id(query.where)]) for query in queries]
-        return await self._inner.search(collection, namespace, normal)
+        found = await self._inner.search(collection, namespace, normal, rescore)
+        if not found.records:
+            return found
+        records = {i: self._as_sent(collection, record) for i, record in found.records.items()}
+        return replace(found, records=records)
 
     async def count(self, collection: str, namespace: str | None, where: Where = ()) -> int:
         """Count by conditions in normal form."""

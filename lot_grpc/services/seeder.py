@@ -34,7 +34,7 @@ class Seeds:
 
 
 @dataclass(frozen=True, slots=True)
-class SeededGroup:
+class SeededPack:
     """A pack, and how many of its things were stored, were there, or stay deleted."""
 
     name: str
@@ -48,7 +48,7 @@ class SeededGroup:
 class Seeded:
     """What became of it. ``created`` counts by kind, with every kind in it."""
 
-    groups: tuple[SeededGroup, ...]
+    packs: tuple[SeededPack, ...]
     created: Mapping[str, int]
 
 
@@ -152,7 +152,7 @@ class KnowledgeSeeder:
         by_kind = Counter(one.resource.kind for one in things if one.point in made)
         return Seeded(
             tuple(
-                SeededGroup(
+                SeededPack(
                     pack.name,
                     pack.description,
                     created[pack.name],
@@ -166,7 +166,7 @@ class KnowledgeSeeder:
 
 
 def _by_collection(seeds: Sequence[_Seed]) -> dict[str, list[_Seed]]:
-    groups: dict[str, list[_Seed]] = {}
+    by_collection: dict[str, list[_Seed]] = {}
     for seed in seeds:
-        groups.setdefault(seed.resource.collection.name, []).append(seed)
-    return groups
+        by_collection.setdefault(seed.resource.collection.name, []).append(seed)
+    return by_collection

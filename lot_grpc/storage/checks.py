@@ -15,6 +15,7 @@ from lot_grpc.ports import (
     CollectionSpec,
     MultiVector,
     Record,
+    Rescore,
     SearchQuery,
     SparseVector,
     Vector,
@@ -43,14 +44,27 @@ def check_records(spec: CollectionSpec, records: Sequence[Record]) -> None:
             _check_vector(spec, name, vector)
 
 
-def check_query(spec: CollectionSpec, query: SearchQuery) -> None:
-    """Raise ``ValueError`` for a query that the collection cannot answer."""
+def _check_query(spec: CollectionSpec, query: SearchQuery) -> None:
     if query.using in spec.multi and not isinstance(query.vector, SparseVector | MultiVector):
         _check_size(spec, query.using, query.vector, spec.multi[query.using])
         return
     _check_vector(spec, query.using, query.vector)
     if isinstance(query.vector, MultiVector):
         raise ValueError(f"a query has one vector of {query.using!r}, not several")  # noqa: TRY004 - as its neighbours
+
+
+def check_search(
+    spec: CollectionSpec, queries: Sequence[SearchQuery], rescore: Rescore | None
+) -> None:
+    """Raise ``ValueError`` for a search that the collection cannot answer."""
+    for query in queries:
+        _check_query(spec, query)
+    if rescore is None:
+        return
+    for name in rescore.using:
+        _check_query(spec, SearchQuery(name, rescore.vector, limit=1))
+    if any(query.where != queries[0].where for query in queries):
+        raise ValueError("the queries of a search that is rescored have the same conditions")
 
 
 def check_delete(namespace: str | None, where: Where) -> None:

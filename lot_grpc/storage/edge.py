@@ -22,9 +22,10 @@ from lot_grpc.ports import (
     CollectionSpec,
     Order,
     Record,
+    Rescore,
     Scalar,
-    Scores,
     SearchQuery,
+    SearchResult,
     StoreInfo,
     Where,
 )
@@ -224,10 +225,15 @@ class EdgeStore:
         )
 
     async def search(
-        self, collection: str, namespace: str, queries: Sequence[SearchQuery]
-    ) -> list[Scores]:
+        self,
+        collection: str,
+        namespace: str,
+        queries: Sequence[SearchQuery],
+        rescore: Rescore | None = None,
+    ) -> SearchResult:
         """Run the legs as one batch."""
-        return edge_reads.search(self._shard(collection), namespace, queries, self._clock.now())
+        shard = self._shard(collection)
+        return edge_reads.search(shard, namespace, queries, rescore, self._clock.now())
 
     async def count(self, collection: str, namespace: str | None, where: Where = ()) -> int:
         """Exact number of matching records."""
@@ -282,7 +288,7 @@ class EdgeStore:
             backend="edge",
             location=str(self._path),
             points=points,
-            disk_bytes=await asyncio.to_thread(used_bytes, self._path),
+            used_bytes=await asyncio.to_thread(used_bytes, self._path),
             free_bytes=free,
             writable=writable,
             detail="" if writable else "writes are rejected until space is freed",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from qdrant_edge import (
@@ -19,16 +20,19 @@ from qdrant_edge import (
 from lot_grpc.ports import (
     EXPIRES_KEY,
     NAMESPACE_KEY,
+    IdIn,
     Micros,
     Order,
     Payload,
     Record,
+    Rescore,
     Scalar,
     Scores,
     SearchQuery,
+    SearchResult,
     Where,
 )
-from lot_grpc.storage.checks import check_query
+from lot_grpc.storage.checks import check_search
 from lot_grpc.storage.conditions import is_expired, keys_of, matches
 from lot_grpc.storage.edge_filter import edge_filter, expired_filter
 from lot_grpc.storage.edge_points import query_vector, reader
@@ -109,14 +113,64 @@ def scroll(
 
 
 def search(
-    shard: Shard, namespace: str, queries: Sequence[SearchQuery], now: Micros
-) -> list[Scores]:
-    """Run the legs as one batch."""
+    shard: Shard,
+    namespace: str,
+    queries: Sequence[SearchQuery],
+    rescore: Rescore | None,
+    now: Micros,
+) -> SearchResult:
+    """Run the legs as one batch, then rescore and read.
+
+    A batch that does all three, with prefetches, takes half as long again here.
+    """
+    check_search(shard.spec, queries, rescore)
+    hits = _run(shard, namespace, queries, now)
+    cosines: Scores = {}
+    if rescore is not None:
+        missing = _not_scored(rescore, queries, hits, cosines)
+        for found in _run(shard, namespace, missing, now):
+            _take_best(cosines, found)
+    ids = [
+        point
+        for query, found in zip(queries, hits, strict=True)
+        for point in islice(found, query.records)
+    ]
+    records = get(shard, namespace, list(dict.fromkeys(ids)), now, vectors=False) if ids else {}
+    return SearchResult(hits, records, cosines)
+
+
+def _not_scored(
+    rescore: Rescore, queries: Sequence[SearchQuery], hits: Sequence[Scores], cosines: Scores
+) -> list[SearchQuery]:
+    """Takes the cosines that the queries brought; returns the queries for those still unknown.
+
+    A pool that is not full has all that meet the conditions, so only full ones hide some.
+    """
+    every = {point for found in hits for point in found}.union(rescore.ids)
+    missing = []
+    for name in rescore.using:
+        hidden = every
+        for query, found in zip(queries, hits, strict=True):
+            if query.using == name and query.vector is rescore.vector:
+                _take_best(cosines, found)
+                full = len(found) >= query.limit or query.min_score is not None
+                hidden = hidden - found.keys() if full else set()
+        if hidden:
+            missing.append(SearchQuery(name, rescore.vector, len(hidden), (IdIn(tuple(hidden)),)))
+    return missing
+
+
+def _take_best(best: Scores, found: Scores) -> None:
+    for point, score in found.items():
+        if point not in best or score > best[point]:
+            best[point] = score
+
+
+def _run(shard: Shard, namespace: str, queries: Sequence[SearchQuery], now: Micros) -> list[Scores]:
     expired_at = shard.expired_at(now)
     filters: dict[int, Any] = {}  # legs usually share one `where`
     requests = []
     for query in queries:
-        check_query(shard.spec, query)
         if not shard.has(query.using):
             continue
         where = query.where

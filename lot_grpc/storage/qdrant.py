@@ -15,25 +15,27 @@ from lot_grpc.ports import (
     CollectionSpec,
     Order,
     Record,
+    Rescore,
     Scalar,
-    Scores,
     SearchQuery,
+    SearchResult,
     StoreInfo,
     Where,
 )
-from lot_grpc.storage.checks import check_delete, check_query, check_records, known
+from lot_grpc.storage.checks import check_delete, check_records, check_search, known
 from lot_grpc.storage.conditions import is_expired
 from lot_grpc.storage.json_path import json_path, payload_choice
 from lot_grpc.storage.qdrant_collection import QdrantCollection
 from lot_grpc.storage.qdrant_errors import Talking, without_credentials
 from lot_grpc.storage.qdrant_filter import expired, qdrant_filter
-from lot_grpc.storage.qdrant_points import has_terms, query_request, record
+from lot_grpc.storage.qdrant_points import record
 from lot_grpc.storage.qdrant_schema import (
     drop_vectors,
     ensure_collection,
     extend,
     require_version,
 )
+from lot_grpc.storage.qdrant_search import SearchBatch
 
 _MOST_NAMESPACES = 1_000_000
 _CHECK_SECONDS = 2.0
@@ -251,29 +253,23 @@ class QdrantStore:
         return [record(one, namespace) for one in found]
 
     async def search(
-        self, collection: str, namespace: str, queries: Sequence[SearchQuery]
-    ) -> list[Scores]:
-        """Run the legs as one batch. A sparse leg without terms finds nothing."""
+        self,
+        collection: str,
+        namespace: str,
+        queries: Sequence[SearchQuery],
+        rescore: Rescore | None = None,
+    ) -> SearchResult:
+        """Run all of it as one batch."""
         held = known(self._collections, collection)
-        now = self._clock.now()
-        for query in queries:
-            check_query(held.spec, query)
-        requested = [query for query in queries if has_terms(query.vector)]
-        if not requested:
-            return [{} for _ in queries]
+        check_search(held.spec, queries, rescore)
+        batch = SearchBatch(namespace, queries, rescore, self._clock.now(), held.spec.multi)
+        if not batch.requests:
+            return SearchResult([{} for _ in queries])
         with self._ready():
             responses = await self._client.query_batch_points(
-                held.name,
-                requests=[
-                    query_request(namespace, query, now, several=query.using in held.spec.multi)
-                    for query in requested
-                ],
-                consistency=held.consistency,
+                held.name, requests=batch.requests, consistency=held.consistency
             )
-        legs = iter(
-            {str(found.id): found.score for found in response.points} for response in responses
-        )
-        return [next(legs) if has_terms(query.vector) else {} for query in queries]
+        return batch.result([response.points for response in responses])
 
     async def count(self, collection: str, namespace: str | None, where: Where = ()) -> int:
         """Exact number of matching records."""

@@ -8,14 +8,11 @@ from qdrant_client import models
 
 from lot_grpc.ports import (
     NAMESPACE_KEY,
-    Micros,
     MultiVector,
     Record,
-    SearchQuery,
     SparseVector,
     Vector,
 )
-from lot_grpc.storage.qdrant_filter import qdrant_filter
 from lot_grpc.storage.qdrant_stamp import Stamp, without_stamp
 
 
@@ -31,10 +28,11 @@ def point_vectors(record: Record) -> models.PointVectors:
 
 
 def _vectors(record: Record) -> Any:
-    return {name: _to_qdrant(vector) for name, vector in record.vectors.items()}
+    return {name: to_qdrant(vector) for name, vector in record.vectors.items()}
 
 
-def _to_qdrant(vector: Vector) -> Any:
+def to_qdrant(vector: Vector) -> Any:
+    """The vector as the client takes it."""
     if isinstance(vector, SparseVector):
         return models.SparseVector(indices=list(vector.indices), values=list(vector.values))
     if isinstance(vector, MultiVector):
@@ -61,25 +59,4 @@ def record(found: Any, namespace: str | None) -> Record:
         stored if namespace is None else namespace,
         payload,
         {name: _from_qdrant(vector) for name, vector in vectors.items()},
-    )
-
-
-def has_terms(vector: Vector) -> bool:
-    """Whether there is anything to search with."""
-    return not isinstance(vector, SparseVector) or bool(vector.indices)
-
-
-def query_request(
-    namespace: str, query: SearchQuery, now: Micros, *, several: bool
-) -> models.QueryRequest:
-    """One leg of a batch; ``several``: records have several vectors under its name."""
-    vector = _to_qdrant(query.vector)
-    return models.QueryRequest(
-        query=[vector] if several else vector,
-        using=query.using,
-        limit=query.limit,
-        filter=qdrant_filter(namespace, query.where, now),
-        score_threshold=query.min_score,
-        with_payload=False,
-        with_vector=False,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,20 +17,24 @@ from lot_grpc.ports import (
     NAMESPACE_KEY,
     Clock,
     CollectionSpec,
+    IdIn,
     MultiVector,
     Order,
     Payload,
     Record,
+    Rescore,
     Scalar,
     Scores,
     SearchQuery,
+    SearchResult,
     SparseVector,
     StoreInfo,
     Vector,
     Where,
 )
-from lot_grpc.storage.checks import check_delete, check_query, check_records, distinct, known
+from lot_grpc.storage.checks import check_delete, check_records, check_search, distinct, known
 from lot_grpc.storage.conditions import is_expired, matches
+from lot_grpc.testing.scores import inverse_frequencies, score_of, unit_vector
 
 _INT64 = range(-(2**63), 2**63)
 
@@ -176,13 +180,29 @@ class InMemoryStore:
         return [_shown(r, payload=payload, vectors=vectors) for r in found[:limit]]
 
     async def search(
-        self, collection: str, namespace: str, queries: Sequence[SearchQuery]
-    ) -> list[Scores]:
+        self,
+        collection: str,
+        namespace: str,
+        queries: Sequence[SearchQuery],
+        rescore: Rescore | None = None,
+    ) -> SearchResult:
         """Score every record, keep the best."""
         held = self._open(collection)
-        for query in queries:
-            check_query(held.spec, query)
-        return [self._leg(collection, namespace, query) for query in queries]
+        check_search(held.spec, queries, rescore)
+        hits = [self._leg(collection, namespace, query) for query in queries]
+        best = [
+            point
+            for query, found in zip(queries, hits, strict=True)
+            for point in list(found)[: query.records]
+        ]
+        cosines: Scores = {}
+        if rescore is not None:
+            ids = IdIn((*rescore.ids, *(point for found in hits for point in found)))
+            for name in rescore.using:
+                query = SearchQuery(name, rescore.vector, len(held.records), (ids,))
+                for point, cosine in self._leg(collection, namespace, query).items():
+                    cosines[point] = max(cosine, cosines.get(point, -1.0))
+        return SearchResult(hits, await self.get(collection, namespace, best), cosines)
 
     async def count(self, collection: str, namespace: str | None, where: Where = ()) -> int:
         """Number of matching records."""
@@ -266,13 +286,13 @@ class InMemoryStore:
 
     def _leg(self, collection: str, namespace: str, query: SearchQuery) -> Scores:
         held = self._open(collection)
-        idf = _inverse_frequencies(query, held.records.values())
+        idf = inverse_frequencies(query, held.records.values())
         hits = []
         for record in self._live(collection, namespace, query.where):
             vector = record.vectors.get(query.using)
             if vector is None:
                 continue
-            score = _score(query.vector, vector, idf)
+            score = score_of(query.vector, vector, idf)
             if score is not None and (query.min_score is None or score >= query.min_score):
                 hits.append((-score, record.id))
         hits.sort()
@@ -309,13 +329,8 @@ def _stored_vector(vector: Vector) -> Vector:
     if isinstance(vector, SparseVector):
         return SparseVector(tuple(vector.indices), tuple(vector.values))
     if isinstance(vector, MultiVector):
-        return MultiVector([_unit(one) for one in vector.vectors])
-    return _unit(vector)
-
-
-def _unit(vector: Sequence[float]) -> list[float]:
-    length = math.sqrt(sum(x * x for x in vector)) or 1.0
-    return [x / length for x in vector]
+        return MultiVector([unit_vector(one) for one in vector.vectors])
+    return unit_vector(vector)
 
 
 def _shown(record: Record, *, payload: bool | tuple[str, ...], vectors: bool) -> Record:
@@ -348,38 +363,3 @@ def _json(value: Any) -> Any:
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {key: _json(item) for key, item in value.items()}
     raise TypeError(f"{type(value).__name__} is not a JSON value")
-
-
-def _inverse_frequencies(query: SearchQuery, records: Iterable[Record]) -> dict[int, float]:
-    """Qdrant's IDF over the whole collection, for the terms of a sparse query."""
-    if not isinstance(query.vector, SparseVector):
-        return {}
-    total = 0
-    having = dict.fromkeys(query.vector.indices, 0)
-    for record in records:
-        vector = record.vectors.get(query.using)
-        if isinstance(vector, SparseVector):
-            total += 1
-            for index in vector.indices:
-                if index in having:
-                    having[index] += 1
-    return {i: math.log(1 + (total - n + 0.5) / (n + 0.5)) for i, n in having.items()}
-
-
-def _score(query: Vector, vector: Vector, idf: Mapping[int, float]) -> float | None:
-    """Cosine of the nearest, or the IDF-weighted dot product; None when no term is shared."""
-    if isinstance(query, SparseVector):
-        if not isinstance(vector, SparseVector):
-            return None
-        weights = dict(zip(vector.indices, vector.values, strict=True))
-        shared = [
-            value * idf[index] * weights[index]
-            for index, value in zip(query.indices, query.values, strict=True)
-            if index in weights
-        ]
-        return sum(shared) if shared else None
-    if isinstance(vector, SparseVector) or isinstance(query, MultiVector):
-        return None
-    several = vector.vectors if isinstance(vector, MultiVector) else [vector]
-    asked = _unit(query)
-    return max(sum(a * b for a, b in zip(asked, one, strict=True)) for one in several)

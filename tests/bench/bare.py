@@ -22,7 +22,7 @@ from lot_grpc.lexical.bm25 import document_vector, lexical_query
 from lot_grpc.ports import SparseVector
 from tests.bench import data
 
-POOL, LIMIT, GATE = 50, 5, 0.08
+POOL, LIMIT, MARGIN = 50, 5, 0.08
 
 
 class Bare:
@@ -63,7 +63,7 @@ class Bare:
 
     def fetch(self, found: list[Any]) -> list[Any]:
         """What ranking would look at: the first, and all that are nearly as good."""
-        near = sum(hit.score >= found[0].score - GATE for hit in found)
+        near = sum(hit.score >= found[0].score - MARGIN for hit in found)
         return self.patterns.retrieve([hit.id for hit in found[: max(near, LIMIT)]], True, False)
 
     async def save(self, request: bytes, _: Any) -> bytes:

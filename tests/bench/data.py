@@ -14,7 +14,7 @@ from google.protobuf.struct_pb2 import Struct
 from numpy.typing import NDArray
 
 from lot_grpc.domain.episode import EpisodeEvent
-from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import Action, Pattern, PatternContent, search_text
 from lot_grpc.lexical.bm25 import document_vector
 from lot_grpc.pb.lot.v1 import episode_pb2, episode_service_pb2, pattern_pb2, pattern_service_pb2
@@ -120,7 +120,7 @@ def records(vectors: Iterable[list[float]]) -> Iterator[Record]:
     for number, vector in enumerate(vectors):
         used = number % 23
         good = int(used * random.random())
-        outcomes = Outcomes(
+        outcomes = OutcomeStats(
             success_rate=float(random.random()),
             success_count=good,
             failure_count=used - good,
@@ -186,7 +186,7 @@ def _bare_items(numbers: Any) -> list[dict[str, Any]]:
     """The text to embed, the point, and the payload that the real server would write."""
     items = []
     for number in numbers:
-        pattern = Pattern(NAMESPACE, f"b-{number}", content(number), Outcomes(), 1, 1, 1)
+        pattern = Pattern(NAMESPACE, f"b-{number}", content(number), OutcomeStats(), 1, 1, 1)
         record = pattern_record(pattern, 1, {})
         payload = {**record.payload, "namespace": NAMESPACE}
         text = search_text(pattern.content).whole

@@ -15,7 +15,7 @@ from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.episode import Episode, EpisodeEnd, EpisodeError, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionContent
 from lot_grpc.domain.memory import Memory, MemoryContent, MemoryKind
-from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.preference import Preference
 from lot_grpc.lexical.bm25 import document_vector
 from lot_grpc.pb.lot.v1 import outcome_pb2, task_context_pb2
@@ -114,7 +114,14 @@ def _error_solution(number: int, vector: list[float]) -> Record:
     text, time = f"{_ERRORS[number % 3]} {number}", _TIME + number
     content = ErrorSolutionContent(text, resolution=data.sentence(number), worked=number % 7 > 0)
     solution = ErrorSolution(
-        data.NAMESPACE, f"s-{number}", content, content.error.signature, Outcomes(), 1, time, time
+        data.NAMESPACE,
+        f"s-{number}",
+        content,
+        content.error.signature,
+        OutcomeStats(),
+        1,
+        time,
+        time,
     )
     return error_solution_record(solution, time, _vectors(text, vector))
 

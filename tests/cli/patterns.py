@@ -20,8 +20,8 @@ WIDE = {
 }
 
 
-def outcomes(usage: int = 0, successes: int = 0, rate: float = 1.0) -> outcome_pb2.Outcomes:
-    return outcome_pb2.Outcomes(
+def outcomes(usage: int = 0, successes: int = 0, rate: float = 1.0) -> outcome_pb2.OutcomeStats:
+    return outcome_pb2.OutcomeStats(
         usage_count=usage,
         success_count=successes,
         failure_count=usage - successes,
@@ -30,7 +30,7 @@ def outcomes(usage: int = 0, successes: int = 0, rate: float = 1.0) -> outcome_p
     )
 
 
-def pattern(number: int, used: outcome_pb2.Outcomes | None = None, **fields) -> pb.Pattern:
+def pattern(number: int, used: outcome_pb2.OutcomeStats | None = None, **fields) -> pb.Pattern:
     made = pb.Pattern(
         pattern_id=f"p-{number}",
         outcomes=used or outcomes(),

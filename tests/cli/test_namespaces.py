@@ -16,9 +16,9 @@ from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
 
 FOUND = [
-    pb.NamespaceUsage(namespace="a", counts={"PATTERN": 1200, "MEMORY": 3}),
-    pb.NamespaceUsage(namespace="b", counts={"EPISODE": 1}, clearing=True),
-    pb.NamespaceUsage(namespace="c", counts={"NEWER": 7}),
+    pb.NamespaceUsage(namespace="a", record_counts={"PATTERN": 1200, "MEMORY": 3}),
+    pb.NamespaceUsage(namespace="b", record_counts={"EPISODE": 1}, clearing=True),
+    pb.NamespaceUsage(namespace="c", record_counts={"NEWER": 7}),
 ]
 
 
@@ -74,7 +74,7 @@ def test_each_is_a_line_of_json(runner, address):
     ran = runner.invoke(command_line, ["namespaces", "-a", address, "--json"])
     lines = [json.loads(line) for line in ran.stdout.splitlines()]
     assert [one["namespace"] for one in lines] == ["a", "b", "c"]
-    assert lines[1] == {"namespace": "b", "counts": {"EPISODE": "1"}, "clearing": True}
+    assert lines[1] == {"namespace": "b", "record_counts": {"EPISODE": "1"}, "clearing": True}
 
 
 def test_an_empty_store_is_said(runner, address, told):

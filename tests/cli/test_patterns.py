@@ -79,13 +79,21 @@ def test_one_is_shown_in_full_with_code_and_outcomes(runner, fake):
     fake.patterns.patterns = [full()]
     entries = [
         service_pb.OutcomeEntry(
-            outcome_id="o-3", outcome=outcome_pb2.OUTCOME_FAILURE, corrects="o-2", note="late"
+            outcome_id="o-3",
+            outcome=outcome_pb2.OUTCOME_FAILURE,
+            corrects_outcome_id="o-2",
+            note="late",
         ),
         service_pb.OutcomeEntry(
-            outcome_id="o-2", outcome=outcome_pb2.OUTCOME_SUCCESS, query="do it", corrected_by="o-3"
+            outcome_id="o-2",
+            outcome=outcome_pb2.OUTCOME_SUCCESS,
+            query="do it",
+            corrected_by_outcome_id="o-3",
         ),
-        service_pb.OutcomeEntry(outcome_id="o-1", outcome=outcome_pb2.OUTCOME_SUCCESS, repeat=True),
-        service_pb.OutcomeEntry(outcome_id="o-0", corrects="o-9"),
+        service_pb.OutcomeEntry(
+            outcome_id="o-1", outcome=outcome_pb2.OUTCOME_SUCCESS, from_repeated_save=True
+        ),
+        service_pb.OutcomeEntry(outcome_id="o-0", corrects_outcome_id="o-9"),
     ]
     entries[0].duration.FromSeconds(90)
     for entry in entries:

@@ -99,20 +99,20 @@ def test_an_explanation_tells_parts_what_was_learned_and_filters(runner, fake):
         outcome_pb2.ScorePart(name="learned", value=0.25, weight=0.1),
     ]
     learned = [
-        service_pb.LearnedFrom(
+        service_pb.OutcomeEvidence(
             query=f"query {n}\n{NASTY}", similarity=0.9, trial_count=4, success_count=3.5
         )
         for n in range(5)
     ]
     told = service_pb.RecallExplanation(
-        ranking=outcome_pb2.RANKING_EXPLORE, pool_size=50, gate=0.05, seed=0,
+        ranking=outcome_pb2.RANKING_EXPLORE, candidate_count=50, reorder_margin=0.05, seed=0,
         matching_count=1200, namespace_count=3000,
-        filters=[service_pb.FilterCount(field="languages", removed_count=1800)],
+        filters=[service_pb.FilterCount(field="languages", excluded_count=1800)],
     )  # fmt: skip
     told.half_life.FromSeconds(90 * 86_400)
     find(
         fake,
-        hit(pattern(1), score_parts=parts, learned_from=learned),
+        hit(pattern(1), score_parts=parts, outcome_evidence=learned),
         explanation=told,
         retrieval_id="r-1",
     )
@@ -168,11 +168,11 @@ def test_nothing_of_a_stored_text_steers_the_terminal(runner, fake, settings):
     fake.patterns.outcomes = [service_pb.OutcomeEntry(outcome_id=NASTY, query=NASTY, note=NASTY)]
     find(fake, hit(nasty()))
     fake.patterns.stats = service_pb.GetPatternStatsResponse(
-        total_patterns=1, by_language={NASTY: 1}, by_category={NASTY: 1}, most_used_pattern_id=NASTY
+        total_count=1, by_language={NASTY: 1}, by_category={NASTY: 1}, most_used_pattern_id=NASTY
     )
     fake.admin.info.CopyFrom(
         admin_service_pb2.GetServerInfoResponse(
-            version=NASTY, backend=NASTY, model=NASTY, counts={NASTY: 1}
+            version=NASTY, backend=NASTY, model=NASTY, record_counts={NASTY: 1}
         )
     )
     fake.admin.info.store.detail = NASTY

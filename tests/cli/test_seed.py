@@ -42,10 +42,10 @@ async def test_what_was_deleted_is_told_and_comes_back_when_asked():
         )
         assert "--restore-deleted" in (await seed(lot)).stdout
         back = json.loads((await seed(lot, "--restore-deleted", "--json")).stdout)
-        assert (back["created_count"], back["deleted_count"]) == (1, 0)
+        assert (back["created_count"], back["skipped_deleted_count"]) == (1, 0)
         assert back["created_counts"] == {"ERROR_SOLUTION": 1, "MEMORY": 0, "PATTERN": 0}
         assert back["namespace"] == lot.namespace
-        assert {group["name"] for group in back["groups"]} == {
+        assert {group["name"] for group in back["packs"]} == {
             pack.name for pack in built_in_packs()
         }
 

@@ -134,10 +134,11 @@ def test_home_is_expanded(monkeypatch):
 
 def test_every_setting_is_told_with_its_origin(tmp_path, monkeypatch):
     file = tmp_path / "lot.toml"
-    file.write_text("[ranking]\ngate = 0.05\n")
+    file.write_text("[ranking]\nreorder_margin = 0.05\n")
     monkeypatch.setenv("LOT_LOG_LEVEL", "DEBUG")
     told = {value.key: value for value in explain_settings(load_settings(file), file)}
-    assert (told["ranking.gate"].value, told["ranking.gate"].origin) == (0.05, "file")
+    margin = told["ranking.reorder_margin"]
+    assert (margin.value, margin.origin) == (0.05, "file")
     assert (told["log.level"].value, told["log.level"].origin) == ("debug", "environment")
     assert told["log.format"].origin == "default"
     assert told["storage.data_dir"].value == "lot-data"
@@ -218,11 +219,11 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path):
 
 def test_all_mistakes_are_told_at_once(tmp_path, monkeypatch):
     file = tmp_path / "lot.toml"
-    file.write_text("[ranking]\ngate = 3\n[log]\ncolour = 'red'\n")
+    file.write_text("[ranking]\nreorder_margin = 3\n[log]\ncolour = 'red'\n")
     monkeypatch.setenv("LOT_MAX_STREAMS", "many")
     monkeypatch.setenv("LOT_ADRESS", "x")
     told = problems_of(file)
-    for name in ("ranking.gate", "log.colour", "LOT_MAX_STREAMS = 'many'", "LOT_ADRESS"):
+    for name in ("ranking.reorder_margin", "log.colour", "LOT_MAX_STREAMS = 'many'", "LOT_ADRESS"):
         assert name in told
 
 

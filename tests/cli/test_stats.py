@@ -18,7 +18,7 @@ from tests.cli.test_episodes import ran, rows_of
 
 def tell_stats(fake) -> None:
     fake.patterns.stats = service_pb.GetPatternStatsResponse(
-        total_patterns=1500, used_count=500, average_success_rate=0.9, min_success_rate=0.1,
+        total_count=1500, used_count=500, average_success_rate=0.9, min_success_rate=0.1,
         max_success_rate=1.0, average_used_success_rate=0.75, total_usage_count=4000,
         total_success_count=3000, total_partial_count=200, total_failure_count=800,
         success_share=0.775, pinned_count=2, most_used_pattern_id="p-7",
@@ -27,16 +27,16 @@ def tell_stats(fake) -> None:
         by_language={f"lang-{n:02}": 100 - n for n in range(13)}, by_category={"back": 7},
     )  # fmt: skip
     few = service_pb.GetPatternStatsResponse(
-        total_patterns=100, used_count=40, average_used_success_rate=0.5, total_usage_count=80,
+        total_count=100, used_count=40, average_used_success_rate=0.5, total_usage_count=80,
         success_share=0.625,
     )  # fmt: skip
-    never = service_pb.GetPatternStatsResponse(total_patterns=99, average_success_rate=1)
+    never = service_pb.GetPatternStatsResponse(total_count=99, average_success_rate=1)
     fake.patterns.narrow_stats = {"lang-00": few, "lang-01": never, "back": few}
     info = admin_service_pb2.GetServerInfoResponse(
         version="1.2.3", backend="edge", model="some/model", dimensions=384,
-        counts={"PATTERN": 1500, "EPISODE_EVENT": 2, "SESSION": 0},
+        record_counts={"PATTERN": 1500, "EPISODE_EVENT": 2, "SESSION": 0},
     )  # fmt: skip
-    info.store.disk_bytes, info.store.free_bytes, info.store.writable = 3 * 2**20, 2**40, True
+    info.store.used_bytes, info.store.free_bytes, info.store.writable = 3 * 2**20, 2**40, True
     info.start_time.FromDatetime(START)
     info.server_time.FromDatetime(START.replace(hour=15))
     fake.admin.info = info

@@ -127,13 +127,13 @@ def test_times_at_the_ends_of_the_calendar_can_be_shown(seconds):
 
 def test_every_value_of_the_contract_has_a_word():
     assert [CHANGE_TYPES.word(n) for n in range(1, 8)] == [
-        "memory.stored",
-        "memory.updated",
-        "memory.deleted",
-        "memory.cleared",
-        "memory.pattern.learned",
-        "memory.pattern.matched",
-        "memory.context.suggested",
+        "record.stored",
+        "record.updated",
+        "record.deleted",
+        "record.cleared",
+        "pattern.learned",
+        "pattern.matched",
+        "context.suggested",
     ]
     for words, kind in (
         (CHANGE_TYPES, change_pb2.ChangeType),

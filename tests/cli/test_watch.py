@@ -49,7 +49,7 @@ def change(number: int, kind=pb.CHANGE_TYPE_STORED, **payload) -> pb.ChangeEvent
         id=f"m-{number}",
         **payload,
     )
-    made.time.FromSeconds(1_772_000_000 + number)
+    made.change_time.FromSeconds(1_772_000_000 + number)
     return made
 
 
@@ -77,13 +77,13 @@ def test_a_line_for_each_change(runner, fake):
     changes.append(pb.ChangeEvent(type=kind, id="r-1", context_suggestion=suggestion))
     fake.changes.scripts = [[message(cursor="c0"), message(*changes), message(cursor="c9"), OLD]]
     result = ran(runner, fake, "watch")
-    clock = [local_time(one.time, "%H:%M:%S") for one in changes]
+    clock = [local_time(one.change_time, "%H:%M:%S") for one in changes]
     assert result.stdout.splitlines() == [
-        f"{clock[0]}  memory.updated  memory  m-1  A [b]title[/b]",
-        f"{clock[1]}  memory.deleted  memory  m-2",
-        f"{clock[2]}  memory.pattern.learned  pattern  m-3  deploy it",
-        f"{clock[3]}  memory.cleared  all",
-        f"{clock[4]}  memory.context.suggested  r-1  do it",
+        f"{clock[0]}  record.updated  memory  m-1  A [b]title[/b]",
+        f"{clock[1]}  record.deleted  memory  m-2",
+        f"{clock[2]}  pattern.learned  pattern  m-3  deploy it",
+        f"{clock[3]}  record.cleared  all",
+        f"{clock[4]}  context.suggested  r-1  do it",
     ]
     assert result.stderr.startswith(f"note: watching default on {fake.address}; Ctrl-C stops\n")
 
@@ -141,7 +141,7 @@ def test_what_to_watch_goes_to_the_server(runner, fake):
     fake.changes.scripts = [[OLD]]
     ran(
         runner, fake, "watch", "--kind", "memory", "--kind", "error_solution", "--type", "updated",
-        "--type", "memory.pattern.learned", "--type", "updated", "--after", "c7", "-n", "team",
+        "--type", "pattern.learned", "--type", "updated", "--after", "c7", "-n", "team",
     )  # fmt: skip
     [asked] = fake.changes.asked
     assert (asked.namespace, asked.after_cursor, asked.from_start) == ("team", "c7", False)
@@ -178,10 +178,10 @@ def test_a_lost_connection_goes_on_from_the_last_cursor(runner, fake):
 
 
 def test_a_cursor_that_is_too_old_says_what_to_do(runner, fake):
-    fake.changes.scripts = [[(OLD, "CURSOR_TOO_OLD", "that cursor is too old")]]
+    fake.changes.scripts = [[(OLD, "CURSOR_EXPIRED", "that cursor is too old")]]
     result = ran(runner, fake, "watch", "--after", "c1")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "OUT_OF_RANGE CURSOR_TOO_OLD: that cursor is too old" in result.stderr
+    assert "OUT_OF_RANGE CURSOR_EXPIRED: that cursor is too old" in result.stderr
     assert "hint: --from-start prints everything" in result.stderr
 
 
@@ -286,7 +286,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_it_watches(runner, fake
     ("arguments", "said"),
     [
         (["--kind", "thing"], "memory, pattern"),
-        (["--type", "changed"], "memory.stored, memory.updated"),
+        (["--type", "changed"], "record.stored, record.updated"),
         (["--after", "c", "--from-start"], "--after cannot be combined"),
         (["--after", "c", "--cursor-file", "f"], "--after cannot be combined"),
     ],

@@ -40,7 +40,7 @@ async def test_no_call_reaches_into_another_namespace(store: VectorStore) -> Non
     assert [r.id for r in await store.scroll("things", "a", (), limit=9)] == [uid(1)]
     assert await store.count("things", "a", [Equals("n", 1)]) == 1
     assert await store.facet("things", "a", "kind") == {"mine": 1}
-    [hits] = await store.search("things", "a", [SearchQuery("text", vector, 9)])
+    [hits] = (await store.search("things", "a", [SearchQuery("text", vector, 9)])).hits
     assert list(hits) == [uid(1)]
     assert await store.delete("things", "a", [IdIn((uid(2),))]) == 0
     assert await store.count("things", None) == 2
@@ -63,7 +63,7 @@ async def test_an_expired_record_is_absent_to_every_read(
     vector = [1.0] + [0.0] * 7
 
     async def seen() -> list[Any]:
-        [hits] = await store.search("things", "a", [SearchQuery("text", vector, 9)])
+        [hits] = (await store.search("things", "a", [SearchQuery("text", vector, 9)])).hits
         return [
             set(await store.get("things", "a", [uid(1), uid(2)])),
             {r.id for r in await store.scroll("things", "a", (), limit=9)},
@@ -300,11 +300,11 @@ async def test_a_grown_spec_adds_vectors_and_indexes_and_keeps_the_records(
     }
     await store.put("things", [Record(uid(2), "a", {"n": 2}, vectors)])
     await store.put("log", [Record(uid(2), "a", {}, {"text": [0.0, 1.0]})])
-    [hits] = await store.search("things", "a", [SearchQuery("image", [0.0, 0.0, 2.0], 9)])
+    [hits] = (await store.search("things", "a", [SearchQuery("image", [0.0, 0.0, 2.0], 9)])).hits
     assert list(hits) == [uid(2)]
-    [hits] = await store.search("things", "a", [SearchQuery("pages", [3.0, 0.0], 9)])
+    [hits] = (await store.search("things", "a", [SearchQuery("pages", [3.0, 0.0], 9)])).hits
     assert hits == {uid(2): pytest.approx(1.0)}
-    [hits] = await store.search("things", "a", [SearchQuery("text", [1.0] + [0.0] * 7, 9)])
+    [hits] = (await store.search("things", "a", [SearchQuery("text", [1.0] + [0.0] * 7, 9)])).hits
     assert list(hits) == [uid(1)]
     assert await store.count("log", "a") == 2
 
@@ -323,7 +323,7 @@ async def test_a_vector_is_added_filled_and_dropped_while_the_collection_is_in_u
     assert {r.id for r in await store.scroll("things", None, lacking, limit=9)} == {uid(0), uid(3)}
     assert await store.count("things", "a", [HasVector("image"), Equals("n", 2)]) == 1
     assert await store.count("things", "b", [HasVector("image")]) == 0
-    [hits] = await store.search("things", "a", [SearchQuery("image", [0.0, 1.0, 2.0], 9)])
+    [hits] = (await store.search("things", "a", [SearchQuery("image", [0.0, 1.0, 2.0], 9)])).hits
     assert list(hits) == [uid(2), uid(1)]
     # What replaces a record replaces its vectors too, so that it lacks this one again.
     assert await store.replace("things", thing(1, n=9), [Equals("n", 1)])
@@ -341,7 +341,7 @@ async def test_a_vector_is_added_filled_and_dropped_while_the_collection_is_in_u
     await store.extend(CollectionSpec("things", dense={"image": 2}))
     assert await store.count("things", None, lacking) == 4
     await store.set_vectors("things", [Record(uid(3), "a", {}, {"image": [1.0, 0.0]})])
-    [hits] = await store.search("things", "a", [SearchQuery("image", [1.0, 0.0], 9)])
+    [hits] = (await store.search("things", "a", [SearchQuery("image", [1.0, 0.0], 9)])).hits
     assert list(hits) == [uid(3)]
 
 

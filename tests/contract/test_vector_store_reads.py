@@ -19,8 +19,10 @@ from lot_grpc.ports import (
     Order,
     Range,
     Record,
+    Rescore,
     SearchQuery,
     SparseVector,
+    Vector,
     VectorStore,
 )
 from tests.contract.comparing import (
@@ -28,8 +30,9 @@ from tests.contract.comparing import (
     assert_same_hits,
     assert_same_ordered,
     assert_same_records,
+    close,
 )
-from tests.contract.generated import condition, query, uid
+from tests.contract.generated import condition, query, uid, unit_free_vector
 from tests.contract.records import ALL, fill, thing
 
 # --- conditions -------------------------------------------------------------------------------
@@ -111,13 +114,88 @@ async def test_random_searches_find_what_the_reference_finds(
     for _ in range(60):
         legs = [query(rng) for _ in range(rng.randint(1, 3))]
         namespace = rng.choice(["a", "b"])
-        got = await store.search("things", namespace, legs)
-        want = await oracle.search("things", namespace, legs)
-        uncut = await oracle.search("things", namespace, [replace(q, limit=ALL) for q in legs])
+        got = (await store.search("things", namespace, legs)).hits
+        want = (await oracle.search("things", namespace, legs)).hits
+        uncut = (
+            await oracle.search("things", namespace, [replace(q, limit=ALL) for q in legs])
+        ).hits
         for leg, one, other, everything in zip(legs, got, want, uncut, strict=True):
             assert_same_hits(one, other, everything, (namespace, leg))
             found += len(one)
     assert found > 300
+
+
+@pytest.mark.category("search")
+async def test_random_searches_rescore_and_read_what_the_reference_does(
+    store: VectorStore, oracle: VectorStore
+) -> None:
+    filled = await fill(store, oracle)
+    rng = random.Random(31)
+    scored = read = 0
+    for _ in range(60):
+        where = query(rng).where
+        legs = [
+            replace(query(rng), where=where, records=rng.choice([0, 1, 3, 1000]))
+            for _ in range(rng.randint(1, 3))
+        ]
+        using = rng.choice(["text", "code"])
+        rescore = Rescore([using], unit_free_vector(rng, {"text": 8, "code": 4}[using]))
+        if rng.random() < 0.5:  # a leg that scores by the same vector
+            legs.append(SearchQuery(using, rescore.vector, rng.choice([5, 500]), where))
+        if rng.random() < 0.5:
+            matching = await oracle.scroll("things", "a", where, limit=ALL)
+            rescore = replace(rescore, ids=[one.id for one in matching[:7]])
+        got = await store.search("things", "a", legs, rescore)
+        # Which of equal scores come is free, so the reference rescores what this store found.
+        every = {*rescore.ids, *(point for found in got.hits for point in found)}
+        want = await oracle.search("things", "a", [], replace(rescore, ids=list(every)))
+        assert got.cosines.keys() == want.cosines.keys()
+        assert all(close(got.cosines[point], cosine) for point, cosine in want.cosines.items())
+        asked = {
+            point
+            for leg, found in zip(legs, got.hits, strict=True)
+            for point in list(found)[: leg.records]
+        }
+        assert got.records.keys() == asked
+        by_id = {one.id: one for one in filled}
+        for point, record in got.records.items():
+            assert record.namespace == "a"
+            assert record.payload == by_id[point].payload
+        scored += len(got.cosines)
+        read += len(got.records)
+    assert scored > 300
+    assert read > 100
+
+
+@pytest.mark.category("search")
+async def test_a_rescored_hit_counts_by_its_best_vector(store: VectorStore) -> None:
+    words = SparseVector([1], [1.0])
+    both: dict[str, Vector] = {
+        "text": [0.0, 1.0, *[0.0] * 6],
+        "code": [1.0, 0.0, 0.0, 0.0],
+        "bm25": words,
+    }
+    await store.put(
+        "things",
+        [
+            Record(uid("both"), "a", {}, both),
+            Record(uid("words"), "a", {}, {"bm25": words}),
+            Record(uid("elsewhere"), "b", {}, both),
+        ],
+    )
+    leg = SearchQuery("bm25", words, 9, records=1)
+    found = await store.search("things", "a", [leg], Rescore(["code"], [2.0, 0.0, 0.0, 0.0]))
+    assert found.hits[0].keys() == {uid("both"), uid("words")}
+    assert found.cosines == {uid("both"): pytest.approx(1.0)}
+    assert len(found.records) == 1
+    named = Rescore(["text"], [0.0, 1.0, *[0.0] * 6], [uid("both"), uid("elsewhere"), uid("none")])
+    found = await store.search("things", "a", [], named)
+    assert found.cosines == {uid("both"): pytest.approx(1.0)}
+    other = replace(leg, where=[Equals("n", 2)])
+    with pytest.raises(ValueError, match="same conditions"):
+        await store.search("things", "a", [leg, other], named)
+    with pytest.raises(ValueError, match="dimensions"):
+        await store.search("things", "a", [leg], Rescore(["code"], [1.0]))
 
 
 @pytest.mark.category("sparse")
@@ -132,7 +210,7 @@ async def test_a_sparse_leg_finds_only_records_that_share_a_term(store: VectorSt
     )
     asked = SearchQuery("bm25", SparseVector([2, 9], [1.0, 1.0]), 10)
     empty = SearchQuery("bm25", SparseVector([], []), 10)
-    found, nothing = await store.search("things", "a", [asked, empty])
+    found, nothing = (await store.search("things", "a", [asked, empty])).hits
     assert list(found) == [uid("shares")]
     assert nothing == {}
 
@@ -144,7 +222,7 @@ async def test_hits_come_best_first_with_cosine_whatever_the_length_of_the_vecto
     for name, x, y in (("near", 3.0, 0.1), ("far", 0.0, 5.0), ("middle", 2.0, 2.0)):
         vector = [x, y] + [0.0] * 6
         await store.put("things", [Record(uid(name), "a", {}, {"text": vector})])
-    [hits] = await store.search("things", "a", [SearchQuery("text", [9.0] + [0.0] * 7, 3)])
+    [hits] = (await store.search("things", "a", [SearchQuery("text", [9.0] + [0.0] * 7, 3)])).hits
     assert list(hits) == [uid("near"), uid("middle"), uid("far")]
     assert hits[uid("middle")] == pytest.approx(0.5**0.5, rel=1e-4)
 
@@ -161,18 +239,18 @@ async def test_a_record_counts_by_the_nearest_of_its_vectors(store: VectorStore)
         ],
     )
     asked = SearchQuery("parts", [2.0, *[0.0] * 5], 9)
-    [hits] = await store.search("things", "a", [asked])
+    [hits] = (await store.search("things", "a", [asked])).hits
     assert list(hits) == [uid("both"), uid("one")]
     assert list(hits.values()) == pytest.approx([1.0, 0.5**0.5], abs=1e-4)
-    [narrowed] = await store.search("things", "a", [replace(asked, where=[Equals("n", 2)])])
+    [narrowed] = (await store.search("things", "a", [replace(asked, where=[Equals("n", 2)])])).hits
     assert list(narrowed) == [uid("one")]
     fewer = Record(uid("both"), "a", {}, {"parts": MultiVector([west])})
     await store.set_vectors("things", [fewer])
-    [hits] = await store.search("things", "a", [asked])
+    [hits] = (await store.search("things", "a", [asked])).hits
     assert hits[uid("both")] == pytest.approx(-1.0)
     there = await store.get("things", "a", [uid("both")])
     assert await store.replace("things", replace(there[uid("both")], vectors={}), when=[])
-    [hits] = await store.search("things", "a", [asked])
+    [hits] = (await store.search("things", "a", [asked])).hits
     assert list(hits) == [uid("one")]
 
 

@@ -272,13 +272,13 @@ async def test_what_got_its_vectors_later_is_found_and_weighed_like_the_rest(
     ]
     await store.put("things", early)
     bare = [query(random.Random(seed)) for seed in range(40)]
-    for found in await store.search("things", "a", [q for q in bare if q.using == "bm25"]):
+    for found in (await store.search("things", "a", [q for q in bare if q.using == "bm25"])).hits:
         assert found == {}
     await store.set_vectors("things", late)
     await oracle.put("things", made)
     legs = [replace(q, limit=500) for q in bare]
-    got = await store.search("things", "a", legs)
-    want = await oracle.search("things", "a", legs)
+    got = (await store.search("things", "a", legs)).hits
+    want = (await oracle.search("things", "a", legs)).hits
     assert sum(map(len, want)) > 500
     for hits, expected in zip(got, want, strict=True):
         assert_same_hits(hits, expected, expected, "late")

@@ -79,7 +79,7 @@ async def refused(lot: Lot) -> None:
     ):
         failed = await failure(call)
         assert (failed.code, failed.reason) == ("RESOURCE_EXHAUSTED", "STORAGE_FULL")
-        assert int(failed.metadata["free_bytes"]) < int(failed.metadata["needed_bytes"])
+        assert int(failed.metadata["free_bytes"]) < int(failed.metadata["min_free_bytes"])
         assert "free some space" in failed.message
 
 
@@ -91,7 +91,7 @@ async def test_a_full_disk_refuses_writes_and_with_room_again_takes_them(serve, 
             await lot.episodes.StartEpisode(episode={"task": "t"}, episode_id=name)
         stream = Stream(lot)
         await stream.open(events=events([1]))
-        needed = (await lot.admin.GetServerInfo()).store.needed_bytes
+        needed = (await lot.admin.GetServerInfo()).store.min_free_bytes
         assert needed == 400 * MIB
         filling = fill(disk, 0)
         await _until_refused(lot)

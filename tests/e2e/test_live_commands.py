@@ -292,10 +292,10 @@ def test_a_watch_from_the_start_tells_what_there_is(running, start):
     assert watch.interrupted() == 130
     shown = sorted(line.split("  ", 1)[1] for line in watch.out)
     assert shown[:2] == [
-        "memory.stored  episode  e-1  running: wipe\\x1b[2J it\n",
-        "memory.stored  memory  m-1  wipe\\x1b[2J it\n",
+        "record.stored  episode  e-1  running: wipe\\x1b[2J it\n",
+        "record.stored  memory  m-1  wipe\\x1b[2J it\n",
     ]
-    assert set(shown[2:]) == {"memory.updated  episode  e-1  succeeded: wipe\\x1b[2J it\n"}
+    assert set(shown[2:]) == {"record.updated  episode  e-1  succeeded: wipe\\x1b[2J it\n"}
 
 
 # --- the page ---------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ def seed(server: Served, namespace: str) -> tuple[int, int, int]:
             admin_service_pb2.SeedKnowledgeRequest(namespace=namespace, dry_run=True),
             timeout=PATIENCE,
         )
-    return answer.created_count, answer.existing_count, answer.deleted_count
+    return answer.created_count, answer.existing_count, answer.skipped_deleted_count
 
 
 def forget(server: Served, memory_id: str, namespace: str) -> None:

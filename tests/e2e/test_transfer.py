@@ -49,7 +49,7 @@ def exported(filled: Served, tmp_path: Path) -> Path:
     file = tmp_path / "all.lot"
     done = lot(filled, "export", str(file), "--json")
     assert done.code == 0, done.stderr
-    assert json.loads(done.stdout)["counts"]["EPISODE_EVENT"] == 720
+    assert json.loads(done.stdout)["record_counts"]["EPISODE_EVENT"] == 720
     return file
 
 
@@ -66,7 +66,7 @@ def test_dry_runs_write_and_store_nothing(filled: Served, exported: Path, tmp_pa
     shown = lot(filled, "import", str(exported), "-n", "dry", "--dry-run").stdout
     assert f"records, including internal ones: {told['imported_count']:,} imported" in shown
     there = lot(filled, "export", "-", "-n", "dry", "--dry-run", "--json")
-    assert sum(json.loads(there.stdout)["counts"].values()) == 0
+    assert sum(json.loads(there.stdout)["record_counts"].values()) == 0
 
 
 def test_some_kinds_through_a_pipe(filled: Served, exported: Path, tmp_path: Path):
@@ -84,7 +84,7 @@ def test_some_kinds_through_a_pipe(filled: Served, exported: Path, tmp_path: Pat
 
     written = piped("export", "-", "--kind", "memory", "--kind", "decision", "--vectors")
     told = json.loads(piped("import", "-", "-n", "piped", "--json", given=written))
-    assert set(told["counts"]) == {"MEMORY", "DECISION"}
+    assert set(told["imported_counts"]) == {"MEMORY", "DECISION"}
     file = tmp_path / "piped.lot"
     file.write_bytes(written)
     with file.open("rb") as opened:
@@ -165,12 +165,12 @@ def test_conflicts_are_told_with_what_to_do(filled: Served, exported: Path):
     again = ("import", str(file), "-n", "conflicts")
     failed = lot(filled, *again)
     assert failed.code == 1
-    assert "--conflict skip leaves the stored ones as they are" in failed.errors
-    assert lot(filled, *again, "--conflict", "sometimes").code == 2
-    skipped = lot(filled, *again, "--conflict", "skip", "--json")
+    assert "--conflict-policy skip leaves the stored ones as they are" in failed.errors
+    assert lot(filled, *again, "--conflict-policy", "sometimes").code == 2
+    skipped = lot(filled, *again, "--conflict-policy", "skip", "--json")
     assert json.loads(skipped.stdout)["skipped_count"] == 1
-    replaced = lot(filled, *again, "--conflict", "overwrite", "--json")
-    assert json.loads(replaced.stdout)["counts"] == {"PREFERENCE": 1}
+    replaced = lot(filled, *again, "--conflict-policy", "overwrite", "--json")
+    assert json.loads(replaced.stdout)["imported_counts"] == {"PREFERENCE": 1}
     back = exported.with_name("back.lot")
     assert lot(filled, "export", str(back), "-n", "conflicts", "--kind", "preference").code == 0
     assert same(file, back) == 6  # two of them, each with two former values

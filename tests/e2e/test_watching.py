@@ -167,5 +167,5 @@ def check(feed: Feed, history: dict[str, list[str]], last: dict[str, Any], doubt
             [final] = told[-1:]
             thing = getattr(final, final.WhichOneof("payload") or "none")
             assert thing == last[identity], identity
-        times = [(event.time.seconds, event.time.nanos) for event in told]
+        times = [(event.change_time.seconds, event.change_time.nanos) for event in told]
         assert times == sorted(times), f"out of order: {identity}"

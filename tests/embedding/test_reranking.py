@@ -146,7 +146,7 @@ async def test_of_64_kib_the_start_is_read_and_nothing_else(reranker: CrossEncod
     assert short == long > late
 
 
-class OutcomeCounter:
+class CountingSession:
     """A session that notes how many tokens it was given."""
 
     def __init__(self, session: object) -> None:
@@ -165,7 +165,7 @@ def test_a_long_query_is_cut_to_128_tokens_and_leaves_the_text_its_room(
     files: RerankerFiles, word: str
 ):
     scorer = OnnxCrossEncoder(files)
-    counting = scorer._session = OutcomeCounter(scorer._session)
+    counting = scorer._session = CountingSession(scorer._session)
     query = word * 4000
     assert scorer.score(query, "a b c d") == scorer.score(query + "and more", "a b c d")
     scorer.score(query, "text " * 20_000)

@@ -122,7 +122,7 @@ def main(given: list[str] | None = None) -> int:
             return _leave_one_out(sets, options.asks, options.seeds)
         how = options.asks, options.seeds, not options.served
         halvings = [options.halve] if options.halve else list(Halving)
-        wanted = [Wanted(*how, halving, gates=bool(options.picture)) for halving in halvings]
+        wanted = [Wanted(*how, halving, margins=bool(options.picture)) for halving in halvings]
         with ProcessPoolExecutor(mp_context=get_context("spawn")) as workers:
             done: list[Report] = []
             for tasks in sets or [carried_set()]:

@@ -1,7 +1,7 @@
 """The formulas of ranking alone as a learner: the domain's functions over the pools, no services.
 
 For what the services do not offer (outcomes counted by pattern, whatever was asked) and for what
-would take long through them (the trade-off over the gate). Nothing fades with time here.
+would take long through them (the trade-off over the margin). Nothing fades with time here.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.domain.ranking import RankingWeights
-from tests.learn.measuring import Bounds, Checks, Gated, Learned, Measured, Report, Wanted
+from tests.learn.measuring import AtMargin, Bounds, Checks, Learned, Measured, Report, Wanted
 from tests.learn.replaying import Point
 from tests.learn.served import Near, Pools
 from tests.learn.tasks import TaskSet
@@ -43,9 +43,9 @@ def reported(
         "RELIABLE": other,
         "EXPLORE": other,
     }
-    gates = (
-        Gated(0.0, Point(60, 0.4, 0.4), Point(60, 0.4, 0.4)),
-        Gated(2.0, Point(60, 0.6, 0.5), Point(60, 0.5, 0.2)),
+    margins = (
+        AtMargin(0.0, Point(60, 0.4, 0.4), Point(60, 0.4, 0.4)),
+        AtMargin(2.0, Point(60, 0.6, 0.5), Point(60, 0.5, 0.2)),
     )
-    measured = tuple(Measured(seed, bounds, bounds, learned, gates) for seed in wanted.seeds)
+    measured = tuple(Measured(seed, bounds, bounds, learned, margins) for seed in wanted.seeds)
     return Report(TASKS, wanted, RankingWeights(), measured, Checks(30, overtaken), 12.0)

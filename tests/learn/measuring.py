@@ -31,10 +31,10 @@ LEARNING = {
     RELIABLE: Ranking.RELIABLE,
     EXPLORE: Ranking.EXPLORE,
 }
-GATES = (0.0, 0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 2.0)
-"""2 is no gate at all: relevances lie in [0, 1]."""
+MARGINS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 2.0)
+"""2 is no margin at all: relevances lie in [0, 1]."""
 FREE = 10.0
-"""So many times the weight, and what was learned decides alone among what the gate lets through."""
+"""So many times the weight, and what was learned decides alone among what is in the margin."""
 EARLY = (50, 500)
 _SAMPLES = 2
 _STEPS = 6
@@ -45,14 +45,14 @@ class Wanted:
     """How much to measure. The chances change after half of the asks, and 2/3 as many follow.
 
     ``formulas``: by the formulas alone, over the pools that the services search; no recall is made.
-    ``gates``: measure other gates as well, and look more often: what a picture shows.
+    ``margins``: measure other margins as well, and look more often: what a picture shows.
     """
 
     asks: int
     seeds: tuple[int, ...]
     formulas: bool = False
     halving: Halving = Halving.QUERY
-    gates: bool = True
+    margins: bool = True
 
     @property
     def steady(self) -> tuple[int, ...]:
@@ -67,7 +67,7 @@ class Wanted:
 
     @property
     def _steps(self) -> int:
-        return _STEPS if self.gates else 1
+        return _STEPS if self.margins else 1
 
     @property
     def change_at(self) -> int:
@@ -100,10 +100,10 @@ class Learned:
 
 
 @dataclass(frozen=True)
-class Gated:
-    """Where a gate leads: with the weight as it is, and with what was learned alone deciding."""
+class AtMargin:
+    """Where a margin leads: with the weight as it is, and with what was learned alone deciding."""
 
-    gate: float
+    margin: float
     weighted: Point
     free: Point
 
@@ -116,12 +116,12 @@ class Measured:
     before: Bounds
     after: Bounds
     learned: dict[str, Learned]
-    gates: tuple[Gated, ...]
+    margins: tuple[AtMargin, ...]
 
 
 @dataclass
 class Checks:
-    """Recalls in which a hit led by more than the gate, and in which another came first."""
+    """Recalls in which a hit led by more than the margin, and in which another came first."""
 
     checked: int = 0
     overtaken: int = 0
@@ -188,8 +188,8 @@ class Measuring:
         else:
             found = [await self._learned(trial, *one) for one in names.items()]
         learned = dict(zip(names, found, strict=True))
-        gates = await self._gates(trial) if self._wanted.gates else ()
-        return Measured(trial.seed, before, after, learned, gates)
+        margins = await self._gates(trial) if self._wanted.margins else ()
+        return Measured(trial.seed, before, after, learned, margins)
 
     async def _learned(self, trial: Trial, name: str, ranking: Ranking) -> Learned:
         """Both courses, each by a learner that knows nothing yet."""
@@ -211,19 +211,19 @@ class Measuring:
                 points.append(await replay(trial, learner, course, told))
         return Learned(tuple(points[0]), tuple(points[1]))
 
-    async def _gates(self, trial: Trial) -> tuple[Gated, ...]:
-        """BALANCED behind other gates, by the formulas alone."""
+    async def _gates(self, trial: Trial) -> tuple[AtMargin, ...]:
+        """BALANCED behind other margins, by the formulas alone."""
         course = Course(self._wanted.asks, 0, (self._wanted.asks,))
-        what, found = f"gates, seed {trial.seed}", []
-        for place, gate in enumerate(GATES):
-            self._progress(what, place, len(GATES))
-            weights = replace(self._weights, gate=gate)
+        what, found = f"margins, seed {trial.seed}", []
+        for place, margin in enumerate(MARGINS):
+            self._progress(what, place, len(MARGINS))
+            weights = replace(self._weights, reorder_margin=margin)
             both = (weights, replace(weights, learned=FREE * weights.learned))
             points = await asyncio.gather(
                 *(self._alone(trial, Ranking.BALANCED, (course,), weights=one) for one in both)
             )
-            found.append(Gated(gate, *(one for [[one]] in points)))
-        self._progress(what, len(GATES), len(GATES))
+            found.append(AtMargin(margin, *(one for [[one]] in points)))
+        self._progress(what, len(MARGINS), len(MARGINS))
         return tuple(found)
 
     async def _alone(
@@ -243,7 +243,12 @@ class Measuring:
         namespace = f"{name}-{trial.seed}-{self._wanted.halving}".lower()
         await save_all(self._serving, namespace, self._tasks)
         served = Served(
-            self._serving, namespace, ranking, self._tasks, self._pools, self._weights.gate
+            self._serving,
+            namespace,
+            ranking,
+            self._tasks,
+            self._pools,
+            self._weights.reorder_margin,
         )
         self._served.append(served)
         return served

@@ -1,4 +1,4 @@
-"""How ranking learns, as an SVG: over the asks, through the change, and by the gate."""
+"""How ranking learns, as an SVG: over the asks, through the change, and by the margin."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lot_grpc.evaluation.svg import COLOURS, head, style, text
 from tests.learn.measuring import BALANCED, BETA, EXPLORE, RELIABLE, Bounds, Measured, Report
 from tests.learn.replaying import Point
-from tests.learn.report import gates
+from tests.learn.report import margins
 from tests.learn.worlds import mean
 
 _WIDTH, _HEIGHT = 300, 240
@@ -16,7 +16,7 @@ _WIDTH, _HEIGHT = 300, 240
 _LEFT, _BETWEEN, _RIGHT, _TOP, _BOTTOM = 52, 64, 40, 110, 52
 _COLOUR_OF = {BALANCED: "green", RELIABLE: "purple", EXPLORE: "orange", BETA: "blue"}
 _WEIGHTED, _FREE = "weighted", "outcomes alone"
-_GATE_COLOUR = {_WEIGHTED: "green", _FREE: "red"}
+_MARGIN_COLOUR = {_WEIGHTED: "green", _FREE: "red"}
 Spot = tuple[float, float]
 
 
@@ -88,7 +88,7 @@ def _kind(name: str) -> str:
 
 
 def _sheet() -> str:
-    colours = {**_COLOUR_OF, **_GATE_COLOUR}
+    colours = {**_COLOUR_OF, **_MARGIN_COLOUR}
     light, dark = (
         "".join(_rule(_kind(name), COLOURS[colour][page]) for name, colour in colours.items())
         for page in (0, 1)
@@ -194,11 +194,11 @@ def _curves(panel: _Panel, series: dict[str, list[tuple[Point, ...]]]) -> list[s
     return parts
 
 
-# --- by the gate ------------------------------------------------------------------------------
+# --- by the margin ------------------------------------------------------------------------------
 
 
 def _by_gate(report: Report) -> list[str]:
-    rows = gates(report)
+    rows = margins(report)
     curves = {
         _WEIGHTED: [(row.way, row.gain) for row in rows],
         _FREE: [(row.free_way, row.free_gain) for row in rows],
@@ -207,7 +207,7 @@ def _by_gate(report: Report) -> list[str]:
     low, high = min(-0.05, *gains), max(0.05, *gains)
     panel = _Panel(
         _LEFT + 2 * (_WIDTH + _BETWEEN),
-        "by the gate: gain, never asked",
+        "by the margin: gain, never asked",
         _Axis(0.0, 1.0, [step / 4 for step in range(5)], lambda x: f"{x:.0%}"),
         _Axis(low, high, (low, 0.0, high), lambda y: f"{y:+.2f}" if y else "0"),
     )
@@ -216,8 +216,8 @@ def _by_gate(report: Report) -> list[str]:
         parts.append(panel.curve(spots, _kind(name), name))
         for row, spot in zip(rows, spots, strict=True):
             x, y = panel.at(spot)
-            gate = "no gate" if row.gate >= 1 else f"gate {row.gate:g}"
-            told = f"{name}, {gate}: {spot[0]:.1%}, {spot[1]:+.3f}"
+            margin = "no margin" if row.margin >= 1 else f"margin {row.margin:g}"
+            told = f"{name}, {margin}: {spot[0]:.1%}, {spot[1]:+.3f}"
             parts.append(_dot(name, x, y, told))
     bottom, x = _TOP + _HEIGHT + 40, panel.left
     parts.append(text(x, bottom, "of the way on queries asked", "soft small", "start"))

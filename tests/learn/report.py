@@ -33,10 +33,10 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Gate:
-    """Where a gate leads, with the weight as it is and with what was learned alone deciding."""
+class Margin:
+    """Where a margin leads, with the weight as it is and with what was learned alone deciding."""
 
-    gate: float
+    margin: float
     way: float
     gain: float
     free_way: float
@@ -60,14 +60,14 @@ def figures(report: Report) -> list[Figures]:
     return [*rows, _bound(report, ORACLE, lambda one: one.before.oracle)]
 
 
-def gates(report: Report) -> list[Gate]:
-    """The trade-off, gate by gate."""
+def margins(report: Report) -> list[Margin]:
+    """The trade-off, margin by margin."""
     found = []
-    for place, first in enumerate(report.measured[0].gates):
-        rows = [(one, one.gates[place]) for one in report.measured]
+    for place, first in enumerate(report.measured[0].margins):
+        rows = [(one, one.margins[place]) for one in report.measured]
         found.append(
-            Gate(
-                first.gate,
+            Margin(
+                first.margin,
                 mean([_way(one, gated.weighted) for one, gated in rows]),
                 mean([_gain(one, gated.weighted) for one, gated in rows]),
                 mean([_way(one, gated.free) for one, gated in rows]),
@@ -113,7 +113,7 @@ def _first_stays_first(report: Report) -> list[Target]:
     decay = f"{checks.checked - checks.overtaken:,} of {checks.checked:,} recalls"
     return [
         Target(
-            "a hit that leads by more than the gate comes first",
+            "a hit that leads by more than the margin comes first",
             "always",
             decay if checks.checked else "none led by so much",
             not checks.overtaken,

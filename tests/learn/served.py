@@ -67,10 +67,10 @@ class Pools:
     hits: tuple[tuple[Near, ...], ...]
     vectors: tuple[Sequence[float], ...]
 
-    def leader(self, query: int, gate: float) -> int | None:
-        """The hit that leads by more than the gate."""
+    def leader(self, query: int, margin: float) -> int | None:
+        """The hit that leads by more than the margin."""
         first, *others = self.hits[query] or (None,)
-        if first is None or (others and first.relevance - others[0].relevance <= gate):
+        if first is None or (others and first.relevance - others[0].relevance <= margin):
             return None
         return first.pattern
 
@@ -120,8 +120,8 @@ async def weights_told(serving: Opened, tasks: TaskSet) -> RankingWeights:
 class Served:
     """A ``Learner``: recall, and outcomes with the retrieval's id, in a namespace of its own.
 
-    ``checked`` counts the recalls in which a hit led by more than the gate, ``overtaken`` those in
-    which another came first.
+    ``checked`` counts the recalls in which a hit led by more than the margin, ``overtaken`` those
+    in which another came first.
     """
 
     def __init__(
@@ -131,13 +131,13 @@ class Served:
         ranking: Ranking,
         tasks: TaskSet,
         pools: Pools,
-        gate: float,
+        margin: float,
     ) -> None:
         self._services = serving.services
         self._namespace = namespace
         self._ranking = ranking
         self._tasks = tasks
-        self._leaders = [pools.leader(query, gate) for query in range(len(tasks.queries))]
+        self._leaders = [pools.leader(query, margin) for query in range(len(tasks.queries))]
         self._retrieval_id = ""
         self.checked = 0
         self.overtaken = 0

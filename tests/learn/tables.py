@@ -12,7 +12,7 @@ from rich.table import Table
 
 from tests.learn.leaving_out import LeftOut
 from tests.learn.measuring import EARLY, Report, Wanted
-from tests.learn.report import figures, gates, targets
+from tests.learn.report import figures, margins, targets
 
 
 def as_json(reports: Sequence[Report]) -> str:
@@ -33,7 +33,7 @@ def _run(report: Report) -> dict[str, Any]:
         "seconds": round(report.seconds),
         "settings": asdict(report.weights),
         "rankings": [asdict(row) for row in figures(report)],
-        "gates": [asdict(row) for row in gates(report)],
+        "margins": [asdict(row) for row in margins(report)],
         "targets": [asdict(target) for target in targets(report)],
         "measured": [asdict(one) for one in report.measured],
     }
@@ -45,7 +45,7 @@ def show(reports: Sequence[Report], console: Console) -> None:
         console.print(_rankings_table(report))
         if report.wanted.asks >= min(EARLY):
             console.print(_early_table(report))
-        if report.measured[0].gates:
+        if report.measured[0].margins:
             console.print(_gates_table(report))
 
 
@@ -56,7 +56,7 @@ def _rankings_table(report: Report) -> Table:
         f"{len(report.tasks.stored):,} patterns, {len(report.tasks.queries):,} queries, "
         f"halved by {wanted.halving}",
         ("ranking", "asked", "of the way", "never asked", "gain", "after the change"),
-        f"{_how(wanted)}, {_seeds(wanted.seeds)}. gate {weights.gate:g}, "
+        f"{_how(wanted)}, {_seeds(wanted.seeds)}. margin {weights.reorder_margin:g}, "
         f"weight {weights.learned:g}, kernel width "
         f"{weights.kernel_width:g}, kept {weights.fading.decay:g}. {report.seconds:,.0f} seconds.",
     )
@@ -93,14 +93,14 @@ def _table(title: str, headings: Sequence[str], caption: str) -> Table:
 
 def _gates_table(report: Report) -> Table:
     table = _table(
-        "BALANCED by its gate",
-        ("gate", *("of the way", "gain, never asked") * 2),
+        "BALANCED by its margin",
+        ("margin", *("of the way", "gain, never asked") * 2),
         "By the formulas of ranking, over what the services find. On the right what was "
-        "learned decides alone among what the gate lets through.",
+        "learned decides alone among what the margin lets through.",
     )
-    for row in gates(report):
+    for row in margins(report):
         table.add_row(
-            "none" if row.gate >= 1 else f"{row.gate:g}",
+            "none" if row.margin >= 1 else f"{row.margin:g}",
             f"{row.way:.1%}",
             f"{row.gain:+.3f}",
             f"{row.free_way:.1%}",

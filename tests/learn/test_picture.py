@@ -47,5 +47,5 @@ def test_all_lies_within_the_page():
 
 def test_the_dots_tell_their_gates():
     told = [circle.findtext(f"{SVG}title") for circle in drawn().iter(f"{SVG}circle")]
-    assert "weighted, no gate: 50.0%, +0.100" in told
-    assert "outcomes alone, gate 0: 0.0%, +0.000" in told
+    assert "weighted, no margin: 50.0%, +0.100" in told
+    assert "outcomes alone, margin 0: 0.0%, +0.000" in told

@@ -40,7 +40,7 @@ def test_figures_are_means_over_the_seeds():
 
 
 def test_a_gate_is_told_with_the_weight_and_without():
-    none = report.gates(reported())[-1]
+    none = report.margins(reported())[-1]
     assert (none.way, none.gain) == pytest.approx((0.5, 0.1))
     assert (none.free_way, none.free_gain) == pytest.approx((0.25, -0.2))
 
@@ -60,7 +60,7 @@ def test_the_tables_name_every_ranking_and_every_target():
 
 def test_json_has_all_of_it():
     told = json.loads(tables.as_json([reported()]))["runs"][0]
-    assert told["settings"]["gate"] == 0.15
+    assert told["settings"]["reorder_margin"] == 0.15
     assert [one["name"] for one in told["rankings"]][2] == "BALANCED"
     assert len(told["measured"]) == 2
     assert told["asks"] == 60

@@ -10,7 +10,7 @@ from lot_grpc.domain.ranking import RankingWeights
 from tests.learn.carried import FORMS
 from tests.learn.formulas import ByCell, ByPattern, Formulas
 from tests.learn.made import POOLS
-from tests.learn.measuring import GATES, Measuring, Wanted
+from tests.learn.measuring import MARGINS, Measuring, Wanted
 from tests.learn.report import targets
 from tests.learn.served import Near, Pools, Served, read_pools, save_all, weights_told
 from tests.learn.tasks import carried_set
@@ -44,14 +44,14 @@ async def test_it_runs_and_every_ranking_is_measured(serving):
     balanced = measured.learned["BALANCED"].steady
     assert balanced[0].asked == pytest.approx(relevance.asked)
     assert relevance.asked < balanced[-1].asked < oracle.asked
-    by_gate = {one.gate: one for one in measured.gates}
-    assert by_gate[0.0].weighted.asked <= by_gate[0.1].weighted.asked
+    by_margin = {one.margin: one for one in measured.margins}
+    assert by_margin[0.0].weighted.asked <= by_margin[0.1].weighted.asked
     assert report.checks.overtaken == 0
     assert {(what, done) for what, done, total in told if done == total} >= {
         ("Beta mean, seed 1, by query", 1),
         ("BALANCED, seed 1, by query", 60),
         ("BALANCED, seed 1, by query through the change", 70),
-        ("gates, seed 1", len(GATES)),
+        ("margins, seed 1", len(MARGINS)),
     }
 
 
@@ -70,7 +70,7 @@ async def test_the_formulas_choose_as_the_services_do(serving, ranking):
     pools = await read_pools(serving, TASKS, silent)
     weights = await weights_told(serving, TASKS)
     await save_all(serving, "served", TASKS)
-    served = Served(serving, "served", ranking, TASKS, pools, weights.gate)
+    served = Served(serving, "served", ranking, TASKS, pools, weights.reorder_margin)
     formulas = Formulas(pools, ByCell(pools, weights), weights, ranking)
     trial, same = drawn(TASKS, 2), 0
     for ask in trial.asks(120):
@@ -86,7 +86,7 @@ async def test_the_formulas_choose_as_the_services_do(serving, ranking):
 async def test_a_hit_that_is_overtaken_is_counted(serving):
     pools = await read_pools(serving, TASKS, silent)
     await save_all(serving, "served", TASKS)
-    served = Served(serving, "served", Ranking.BALANCED, TASKS, pools, gate=-1.0)
+    served = Served(serving, "served", Ranking.BALANCED, TASKS, pools, margin=-1.0)
     query = next(n for n, hits in enumerate(pools.hits) if len(hits) > 1)
     first = await served.took(query, 0)
     assert (served.checked, served.overtaken) == (1, 0)

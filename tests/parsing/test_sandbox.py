@@ -52,7 +52,7 @@ async def test_what_takes_too_much_time_is_refused(monkeypatch):
 async def test_a_limit_of_the_parser_arrives_with_its_figures():
     with pytest.raises(LimitExceededError, match="more than 2,000 pieces") as raised:
         await sandbox.SANDBOX.parse("def f(): pass\n" * 2_001, "python")
-    assert raised.value.metadata["limit"] == "2000"
+    assert raised.value.metadata == {"limit": "2000", "given": "more than 2000"}
 
 
 async def test_a_fault_of_the_parser_names_its_place_and_not_the_code(box):
@@ -77,8 +77,16 @@ async def test_a_helper_that_is_ended_at_work_does_not_finish_it_and_says_to_rep
     while not _children(box._helper.pid):
         await asyncio.sleep(0.001)
     box.close()  # the text and all
-    with pytest.raises(OverloadedError, match="retry"):
+    with pytest.raises(OverloadedError, match="retry") as raised:
         await work
+    assert raised.value.metadata == {"limit": "1 parser process"}
+
+
+async def test_a_helper_that_cannot_start_is_an_overload(box, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(OverloadedError, match=r"cannot start.*retry later") as raised:
+        await box.parse("x = 1", "python")
+    assert raised.value.metadata == {"limit": "1 parser process"}
 
 
 def _children(pid: int) -> list[int]:

@@ -163,7 +163,7 @@ async def serving(
         version="0.0.0-test",
         limits=limits,
         max_batch_items=max_batch_items,
-        needed_bytes=0,
+        min_free_bytes=0,
     )
     log: list[Mapping[str, Any]] = []
     server = build_server(

@@ -28,8 +28,8 @@ async def test_the_server_says_what_it_is_and_holds(lot):
     )
     told = await lot.admin.GetServerInfo()
     grown = {
-        resource_kind: count - before.counts[resource_kind]
-        for resource_kind, count in told.counts.items()
+        resource_kind: count - before.record_counts[resource_kind]
+        for resource_kind, count in told.record_counts.items()
     }
     assert {resource_kind: count for resource_kind, count in grown.items() if count} == {
         "PATTERN": 1, "MEMORY": 1, "EPISODE": 1, "EPISODE_EVENT": 3,
@@ -48,7 +48,7 @@ async def test_counts_are_of_the_whole_server_whatever_the_namespace(lot):
     await lot.patterns.SavePattern(pattern={"task": "t"})
     here = await lot.admin.GetServerInfo()
     there = await lot.on(f"{lot.namespace}-other").admin.GetServerInfo()
-    assert here.counts == there.counts
+    assert here.record_counts == there.record_counts
 
 
 async def test_capabilities_are_the_rpcs_that_are_carried_out(lot):

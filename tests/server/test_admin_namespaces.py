@@ -44,8 +44,8 @@ async def test_namespaces_are_listed_by_name_with_what_they_hold(lot):
     )
     found = await listed(lot)
     assert [name for name in found if name.startswith(lot.namespace)] == sorted(names)
-    assert dict(found[names[0]].counts) == {"PATTERN": 1, "MEMORY": 1}
-    assert dict(found[names[1]].counts) == {"PATTERN": 1, "EPISODE": 1, "EPISODE_EVENT": 3}
+    assert dict(found[names[0]].record_counts) == {"PATTERN": 1, "MEMORY": 1}
+    assert dict(found[names[1]].record_counts) == {"PATTERN": 1, "EPISODE": 1, "EPISODE_EVENT": 3}
     assert not found[names[0]].clearing
     assert await listed(lot, page_size=1) == found
     assert await listed(lot, page_size=2) == found

@@ -98,14 +98,14 @@ async def test_a_dry_run_tells_what_would_go_and_sets_nothing(lot):
         await lot.memories.CreateMemory(memory={"content": f"m {number}"})
     requested = {"policy": {"max_patterns": 1, "max_memories": 3}}
     dry = await lot.admin.UpdateNamespacePolicy(**requested, dry_run=True)
-    assert dict(dry.pending_deletes) == {"PATTERN": 2}
+    assert dict(dry.pending_delete_counts) == {"PATTERN": 2}
     assert (dry.policy.max_patterns, dry.policy.etag) == (1, "")
     assert (await lot.admin.GetNamespacePolicy()).policy.max_patterns == 0
     done = await lot.admin.UpdateNamespacePolicy(**requested)
-    assert done.pending_deletes == dry.pending_deletes
+    assert done.pending_delete_counts == dry.pending_delete_counts
     assert len((await lot.patterns.ListPatterns()).patterns) == 3
     if lot.own_services:
         await lot.own_services.housekeeping.sweep(lambda *told: None)
         assert len((await lot.patterns.ListPatterns()).patterns) == 1
         again = await lot.admin.UpdateNamespacePolicy(**requested)
-        assert not again.pending_deletes
+        assert not again.pending_delete_counts

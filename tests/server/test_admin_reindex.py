@@ -144,7 +144,7 @@ async def test_an_import_is_ended_at_the_switch_and_goes_on_when_opened_again():
         for message in (opening, records):
             await again.write(message)
             answer = await again.read()
-        assert answer.counts == {"PATTERN": 3}
+        assert answer.imported_counts == {"PATTERN": 3}
         found = await lot.on("moved").patterns.RecallPatterns(query="Task number 2", limit=1)
         assert found.hits[0].pattern.task == "Task number 2"
 
@@ -156,7 +156,7 @@ async def test_an_export_with_vectors_is_ended_at_the_switch():
         services = lot.own_services
         assert services is not None
         facts = ServerDescription(
-            "0", (), Limits(), max_batch_items=1, needed_bytes=0, start_time=0
+            "0", (), Limits(), max_batch_items=1, min_free_bytes=0, start_time=0
         )
         servicer: Any = AdminServicer(services, lot.clock, facts)
         request = transfer_pb2.ExportRequest(namespace=lot.namespace, include_vectors=True)

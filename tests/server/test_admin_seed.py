@@ -17,18 +17,22 @@ EVERYTHING = sum(SIZES.values())
 
 async def test_all_packs_are_stored_once_and_counted_by_group_and_kind(lot):
     first = await lot.admin.SeedKnowledge()
-    assert (first.created_count, first.existing_count, first.deleted_count) == (EVERYTHING, 0, 0)
-    assert dict(first.created_by_group) == SIZES
+    assert (first.created_count, first.existing_count, first.skipped_deleted_count) == (
+        EVERYTHING,
+        0,
+        0,
+    )
+    assert dict(first.created_by_pack) == SIZES
     assert set(SIZES) == {"design_patterns", "best_practices", "common_errors"}
     resource_kinds = {"PATTERN": "design_patterns", "MEMORY": "best_practices"}
     resource_kinds["ERROR_SOLUTION"] = "common_errors"
     assert dict(first.created_counts) == {
-        resource_kind: SIZES[group] for resource_kind, group in resource_kinds.items()
+        resource_kind: SIZES[pack] for resource_kind, pack in resource_kinds.items()
     }
-    assert all(group.description and group.created_count for group in first.groups)
+    assert all(pack.description and pack.created_count for pack in first.packs)
     again = await lot.admin.SeedKnowledge()
     assert (again.created_count, again.existing_count) == (0, EVERYTHING)
-    assert set(again.created_by_group.values()) == {0}
+    assert set(again.created_by_pack.values()) == {0}
     assert (
         len((await lot.patterns.ListPatterns(page_size=1000)).patterns) == SIZES["design_patterns"]
     )
@@ -68,7 +72,7 @@ async def test_a_dry_run_tells_the_same_and_stores_nothing(lot):
 
 async def test_just_the_packs_that_are_named(lot):
     answer = await lot.admin.SeedKnowledge(packs=["common_errors"])
-    assert [group.name for group in answer.groups] == ["common_errors"]
+    assert [pack.name for pack in answer.packs] == ["common_errors"]
     assert answer.created_count == SIZES["common_errors"]
     assert (await lot.patterns.ListPatterns()).patterns == []
 
@@ -106,11 +110,13 @@ async def test_what_was_deleted_stays_away_until_it_is_asked_back(lot):
     await lot.admin.SeedKnowledge()
     await asyncio.gather(*_deletes(lot))
     again = await lot.admin.SeedKnowledge()
-    assert (again.created_count, again.deleted_count) == (0, 3)
+    assert (again.created_count, again.skipped_deleted_count) == (0, 3)
     assert again.existing_count == EVERYTHING - 3
-    assert {group.name: group.deleted_count for group in again.groups} == dict.fromkeys(SIZES, 1)
+    assert {pack.name: pack.skipped_deleted_count for pack in again.packs} == dict.fromkeys(
+        SIZES, 1
+    )
     back = await lot.admin.SeedKnowledge(restore_deleted=True)
-    assert (back.created_count, back.deleted_count) == (3, 0)
+    assert (back.created_count, back.skipped_deleted_count) == (3, 0)
     assert set(back.created_counts.values()) == {1}
     assert (await lot.admin.SeedKnowledge()).existing_count == EVERYTHING
 

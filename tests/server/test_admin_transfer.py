@@ -14,7 +14,7 @@ from tests.server.wire import failure
 
 
 def told(messages: Sequence[pb.ExportResponse]) -> dict[str, int]:
-    return dict(messages[-1].summary.counts)
+    return dict(messages[-1].summary.record_counts)
 
 
 async def test_what_was_imported_is_exported_just_so(lot: Lot):
@@ -24,7 +24,7 @@ async def test_what_was_imported_is_exported_just_so(lot: Lot):
     assert told(messages) == COUNTS
     other = lot.on(f"{lot.namespace}-other")
     ack = await imported(other, messages)
-    assert dict(ack.counts) == COUNTS
+    assert dict(ack.imported_counts) == COUNTS
     assert (ack.imported_count, ack.unchanged_count) == (len(records_of(messages)), 0)
     assert ack.skipped_count == 0
     assert bare(await exported(other)) == bare(messages)
@@ -47,7 +47,7 @@ async def test_what_was_imported_reads_as_it_did(lot: Lot):
         "session": lambda lot: lot.memories.GetSession(session_id="c"),
         "decisions": lambda lot: lot.learning.ListDecisions(),
         "policy": lambda lot: lot.admin.GetNamespacePolicy(),
-        "best": lambda lot: lot.learning.GetBestActions(state={"task_type": "t"}),
+        "best": lambda lot: lot.learning.ListActionValues(state={"task_type": "t"}),
         "solutions": lambda lot: lot.memories.ListErrorSolutions(),
     }.items():
         here, there = str(await ask(lot)), str(await ask(other))

@@ -26,7 +26,7 @@ async def two_of_one_id(lot: Lot) -> Lot:
         await one.patterns.SavePattern(pattern={"task": task}, pattern_id="p")
         for _ in range(uses):
             await one.patterns.RecordOutcome(pattern_ids=["p"], outcome=1, query=f"do {task}")
-        await one.patterns.GiveFeedback(pattern_id="p", helpful=uses == 3)
+        await one.patterns.RecordPatternFeedback(pattern_id="p", helpful=uses == 3)
     return other
 
 
@@ -51,7 +51,7 @@ async def test_what_hangs_on_a_skipped_thing_is_skipped_with_it(lot: Lot):
     other = await two_of_one_id(lot)
     before = bare(await exported(other))
     messages = await exported(lot)
-    ack = await imported(other, messages, conflict=pb.IMPORT_CONFLICT_SKIP)
+    ack = await imported(other, messages, conflict_policy=pb.IMPORT_CONFLICT_POLICY_SKIP)
     assert ack.skipped_count == len(records_of(messages))
     assert bare(await exported(other)) == before
 
@@ -59,7 +59,7 @@ async def test_what_hangs_on_a_skipped_thing_is_skipped_with_it(lot: Lot):
 async def test_what_hangs_on_a_replaced_thing_goes_with_it(lot: Lot):
     other = await two_of_one_id(lot)
     messages = await exported(lot)
-    ack = await imported(other, messages, conflict=pb.IMPORT_CONFLICT_OVERWRITE)
+    ack = await imported(other, messages, conflict_policy=pb.IMPORT_CONFLICT_POLICY_OVERWRITE)
     assert ack.imported_count == len(records_of(messages))
     assert bare(await exported(other)) == bare(messages)
     found = await other.patterns.RecallPatterns(query="deploy the site", min_similarity=0.9)
@@ -71,7 +71,7 @@ async def test_everything_is_replaced_by_what_it_was(lot: Lot):
     await fill(lot)
     messages = await exported(lot)
     await lot.patterns.RecordOutcome(pattern_ids=["p"], outcome=2, query="how to deploy")
-    await lot.patterns.GiveFeedback(pattern_id="p", helpful=False)
+    await lot.patterns.RecordPatternFeedback(pattern_id="p", helpful=False)
     await lot.memories.RecordErrorSolutionOutcome(error_solution_id="s", outcome=2)
     await lot.memories.PutPreference(key="theme", value={"string_value": "blue"})
     await lot.memories.PutSessionValue(session_id="c", key="l", value={"number_value": 2})
@@ -81,7 +81,7 @@ async def test_everything_is_replaced_by_what_it_was(lot: Lot):
     await lot.learning.RecordSteps(steps=[{"state": {"task_type": "t"}, "action": "a"}])
     await lot.admin.UpdateNamespacePolicy(policy={"max_patterns": 7})
     assert bare(await exported(lot)) != bare(messages)
-    await imported(lot, messages, conflict=pb.IMPORT_CONFLICT_OVERWRITE)
+    await imported(lot, messages, conflict_policy=pb.IMPORT_CONFLICT_POLICY_OVERWRITE)
     assert bare(await exported(lot)) == bare(messages)
 
 
@@ -101,7 +101,7 @@ async def test_an_episode_that_is_being_recorded_is_not_replaced(lot: Lot):
         namespace=other.namespace,
         header=ended[0].header,
         records=records_of(ended),
-        conflict=pb.IMPORT_CONFLICT_OVERWRITE,
+        conflict_policy=pb.IMPORT_CONFLICT_POLICY_OVERWRITE,
     )
     failed = await failure(other.admin.Import(iter([first])).read())
     assert failed.reason == "EPISODE_STREAM_OPEN"
@@ -113,7 +113,7 @@ async def test_a_dry_run_of_an_import_stores_nothing(lot: Lot):
     messages = await exported(lot)
     other = lot.on(f"{lot.namespace}-other")
     ack = await imported(other, messages, dry_run=True)
-    assert dict(ack.counts) == COUNTS
+    assert dict(ack.imported_counts) == COUNTS
     assert records_of(await exported(other)) == []
 
 
@@ -129,7 +129,7 @@ async def test_what_has_expired_is_skipped(lot: Lot):
 # --- another model ----------------------------------------------------------------------------
 
 
-class OutcomeCounter(HashingEmbedder):
+class CountingEmbedder(HashingEmbedder):
     """An embedder that says what it was asked."""
 
     def __init__(self, *given: Any) -> None:
@@ -148,7 +148,7 @@ class OutcomeCounter(HashingEmbedder):
 async def test_vectors_that_come_along_spare_the_model(lot: Lot):
     await fill(lot)
     messages = await exported(lot, include_vectors=True)
-    embedder = OutcomeCounter()
+    embedder = CountingEmbedder()
     async with serving(embedder=embedder) as empty:
         await imported(empty, messages)
         assert embedder.texts == []
@@ -163,7 +163,7 @@ async def test_a_store_of_another_model_embeds_anew(lot: Lot):
     for vectors in (True, False):
         messages = await exported(lot, include_vectors=vectors)
         clock = FixedClock()
-        embedder = OutcomeCounter(48)
+        embedder = CountingEmbedder(48)
         async with serving(InMemoryStore(clock), embedder, clock=clock) as other:
             await imported(other, messages)
             assert embedder.texts
@@ -223,23 +223,23 @@ async def test_a_broken_record_is_named(lot: Lot):
 
     def row(**keys: Any) -> Any:
         def change(record: pb.ExportRecord) -> None:
-            text = record.internal.fields["row"].string_value
-            record.internal["row"] = json.dumps({**json.loads(text), **keys})
+            text = record.stored_form.fields["row"].string_value
+            record.stored_form["row"] = json.dumps({**json.loads(text), **keys})
 
         return change
 
     def sets(name: str, value: Any) -> Any:
-        return lambda record: record.internal.update({name: value})
+        return lambda record: record.stored_form.update({name: value})
 
     for change, field in (
-        (lambda record: record.ClearField("internal"), "records[1].internal"),
-        (sets("of", "nothing"), "records[1].internal.of"),
-        (sets("row", "{"), "records[1].internal.row"),
-        (sets("row", "{}"), "records[1].internal.row"),
-        (sets("row", '{"success_rate": NaN}'), "records[1].internal.row"),
-        (row(sort_key="x"), "records[1].internal.row"),
-        (row(task=7), "records[1].internal.row"),
-        (row(kind="no kind"), "records[1].internal.row"),
+        (lambda record: record.ClearField("stored_form"), "records[1].stored_form"),
+        (sets("of", "nothing"), "records[1].stored_form.of"),
+        (sets("row", "{"), "records[1].stored_form.row"),
+        (sets("row", "{}"), "records[1].stored_form.row"),
+        (sets("row", '{"success_rate": NaN}'), "records[1].stored_form.row"),
+        (row(sort_key="x"), "records[1].stored_form.row"),
+        (row(task=7), "records[1].stored_form.row"),
+        (row(kind="no kind"), "records[1].stored_form.row"),
         (row(task="another"), "records[1].pattern"),
         (lambda record: setattr(record.pattern, "task", "another"), "records[1].pattern"),
         (lambda record: record.pattern.ClearField("task"), "records[1].pattern"),
@@ -256,9 +256,9 @@ async def test_what_belongs_to_unfinished_work_is_not_taken_from_a_record(lot: L
     await lot.patterns.SavePattern(pattern={"task": "deploy"}, pattern_id="p")
     messages = await exported(lot)
     (record,) = records_of(messages)
-    row = json.loads(record.internal.fields["row"].string_value)
+    row = json.loads(record.stored_form.fields["row"].string_value)
     row |= {"unsettled_ids": [point_id("x", "y")], "request": "r", "writer_id": "w"}
-    record.internal["row"] = json.dumps(row)
+    record.stored_form["row"] = json.dumps(row)
     other = lot.on(f"{lot.namespace}-other")
     await imported(other, messages)
     assert bare(await exported(other)) == bare(await exported(lot))

@@ -145,7 +145,7 @@ def test_every_answer_that_may_be_long_has_a_token_or_notices() -> None:
         "Embed",
         "SelectAction",
         "RecordSteps",
-        "GetBestActions",
+        "ListActionValues",
         "SeedKnowledge",
     }
     for method in methods():
@@ -329,7 +329,7 @@ async def test_what_a_write_gives_back_is_taken_too() -> None:
         extracted = await lot.episodes.RecordEpisode(
             episode=episode(0, status=2),
             events=[{"event_type": "step", "data": {**data, "n": n}} for n in range(300)],
-            auto_extract_patterns=True,
+            extract_knowledge=True,
         )
         assert extracted.extracted_patterns
         whole = await lot.patterns.ListPatterns(page_size=1)

@@ -200,7 +200,7 @@ ONE_OF_SEVERAL = {
     "MemoryService.FindErrorSolutions": "find_error_solutions.error.required",
     "LearningService.GetRecommendations": "get_recommendations.task.required",
     "MemoryService.GetTaskContext": "get_task_context.task.required",
-    "PatternService.GiveFeedback": "give_feedback.says_something",
+    "PatternService.RecordPatternFeedback": "record_pattern_feedback.says_something",
     "PatternService.PrunePatterns": "prune_patterns.criterion",
     "LearningService.SubmitFeedback": "submit_feedback.judgement.required",
 }

@@ -137,7 +137,7 @@ async def _learning_events(lot: Lot) -> list[str]:
 
 
 async def _visits(lot: Lot) -> list[int]:
-    answer = await lot.learning.GetBestActions(state={"task_type": "t"})
+    answer = await lot.learning.ListActionValues(state={"task_type": "t"})
     return [value.visit_count for value in answer.action_values]
 
 
@@ -210,7 +210,7 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "DeleteMemory": (_memories, ["c"], []),
     "ClearNamespace": (_memories, ["c"], []),
     "DeleteEpisode": (_episodes, ["e"], []),
-    "GiveFeedback": (_confidences, [0.5], [0.6]),
+    "RecordPatternFeedback": (_confidences, [0.5], [0.6]),
     "PrunePatterns": (_confidences, [0.5], []),
     "UpdateNamespacePolicy": (_max_patterns, 0, 9),
     "RecordDecision": (_decisions, [("c", 0)], [("a new one", 0), ("c", 0)]),
@@ -411,7 +411,7 @@ async def test_a_full_disk_refuses_writes_with_a_reason_while_reads_go_on(method
         store.error = StorageFullError(100 * 2**20, 400 * 2**20, "/data")
         failed = await failure(ask(lot, method))
         assert (failed.code, failed.reason) == ("RESOURCE_EXHAUSTED", "STORAGE_FULL")
-        assert failed.metadata == {"free_bytes": "104857600", "needed_bytes": "419430400"}
+        assert failed.metadata == {"free_bytes": "104857600", "min_free_bytes": "419430400"}
         assert "/data" not in failed.message
         assert await look(lot) == nothing
         assert (await lot.patterns.RecallPatterns(query="t")).hits
@@ -498,7 +498,7 @@ async def test_a_call_over_the_servers_time_may_be_repeated_with_its_request_id(
         await prepare(lot)
         store.hold(after=1)
         failed = await failure(lot.patterns.SavePattern(pattern=NEW, request_id="r"))
-        assert (failed.code, failed.reason) == ("DEADLINE_EXCEEDED", "CALL_TIME_LIMIT")
+        assert (failed.code, failed.reason) == ("DEADLINE_EXCEEDED", "CALL_TIMEOUT")
         assert failed.metadata == {"limit_seconds": "0.1"}
         store.gate.set()
         await settled(lot)

@@ -18,7 +18,7 @@ from google.protobuf.struct_pb2 import Struct
 from lot_grpc.domain.errors import LimitExceededError, RequestInvalidError, RequestMalformedError
 from lot_grpc.server import checking, counting
 from lot_grpc.server.checking import Checker
-from lot_grpc.server.counting import MAX_ITEMS, OutcomeCounter, _rule
+from lot_grpc.server.counting import MAX_ITEMS, ItemCounter, _rule
 from tests.server.examples import EXAMPLES, example, method_of, path_of
 from tests.server.service import Lot
 from tests.server.wire import failure, failure_of
@@ -158,19 +158,20 @@ def batch(patterns: int, actions: int) -> Any:
 
 
 def test_lists_in_lists_are_bounded_together():
-    assert OutcomeCounter(BATCH)(batch(100, 499).SerializeToString()) == MAX_ITEMS
+    assert ItemCounter(BATCH)(batch(100, 499).SerializeToString()) == MAX_ITEMS
     checker = counted_only(Checker(BATCH))
-    with pytest.raises(LimitExceededError, match=r"more than 50,000 items .*; split it"):
+    with pytest.raises(LimitExceededError, match=r"more than 50,000 items .*; split it") as caught:
         checker(batch(100, 500).SerializeToString())
+    assert caught.value.metadata == {"limit": "50000", "given": "more than 50000"}
 
 
 def test_the_lists_of_a_record_are_bounded_together_only():
     request = IMPORT()
     request.records.add().pattern.tags.extend(["t"] * 5_000)
-    assert OutcomeCounter(IMPORT)(request.SerializeToString()) == 5_001
+    assert ItemCounter(IMPORT)(request.SerializeToString()) == 5_001
     request.records.add().pattern.tags.extend(["t"] * MAX_ITEMS)
     with pytest.raises(LimitExceededError):
-        OutcomeCounter(IMPORT)(request.SerializeToString())
+        ItemCounter(IMPORT)(request.SerializeToString())
 
 
 def test_packed_numbers_are_no_items():
@@ -178,7 +179,7 @@ def test_packed_numbers_are_no_items():
     vector = request.records.add().vectors["text"]
     vector.values.extend([0.5] * 60_000)
     vector.indices.extend(range(60_000))
-    assert OutcomeCounter(IMPORT)(request.SerializeToString()) == 2
+    assert ItemCounter(IMPORT)(request.SerializeToString()) == 2
 
 
 @pytest.mark.parametrize("packed", [True, False])
@@ -193,7 +194,7 @@ def test_packed_numbers_of_a_list_with_a_bound_are_counted(packed):
     )
     assert len(kind.FromString(raw).resource_kinds) == 21
     with pytest.raises(RequestInvalidError, match="resource_kinds: must have at most 20 items"):
-        OutcomeCounter(kind)(raw)
+        ItemCounter(kind)(raw)
 
 
 def test_json_values_are_bounded_and_small_structs_are_not_looked_at(monkeypatch):
@@ -204,17 +205,18 @@ def test_json_values_are_bounded_and_small_structs_are_not_looked_at(monkeypatch
     for _ in range(380):
         request.events.add(event_type="x").data.CopyFrom(data)
     assert len(request.SerializeToString()) > 20_000
-    assert OutcomeCounter(EVENTS)(request.SerializeToString()) == 380
+    assert ItemCounter(EVENTS)(request.SerializeToString()) == 380
     request.events.add().data.update({"a": [None] * 300})
-    with pytest.raises(LimitExceededError, match="10,000 fields and values"):
+    with pytest.raises(LimitExceededError, match="10,000 fields and values") as caught:
         counted_only(Checker(EVENTS))(request.SerializeToString())
+    assert caught.value.metadata == {"limit": "10000", "given": "more than 10000"}
 
 
 def test_a_field_that_comes_again_and_again_is_bounded(monkeypatch):
     monkeypatch.setattr(counting, "MAX_FIELDS", 10_000)
-    assert OutcomeCounter(BATCH)(b"\x78\x01" * 10_000) == 0
+    assert ItemCounter(BATCH)(b"\x78\x01" * 10_000) == 0
     with pytest.raises(LimitExceededError):
-        OutcomeCounter(BATCH)(b"\x78\x01" * 10_001)
+        ItemCounter(BATCH)(b"\x78\x01" * 10_001)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +226,7 @@ def test_a_field_that_comes_again_and_again_is_bounded(monkeypatch):
 )  # fmt: skip
 def test_bytes_that_are_no_message_are_refused_at_once(raw):
     with pytest.raises(DecodeError):
-        OutcomeCounter(BATCH)(raw)
+        ItemCounter(BATCH)(raw)
     with pytest.raises(RequestMalformedError, match="truncated or is another message"):
         Checker(BATCH)(raw)
 
@@ -235,7 +237,7 @@ def test_what_is_good_is_counted_right(rpc):
     for _, field, reach in lists(method_of(rpc).input_type):
         fill(reach(request), field, 2)
     expected = sum(_items(request))
-    assert OutcomeCounter(type(request))(request.SerializeToString()) == expected
+    assert ItemCounter(type(request))(request.SerializeToString()) == expected
 
 
 def _items(message: Message) -> Iterator[int]:

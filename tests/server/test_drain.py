@@ -157,6 +157,7 @@ async def test_a_stream_whose_caller_does_not_read_is_ended_with_a_reason():
         await until(lambda: servicer.closed)  # before anything was read
         failed = await failure(_read_all(call))  # the reason comes behind what was sent
         assert (failed.code, failed.reason) == ("RESOURCE_EXHAUSTED", "OVERLOADED")
+        assert failed.metadata == {"limit": "0.2 s", "limit_seconds": "0.2"}
         assert "reopen the stream after the last message you received" in failed.message
 
 

@@ -41,7 +41,7 @@ async def test_an_idle_stream_is_closed_with_a_reason_and_goes_on_anew(idling):
     assert failed.metadata == {"episode_id": "e", "idle_seconds": f"{SHORT:g}"}
     assert "resume after last_sequence" in failed.message
     again = Stream(idling)
-    answer = await again.open(takeover=PB.TAKEOVER_REFUSE)
+    answer = await again.open(takeover_policy=PB.TAKEOVER_POLICY_REFUSE)
     assert (answer.last_sequence, answer.writer_epoch) == (2, 2)
     assert (await again.send([3])).last_sequence == 3
 
@@ -210,7 +210,7 @@ async def test_a_stream_of_another_server_is_seen_until_it_closes():
         other = other.on(one.namespace)
         await started(one, episode_id="e")
         stream = await opened(one, events=events([1]))
-        failed = await failure(Stream(other).open(takeover=PB.TAKEOVER_REFUSE))
+        failed = await failure(Stream(other).open(takeover_policy=PB.TAKEOVER_POLICY_REFUSE))
         assert failed.reason == "EPISODE_STREAM_OPEN"
         ask = {"episode_id": "e", "event": {"event_type": "y"}}
         failed = await failure(other.episodes.RecordEvent(**ask))
@@ -218,4 +218,4 @@ async def test_a_stream_of_another_server_is_seen_until_it_closes():
         await stream.close()
         assert (await other.episodes.RecordEvent(**ask)).event.sequence == 2
         polite = Stream(other)
-        assert (await polite.open(takeover=PB.TAKEOVER_REFUSE)).last_sequence == 2
+        assert (await polite.open(takeover_policy=PB.TAKEOVER_POLICY_REFUSE)).last_sequence == 2

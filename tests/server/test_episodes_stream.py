@@ -126,7 +126,8 @@ async def test_a_first_message_without_an_episode_opens_nothing(lot):
 
 
 @pytest.mark.parametrize(
-    "again", [{"episode_id": "e"}, {"namespace": "n"}, {"takeover": PB.TAKEOVER_REFUSE}]
+    "again",
+    [{"episode_id": "e"}, {"namespace": "n"}, {"takeover_policy": PB.TAKEOVER_POLICY_REFUSE}],
 )
 async def test_a_later_message_does_not_open_again(lot, again):
     await started(lot, episode_id="e")
@@ -274,13 +275,13 @@ async def test_what_a_replaced_stream_had_on_its_way_is_acknowledged_or_not_stor
 async def test_a_stream_may_refuse_to_take_over(lot):
     await started(lot, episode_id="e")
     first = await opened(lot)
-    failed = await failure(Stream(lot).open(takeover=PB.TAKEOVER_REFUSE))
+    failed = await failure(Stream(lot).open(takeover_policy=PB.TAKEOVER_POLICY_REFUSE))
     assert (failed.code, failed.reason) == ("FAILED_PRECONDITION", "EPISODE_STREAM_OPEN")
     assert failed.metadata == {"episode_id": "e"}
     assert (await first.send([1])).last_sequence == 1
     await first.close()
     later = Stream(lot)
-    assert (await later.open(takeover=PB.TAKEOVER_REFUSE)).last_sequence == 1
+    assert (await later.open(takeover_policy=PB.TAKEOVER_POLICY_REFUSE)).last_sequence == 1
 
 
 async def test_a_cancelled_stream_no_longer_holds_the_episode(lot):

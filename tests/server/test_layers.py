@@ -215,7 +215,7 @@ async def test_an_rpc_without_a_method_names_itself(stub, method, request_):
         failed = await failure(getattr(getattr(it, stub), method)(request_))
         assert (failed.code, failed.reason) == ("UNIMPLEMENTED", "NOT_IMPLEMENTED")
         service = "PatternService" if stub == "patterns" else "EpisodeService"
-        assert failed.metadata == {"what": f"{service}.{method}"}
+        assert failed.metadata == {"capability": f"{service}.{method}"}
         assert "GetServerInfo.capabilities" in failed.message
 
 
@@ -228,23 +228,27 @@ async def test_the_generated_base_class_implements_nothing():
     async with wire(servicer) as it:
         assert await it.patterns.GetPattern(get_pattern()) is not None
         failed = await failure(it.patterns.SavePattern(save()))
-        assert failed.metadata == {"what": "PatternService.SavePattern"}
+        assert failed.metadata == {"capability": "PatternService.SavePattern"}
 
 
 async def test_streams_without_a_method_name_themselves():
     async with wire() as it:
         replay = it.episodes.ReplayEpisode(episode_service_pb2.ReplayEpisodeRequest())
-        assert (await failure(replay.read())).metadata == {"what": "EpisodeService.ReplayEpisode"}
+        assert (await failure(replay.read())).metadata == {
+            "capability": "EpisodeService.ReplayEpisode"
+        }
         record = it.episodes.RecordEvents()
-        assert (await failure(record.read())).metadata == {"what": "EpisodeService.RecordEvents"}
+        assert (await failure(record.read())).metadata == {
+            "capability": "EpisodeService.RecordEvents"
+        }
 
 
 async def test_an_rpc_of_a_later_contract_gets_a_reason_too():
     async with wire(Patterns()) as it:
         failed = await failure(it.raw("/lot.v1.PatternService/Foresee")(b""))
-        assert failed.metadata == {"what": "PatternService.Foresee"}
+        assert failed.metadata == {"capability": "PatternService.Foresee"}
         failed = await failure(it.raw("/lot.v2.OracleService/Ask")(b"\xff"))
-        assert failed.metadata == {"what": "OracleService.Ask"}
+        assert failed.metadata == {"capability": "OracleService.Ask"}
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await it.raw("/other.Service/Ask")(b"")
         assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED

@@ -65,11 +65,11 @@ async def test_a_call_over_the_servers_time_is_told_so_and_its_write_goes_on():
     servicer = Slow()
     async with wire(servicer, max_call_seconds=0.05) as it:
         failed = await failure(it.patterns.SavePattern(save()))
-        assert (failed.code, failed.reason) == ("DEADLINE_EXCEEDED", "CALL_TIME_LIMIT")
+        assert (failed.code, failed.reason) == ("DEADLINE_EXCEEDED", "CALL_TIMEOUT")
         assert failed.metadata == {"limit_seconds": "0.05"}
         assert "may have been applied" in failed.message
         failed = await failure(it.patterns.GetPattern(get_pattern()))
-        assert failed.reason == "CALL_TIME_LIMIT"
+        assert failed.reason == "CALL_TIMEOUT"
         assert servicer.cancelled == 1
         assert it.server.calls_in_flight == 1
         servicer.go.set()

@@ -1,4 +1,4 @@
-"""SelectAction, RecordSteps and GetBestActions on the wire."""
+"""SelectAction, RecordSteps and ListActionValues on the wire."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ async def test_a_trajectory_is_learned_from_its_end(lot):
 async def test_the_best_actions_come_first_and_equal_ones_by_name(lot):
     rewards = {"d": 0.5, "b": 0.5, "a": -1.0, "e": 0.9, "c": 0.5}
     await lot.learning.RecordSteps(steps=[step(name, reward) for name, reward in rewards.items()])
-    assert names(await lot.learning.GetBestActions(state=CODE)) == ["e", "b", "c"]
-    assert names(await lot.learning.GetBestActions(state=CODE, limit=100)) == list("ebcda")
-    assert names(await lot.learning.GetBestActions(state=CODE, limit=1)) == ["e"]
+    assert names(await lot.learning.ListActionValues(state=CODE)) == ["e", "b", "c"]
+    assert names(await lot.learning.ListActionValues(state=CODE, limit=100)) == list("ebcda")
+    assert names(await lot.learning.ListActionValues(state=CODE, limit=1)) == ["e"]
 
 
 async def test_of_an_unknown_state_nothing_is_best_and_any_action_is_chosen(lot):
     await lot.learning.RecordSteps(steps=[step("a", 1.0)])
     other = {"task_type": "code", "complexity": outcome_pb2.COMPLEXITY_HIGH}
-    assert names(await lot.learning.GetBestActions(state=other)) == []
+    assert names(await lot.learning.ListActionValues(state=other)) == []
     chosen = set()
     for seed in range(20):
         answer = await lot.learning.SelectAction(
@@ -66,7 +66,7 @@ async def test_of_an_unknown_state_nothing_is_best_and_any_action_is_chosen(lot)
 
 async def test_features_stay_outside_of_what_is_learned(lot):
     await lot.learning.RecordSteps(steps=[step("a", 1.0, {**CODE, "features": {"team": "x"}})])
-    assert names(await lot.learning.GetBestActions(state=CODE)) == ["a"]
+    assert names(await lot.learning.ListActionValues(state=CODE)) == ["a"]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -141,15 +141,15 @@ async def test_a_step_that_contradicts_its_selection_is_refused(lot):
         given = [step("x", 1.0), {**step("a", 1.0, selection_id=chosen.selection_id), **changed}]
         failed = await failure(lot.learning.RecordSteps(steps=given))
         assert failed.fields == {f"steps[1].{field}": "step.selection"}
-    assert names(await lot.learning.GetBestActions(state=CODE)) == []
+    assert names(await lot.learning.ListActionValues(state=CODE)) == []
 
 
 async def test_an_unknown_selection_learns_nothing(lot):
     given = [step("a", 1.0), {"selection_id": "none", "reward": 1.0}]
     failed = await failure(lot.learning.RecordSteps(steps=given, request_id="r"))
-    assert (failed.code, failed.reason) == ("NOT_FOUND", "SELECTION_UNKNOWN")
+    assert (failed.code, failed.reason) == ("NOT_FOUND", "SELECTION_NOT_FOUND")
     assert "set state and action" in failed.message
-    assert names(await lot.learning.GetBestActions(state=CODE)) == []
+    assert names(await lot.learning.ListActionValues(state=CODE)) == []
     answer = await lot.learning.RecordSteps(steps=[step("a", 1.0)], request_id="r")
     assert answer.action_values[0].visit_count == 1  # the refused one was not entered
 
@@ -161,7 +161,7 @@ async def test_a_selection_is_kept_for_thirty_days(lot: Lot):
     await lot.learning.RecordSteps(steps=given)
     lot.clock.advance(1)
     failed = await failure(lot.learning.RecordSteps(steps=given))
-    assert failed.reason == "SELECTION_UNKNOWN"
+    assert failed.reason == "SELECTION_NOT_FOUND"
 
 
 async def test_the_same_request_is_learned_once(lot):
@@ -178,10 +178,10 @@ async def test_nothing_is_learned_across_namespaces(lot):
     await lot.learning.RecordSteps(steps=[step("a", 1.0)])
     chosen = await lot.learning.SelectAction(state=CODE, actions=[{"name": "a"}])
     other = lot.on(f"{lot.namespace}-other")
-    assert names(await other.learning.GetBestActions(state=CODE)) == []
+    assert names(await other.learning.ListActionValues(state=CODE)) == []
     given = [{"selection_id": chosen.selection_id, "reward": 1.0}]
     failed = await failure(other.learning.RecordSteps(steps=given))
-    assert failed.reason == "SELECTION_UNKNOWN"
+    assert failed.reason == "SELECTION_NOT_FOUND"
 
 
 @pytest.mark.parametrize("reward", [1.01, -1.01, math.nan, math.inf])
@@ -189,7 +189,7 @@ async def test_a_reward_out_of_range_is_refused(lot, reward):
     failed = await failure(lot.learning.RecordSteps(steps=[step("a", 1.0), step("a", reward)]))
     assert failed.reason == "REQUEST_INVALID"
     assert list(failed.fields) == ["steps[1].reward"]
-    assert names(await lot.learning.GetBestActions(state=CODE)) == []
+    assert names(await lot.learning.ListActionValues(state=CODE)) == []
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ async def test_a_repeat_brings_back_no_deleted_event(lot):
 
 async def test_praise_is_judged_kept_and_preferred(lot):
     answer = await lot.learning.SubmitFeedback(text="Excellent sort order!", task="Sort the list")
-    assert answer.judged
+    assert answer.reward_inferred
     assert answer.conclusive
     assert 0.5 < answer.reward <= 1
     event = answer.learning_event
@@ -182,7 +182,7 @@ async def test_praise_is_judged_kept_and_preferred(lot):
         "user_feedback", "Excellent sort order!", "Sort the list",
     )  # fmt: skip
     assert event.reward == answer.reward
-    assert dict(event.metadata) == {"judged": True, "conclusive": True}
+    assert dict(event.metadata) == {"reward_inferred": True, "conclusive": True}
     assert list((await lot.learning.ListLearningEvents()).learning_events) == [event]
     preference = answer.preference
     assert (preference.category, preference.revision) == ("learned", 1)
@@ -205,13 +205,13 @@ async def test_complaint_is_judged_and_not_preferred(lot):
 
 async def test_what_cannot_be_told_is_0_and_says_so(lot):
     answer = await lot.learning.SubmitFeedback(text="I will look at it tomorrow.")
-    assert (answer.reward, answer.judged, answer.conclusive) == (0.0, True, False)
-    assert dict(answer.learning_event.metadata) == {"judged": True, "conclusive": False}
+    assert (answer.reward, answer.reward_inferred, answer.conclusive) == (0.0, True, False)
+    assert dict(answer.learning_event.metadata) == {"reward_inferred": True, "conclusive": False}
 
 
 async def test_a_reward_that_is_given_is_not_judged(lot):
     answer = await lot.learning.SubmitFeedback(text="This is wrong.", reward=0.75)
-    assert (answer.reward, answer.judged, answer.conclusive) == (0.75, False, True)
+    assert (answer.reward, answer.reward_inferred, answer.conclusive) == (0.75, False, True)
     assert answer.HasField("preference")
     answer = await lot.learning.SubmitFeedback(reward=1.0)
     assert not answer.HasField("preference")  # of what?
@@ -224,7 +224,7 @@ async def test_a_selection_learns_what_is_said_of_it(lot):
     for _ in range(2):
         answer = await lot.learning.SubmitFeedback(reward=-1.0, target=target, request_id="r")
         assert answer.learning_event.target.selection_id == chosen.selection_id
-    [value] = (await lot.learning.GetBestActions(state=state)).action_values
+    [value] = (await lot.learning.ListActionValues(state=state)).action_values
     assert value.visit_count == 1
     assert value.value == pytest.approx(-0.1)
 
@@ -245,9 +245,9 @@ async def test_a_decision_takes_the_reward_if_it_has_none(lot):
         ("episode_id", "EPISODE_NOT_FOUND"),
         ("error_solution_id", "ERROR_SOLUTION_NOT_FOUND"),
         ("decision_id", "DECISION_NOT_FOUND"),
-        ("selection_id", "SELECTION_UNKNOWN"),
+        ("selection_id", "SELECTION_NOT_FOUND"),
         ("memory_id", "MEMORY_NOT_FOUND"),
-        ("retrieval_id", "RETRIEVAL_UNKNOWN"),
+        ("retrieval_id", "RETRIEVAL_NOT_FOUND"),
     ],
 )
 async def test_an_unknown_target_keeps_nothing(lot, field, reason):

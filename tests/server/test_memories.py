@@ -255,7 +255,7 @@ async def test_an_explained_search_says_how_scores_came_about(lot, ranking):
     assert hit.score == pytest.approx(math.fsum(p.value * p.weight for p in hit.score_parts))
     assert hit.score == pytest.approx(hit.similarity)
     told = answer.explanation
-    assert (told.pool_size, told.matching_count, told.namespace_count) == (1, 1, 2)
+    assert (told.candidate_count, told.matching_count, told.namespace_count) == (1, 1, 2)
 
 
 FILTERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [

@@ -202,7 +202,7 @@ async def test_an_outcome_of_an_unknown_find_is_refused_unless_the_error_is_told
     failed = await failure(
         lot.memories.RecordErrorSolutionOutcome(**unknown, retrieval_id="r-none")
     )
-    assert (failed.code, failed.reason) == ("NOT_FOUND", "RETRIEVAL_UNKNOWN")
+    assert (failed.code, failed.reason) == ("NOT_FOUND", "RETRIEVAL_NOT_FOUND")
     assert "send error_message" in failed.message
     solution = await helped(lot, "s", retrieval_id="r-none", error_message="KeyError: 'b'")
     assert solution.outcomes.usage_count == 1

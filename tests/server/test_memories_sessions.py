@@ -235,7 +235,7 @@ async def test_values_of_little_importance_are_cleared_together(lot):
     await lot.memories.ClearSession(session_id="s", max_importance=0.5, keys=["k4"])
     session = await got(lot)
     assert (list(session.values), contents(session)) == (["k3"], ["hello"])
-    await lot.memories.ClearSession(session_id="s", max_importance=1.0, messages_only=True)
+    await lot.memories.ClearSession(session_id="s", max_importance=1.0, clear_messages=True)
     session = await got(lot)
     assert (list(session.values), contents(session)) == ([], [])
 
@@ -284,7 +284,7 @@ async def test_a_session_that_was_cleared_is_gone_and_its_id_is_free(lot):
         lot.memories.GetSessionValue(session_id="s", key="k"),
         lot.memories.ClearSession(session_id="s"),
         lot.memories.ClearSession(session_id="s", keys=["k"]),
-        lot.memories.ClearSession(session_id="s", messages_only=True),
+        lot.memories.ClearSession(session_id="s", clear_messages=True),
     ):
         failed = await failure(call)
         assert (failed.code, failed.reason) == ("NOT_FOUND", "SESSION_NOT_FOUND")
@@ -302,12 +302,12 @@ async def test_parts_are_cleared_and_the_rest_stays(lot):
     assert (await lot.memories.ClearSession(session_id="s", keys=["a", "none"])).cleared
     session = await got(lot)
     assert (sorted(session.values), contents(session)) == (["b", "c"], ["one"])
-    assert (await lot.memories.ClearSession(session_id="s", messages_only=True)).cleared
+    assert (await lot.memories.ClearSession(session_id="s", clear_messages=True)).cleared
     session = await got(lot)
     assert (sorted(session.values), contents(session)) == (["b", "c"], [])
     assert session.last_sequence == 1
     assert (await append(lot, "two")).message.sequence == 2
-    await lot.memories.ClearSession(session_id="s", keys=["b"], messages_only=True)
+    await lot.memories.ClearSession(session_id="s", keys=["b"], clear_messages=True)
     session = await got(lot)
     assert (sorted(session.values), contents(session)) == (["c"], [])
     failed = await failure(lot.memories.ClearSession(session_id="s", keys=["c", "c"]))

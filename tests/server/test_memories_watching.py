@@ -84,7 +84,7 @@ async def test_each_kind_comes_with_its_payload(lot):
         memory.memory_id, pattern.pattern_id, episode.episode_id, solution.error_solution_id,
         decision.decision_id, event.learning_event_id,
     ]  # fmt: skip
-    assert all(one.cursor and one.HasField("time") for one in told)
+    assert all(one.cursor and one.HasField("change_time") for one in told)
     assert len({one.namespace for one in told}) == 1
 
 
@@ -118,7 +118,7 @@ async def test_each_write_of_a_session_is_told_without_its_values_and_messages(l
                 session_id="s", key="k", value={"bool_value": True}
             ),
             lambda: lot.memories.ClearSession(session_id="s", keys=["k"]),
-            lambda: lot.memories.ClearSession(session_id="s", messages_only=True),
+            lambda: lot.memories.ClearSession(session_id="s", clear_messages=True),
         ):
             before = len(watcher.told)
             await write()
@@ -253,7 +253,7 @@ async def test_a_cursor_that_cannot_be_gone_on_from_says_what_to_do(lot):
     for time, why in ((1, "older"), (2**52, "store")):
         cursor = _token(f'[1,{time},{{"w":1}},null,null]')
         failed = await failure(lot.memories.WatchChanges(after_cursor=cursor).read())
-        assert (failed.code, failed.reason) == ("OUT_OF_RANGE", "CURSOR_TOO_OLD")
+        assert (failed.code, failed.reason) == ("OUT_OF_RANGE", "CURSOR_EXPIRED")
         assert why in failed.message
         assert "from_start" in failed.message
 

@@ -130,7 +130,7 @@ async def test_a_number_comes_back_as_it_was_and_whole_ones_are_stored_so(lot, n
 
     field = f"{place.field.containing_type.full_name}.{place.field.name}"
     assert any(map(same_to_the_bit, [*answers, *stored])) == (field not in NOT_GIVEN_BACK)
-    rows = [one.internal.fields["row"].string_value for one in records_of(stored)]
+    rows = [one.stored_form.fields["row"].string_value for one in records_of(stored)]
     assert not [row for row in rows if "8080.0" in row or "1.5e+18" in row]
 
 
@@ -164,7 +164,7 @@ async def test_what_an_earlier_version_stored_is_met_by_the_same_content(lot, mo
     with monkeypatch.context() as earlier:
         earlier.setattr(values, "whole", float)
         before = [await save(**fields) for save, fields in saves]
-    rows = [one.internal.fields["row"].string_value for one in records_of(await exported(lot))]
+    rows = [one.stored_form.fields["row"].string_value for one in records_of(await exported(lot))]
     assert [row for row in rows if "8080.0" in row]
 
     after = [await save(**fields) for save, fields in saves]

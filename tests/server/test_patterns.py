@@ -44,7 +44,7 @@ async def test_every_field_comes_back_as_it_was_saved(lot):
         assert again.etag
         assert again.create_time.seconds > 0
         assert again.create_time == again.update_time
-        assert again.outcomes == outcome_pb2.Outcomes(success_rate=0.25)
+        assert again.outcomes == outcome_pb2.OutcomeStats(success_rate=0.25)
 
 
 async def test_what_only_the_server_gives_is_ignored_when_saving(lot):
@@ -59,7 +59,7 @@ async def test_what_only_the_server_gives_is_ignored_when_saving(lot):
         }
     )
     pattern = answer.pattern
-    assert pattern.outcomes == outcome_pb2.Outcomes(success_rate=1.0)
+    assert pattern.outcomes == outcome_pb2.OutcomeStats(success_rate=1.0)
     assert pattern.namespace == lot.namespace
     assert pattern.etag != "made-up"
     assert pattern.create_time.ToDatetime(UTC).year > 2000
@@ -218,7 +218,7 @@ async def test_what_expired_is_absent_everywhere_and_its_id_and_content_are_free
     clock.advance(1)
     assert await listed(lot) == []
     assert await recalled(lot, "t") == []
-    assert (await lot.patterns.GetPatternStats()).total_patterns == 0
+    assert (await lot.patterns.GetPatternStats()).total_count == 0
     for call in (
         lot.patterns.GetPattern(pattern_id="p"),
         lot.patterns.UpdatePattern(pattern_id="p", pattern={"title": "x"}),

@@ -140,7 +140,7 @@ async def test_a_successor_takes_the_place_of_the_old_one_in_recall(lot):
     hits = (await lot.patterns.RecallPatterns(query="open the shop", filter=requested)).hits
     assert [(h.pattern.pattern_id, h.pattern.superseded_by) for h in hits] == [("old", "new")]
     assert len((await lot.patterns.ListPatterns()).patterns) == 2
-    assert (await lot.patterns.GetPatternStats(filter=requested)).total_patterns == 1
+    assert (await lot.patterns.GetPatternStats(filter=requested)).total_count == 1
     await lot.patterns.UpdatePattern(
         pattern_id="new", pattern={"task": ""}, update_mask={"paths": ["supersedes"]}
     )

@@ -236,7 +236,7 @@ async def test_another_namespace_sees_and_changes_nothing(lot):
     other = lot.on(f"{lot.namespace}-other")
     assert await listed(other) == []
     assert await recalled(other, "t") == []
-    assert (await other.patterns.GetPatternStats()).total_patterns == 0
+    assert (await other.patterns.GetPatternStats()).total_count == 0
     for call in (
         other.patterns.GetPattern(pattern_id="p"),
         other.patterns.UpdatePattern(pattern_id="p", pattern={"title": "x"}),
@@ -252,7 +252,7 @@ async def test_another_namespace_sees_and_changes_nothing(lot):
             pattern_ids=["p"], outcome=SUCCESS, retrieval_id=recall.retrieval_id
         )
     )
-    assert failed.reason == "RETRIEVAL_UNKNOWN"
+    assert failed.reason == "RETRIEVAL_NOT_FOUND"
     assert mine.task == "u"
     for service in (lot, other):  # neither contents nor request ids are shared
         answer = await service.patterns.SavePattern(pattern={"task": "same"}, request_id="r")

@@ -1,4 +1,4 @@
-"""ExtractPatterns and auto_extract_patterns on the wire."""
+"""ExtractPatterns and extract_knowledge on the wire."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def calls(*tools: str) -> list[dict[str, Any]]:
 
 
 async def recorded(lot: Lot, task: str, *tools: str, **named: Any) -> Any:
-    auto = named.pop("auto_extract_patterns", False)
+    auto = named.pop("extract_knowledge", False)
     episode = {"task": task, "status": SUCCEEDED, **named}
     return await lot.episodes.RecordEpisode(
-        episode=episode, events=calls(*tools), auto_extract_patterns=auto
+        episode=episode, events=calls(*tools), extract_knowledge=auto
     )
 
 
@@ -168,14 +168,14 @@ async def test_an_end_that_asks_for_it_stores_what_the_episode_teaches(lot: Lot)
         )
         await lot.episodes.RecordEvent(episode_id=name, event=calls("editor")[0])
         ended = await lot.episodes.EndEpisode(
-            episode_id=name, status=SUCCEEDED, auto_extract_patterns=True, request_id=name
+            episode_id=name, status=SUCCEEDED, extract_knowledge=True, request_id=name
         )
         kinds = [pattern.kind for pattern in ended.extracted_patterns]
         assert kinds == [pattern_pb2.PATTERN_KIND_TASK, *([LEARNED] if number >= 2 else [])]
         assert [a.tool for a in ended.extracted_patterns[0].actions] == ["editor"]
         assert ended.extracted_patterns[0].source_episode_ids == [name]
     again = await lot.episodes.EndEpisode(
-        episode_id="e3", status=SUCCEEDED, auto_extract_patterns=True, request_id="e3"
+        episode_id="e3", status=SUCCEEDED, extract_knowledge=True, request_id="e3"
     )
     assert again == ended
     assert again.extracted_patterns[1].metadata["extraction"]["episode_count"] == 4
@@ -184,12 +184,12 @@ async def test_an_end_that_asks_for_it_stores_what_the_episode_teaches(lot: Lot)
 
 async def test_the_same_done_again_counts_once_for_each_episode(lot: Lot):
     for number in range(3):
-        answer = await recorded(lot, "Tidy up", "broom", auto_extract_patterns=True)
+        answer = await recorded(lot, "Tidy up", "broom", extract_knowledge=True)
         assert answer.extracted_patterns[0].outcomes.usage_count == number
     task, learned = answer.extracted_patterns
     assert len(task.source_episode_ids) == 3
     assert learned.kind == LEARNED
-    failed = await recorded(lot, "Tidy up", status=FAILED, auto_extract_patterns=True)
+    failed = await recorded(lot, "Tidy up", status=FAILED, extract_knowledge=True)
     assert not failed.extracted_patterns
     assert not failed.extracted_error_solutions
 
@@ -211,7 +211,7 @@ async def test_an_end_that_asks_for_it_stores_the_errors_that_the_episode_met(lo
         "episode_id": "e",
         "status": FAILED,
         "error": {"type": "OSError", "message": "disk full"},
-        "auto_extract_patterns": True,
+        "extract_knowledge": True,
         "request_id": "r",
     }
     ended = await lot.episodes.EndEpisode(**ending)
@@ -239,7 +239,7 @@ async def test_a_recorded_episode_stores_its_errors_just_when_it_is_asked_to(lot
     plain = await lot.episodes.RecordEpisode(**requested)
     assert not plain.extracted_error_solutions
     assert not (await lot.memories.ListErrorSolutions()).error_solutions
-    answer = await lot.episodes.RecordEpisode(**requested, auto_extract_patterns=True)
+    answer = await lot.episodes.RecordEpisode(**requested, extract_knowledge=True)
     [solution] = answer.extracted_error_solutions
     assert (solution.error_message, solution.steps) == ("connection refused", ["tool_call(curl)"])
     assert len(answer.extracted_patterns) == 1

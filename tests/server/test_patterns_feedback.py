@@ -1,4 +1,4 @@
-"""GiveFeedback and ListFeedbackCandidates on the wire."""
+"""RecordPatternFeedback and ListFeedbackCandidates on the wire."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.server.wire import failure
 
 async def test_feedback_moves_the_confidence_and_tells_how(lot):
     pattern = await saved(lot, pattern_id="p")
-    answer = await lot.patterns.GiveFeedback(pattern_id="p", helpful=True, text="did it")
+    answer = await lot.patterns.RecordPatternFeedback(pattern_id="p", helpful=True, text="did it")
     assert answer.pattern.confidence == 0.6
     assert answer.pattern.etag == pattern.etag
     assert answer.pattern.update_time == pattern.update_time
@@ -19,10 +19,10 @@ async def test_feedback_moves_the_confidence_and_tells_how(lot):
     assert (counts.feedback_count, counts.helpful_count, counts.unhelpful_count) == (1, 1, 0)
     assert counts.last_feedback_time.seconds > 0
     entry = answer.feedback
-    assert (entry.number, entry.confidence_before, entry.confidence_after) == (1, 0.5, 0.6)
+    assert (entry.sequence, entry.confidence_before, entry.confidence_after) == (1, 0.5, 0.6)
     assert (entry.helpful, entry.text) == (True, "did it")
     assert not entry.HasField("confidence_adjustment")
-    answer = await lot.patterns.GiveFeedback(pattern_id="p", confidence_adjustment=-0.25)
+    answer = await lot.patterns.RecordPatternFeedback(pattern_id="p", confidence_adjustment=-0.25)
     assert answer.pattern.confidence == 0.35
     assert not answer.feedback.HasField("helpful")
     assert answer.feedback.confidence_adjustment == -0.25
@@ -32,32 +32,36 @@ async def test_feedback_moves_the_confidence_and_tells_how(lot):
 async def test_the_history_comes_with_the_pattern_where_it_is_asked_for(lot):
     await saved(lot, pattern_id="p")
     given = [
-        (await lot.patterns.GiveFeedback(pattern_id="p", helpful=helpful)).feedback
+        (await lot.patterns.RecordPatternFeedback(pattern_id="p", helpful=helpful)).feedback
         for helpful in (True, False)
     ]
     read = await lot.patterns.GetPattern(pattern_id="p", include_feedback=True)
     assert list(read.feedback) == given[::-1]
-    assert [entry.number for entry in read.feedback] == [2, 1]
+    assert [entry.sequence for entry in read.feedback] == [2, 1]
     assert not (await lot.patterns.GetPattern(pattern_id="p")).feedback
 
 
 async def test_a_repeat_counts_once(lot):
     await saved(lot, pattern_id="p")
-    first = await lot.patterns.GiveFeedback(pattern_id="p", helpful=True, request_id="r")
-    again = await lot.patterns.GiveFeedback(pattern_id="p", helpful=True, request_id="r")
+    first = await lot.patterns.RecordPatternFeedback(pattern_id="p", helpful=True, request_id="r")
+    again = await lot.patterns.RecordPatternFeedback(pattern_id="p", helpful=True, request_id="r")
     assert again == first
-    failed = await failure(lot.patterns.GiveFeedback(pattern_id="p", helpful=False, request_id="r"))
+    failed = await failure(
+        lot.patterns.RecordPatternFeedback(pattern_id="p", helpful=False, request_id="r")
+    )
     assert failed.reason == "REQUEST_ID_REUSED"
 
 
 async def test_feedback_that_says_nothing_or_too_much_is_refused(lot):
     await saved(lot, pattern_id="p")
-    failed = await failure(lot.patterns.GiveFeedback(pattern_id="p", text="only words"))
+    failed = await failure(lot.patterns.RecordPatternFeedback(pattern_id="p", text="only words"))
     assert failed.reason == "REQUEST_INVALID"
     assert "helpful or confidence_adjustment must be set" in str(failed.fields) + failed.message
-    failed = await failure(lot.patterns.GiveFeedback(pattern_id="p", confidence_adjustment=1.5))
+    failed = await failure(
+        lot.patterns.RecordPatternFeedback(pattern_id="p", confidence_adjustment=1.5)
+    )
     assert "confidence_adjustment" in failed.fields
-    failed = await failure(lot.patterns.GiveFeedback(pattern_id="nope", helpful=True))
+    failed = await failure(lot.patterns.RecordPatternFeedback(pattern_id="nope", helpful=True))
     assert (failed.code, failed.reason) == ("NOT_FOUND", "PATTERN_NOT_FOUND")
     assert (await lot.patterns.GetPattern(pattern_id="p")).pattern.confidence == 0.5
 
@@ -65,7 +69,7 @@ async def test_feedback_that_says_nothing_or_too_much_is_refused(lot):
 @pytest.mark.parametrize("paths", [[], ["*"]])
 async def test_an_edit_of_what_was_read_keeps_what_feedback_moved_and_says_so(lot, paths):
     pattern = await saved(lot, pattern_id="p")
-    await lot.patterns.GiveFeedback(pattern_id="p", helpful=True)
+    await lot.patterns.RecordPatternFeedback(pattern_id="p", helpful=True)
     pattern.title = "new"
     answer = await lot.patterns.UpdatePattern(
         pattern_id="p", pattern=pattern, update_mask={"paths": paths}, etag=pattern.etag

@@ -31,7 +31,11 @@ async def test_the_log_tells_what_was_recorded_newest_first_and_by_pages(lot):
     assert (one.query, one.reward, one.note) == ("how", 0.5, "fine")
     assert one.duration.ToTimedelta() == timedelta(seconds=3)
     assert one.create_time.seconds > 0
-    assert (one.corrects, one.corrected_by, one.repeat) == ("", "", False)
+    assert (one.corrects_outcome_id, one.corrected_by_outcome_id, one.from_repeated_save) == (
+        "",
+        "",
+        False,
+    )
 
 
 async def test_a_correction_undoes_an_entry_and_may_put_another_outcome_in_its_place(lot):
@@ -45,8 +49,8 @@ async def test_a_correction_undoes_an_entry_and_may_put_another_outcome_in_its_p
     assert (told.success_count, told.partial_count, told.usage_count) == (0, 1, 1)
     assert told.success_rate == pytest.approx(0.85)
     newer, older = (await lot.patterns.ListOutcomes(pattern_id="p")).outcomes
-    assert (newer.outcome_id, newer.corrects) == (answer.outcome_id, wrong.outcome_id)
-    assert older.corrected_by == answer.outcome_id
+    assert (newer.outcome_id, newer.corrects_outcome_id) == (answer.outcome_id, wrong.outcome_id)
+    assert older.corrected_by_outcome_id == answer.outcome_id
     [gone] = (await lot.patterns.CorrectOutcome(outcome_id=answer.outcome_id)).patterns
     assert gone.outcomes.usage_count == 0
     assert gone.outcomes.success_rate == pytest.approx(1.0)
@@ -61,7 +65,7 @@ async def test_what_cannot_be_corrected_says_why(lot):
     assert await lot.patterns.CorrectOutcome(outcome_id=wrong, request_id="r") == first
     again = await failure(lot.patterns.CorrectOutcome(outcome_id=wrong))
     assert (again.code, again.reason) == ("FAILED_PRECONDITION", "OUTCOME_CORRECTED")
-    assert again.metadata == {"outcome_id": wrong, "corrected_by": first.outcome_id}
+    assert again.metadata == {"outcome_id": wrong, "corrected_by_outcome_id": first.outcome_id}
     unknown = await failure(lot.patterns.ListOutcomes(pattern_id="none"))
     assert unknown.reason == "PATTERN_NOT_FOUND"
 
@@ -88,7 +92,7 @@ async def test_what_worked_on_a_query_comes_first_for_it_and_the_answer_says_why
     balanced = await lot.patterns.RecallPatterns(query=f"{QUERY} 1", explain=True)
     best = balanced.hits[0]
     assert best.pattern.pattern_id == "2"
-    [learned] = best.learned_from
+    [learned] = best.outcome_evidence
     assert learned.query == f"{QUERY} 1"
     # A real model's vectors are of 32 bits.
     assert learned.weight == pytest.approx(1.0, abs=1e-5)
@@ -103,7 +107,7 @@ async def test_what_worked_on_a_query_comes_first_for_it_and_the_answer_says_why
     assert told.half_life.ToTimedelta() == timedelta(days=180)
     assert await ids(lot, ranking=outcome_pb2.RANKING_RELEVANCE) == ["1", "2"]
     assert await ids(lot, ranking=outcome_pb2.RANKING_RELIABLE) == ["2", "1"]
-    assert not any(hit.learned_from for hit in found.hits)
+    assert not any(hit.outcome_evidence for hit in found.hits)
 
 
 async def test_explore_is_reproducible_by_its_seed_and_says_which_it_took(lot):
@@ -131,6 +135,6 @@ async def test_an_explanation_counts_what_each_filter_keeps_out(lot):
         filter={"languages": ["go"], "min_usage_count": 1},
         explain=True,
     )
-    counts = {one.field: one.removed_count for one in answer.explanation.filters}
+    counts = {one.field: one.excluded_count for one in answer.explanation.filters}
     assert counts == {"languages": 2, "min_usage_count": 3, "superseded": 0}
     assert answer.explanation.matching_count == 0

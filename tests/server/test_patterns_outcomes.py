@@ -86,7 +86,7 @@ async def test_an_unknown_recall_needs_the_query_as_well(lot):
     failed = await failure(
         lot.patterns.RecordOutcome(pattern_ids=["p"], outcome=SUCCESS, retrieval_id="r-nope")
     )
-    assert (failed.code, failed.reason) == ("NOT_FOUND", "RETRIEVAL_UNKNOWN")
+    assert (failed.code, failed.reason) == ("NOT_FOUND", "RETRIEVAL_NOT_FOUND")
     assert failed.metadata == {"namespace": lot.namespace, "id": "r-nope"}
     assert "query" in failed.message
     answer = await lot.patterns.RecordOutcome(
@@ -105,7 +105,7 @@ async def test_a_recall_is_forgotten_after_seven_days(lot):
     await lot.patterns.RecordOutcome(**outcome)
     clock.advance(1)
     failed = await failure(lot.patterns.RecordOutcome(**outcome))
-    assert failed.reason == "RETRIEVAL_UNKNOWN"
+    assert failed.reason == "RETRIEVAL_NOT_FOUND"
 
 
 async def test_a_retried_outcome_counts_once_and_other_content_is_refused(lot):
@@ -176,7 +176,7 @@ async def test_stats_sum_up_what_the_filter_lets_through(lot):
     for pattern_ids in (["a"], ["a", "b"]):
         await lot.patterns.RecordOutcome(pattern_ids=pattern_ids, outcome=SUCCESS)
     told = await lot.patterns.GetPatternStats()
-    assert told.total_patterns == 3
+    assert told.total_count == 3
     assert told.max_success_rate == 1.0
     rate = 1 - 0.5 * 0.7 * 0.7
     assert told.average_success_rate == pytest.approx((rate + 2) / 3, abs=0.001)
@@ -186,7 +186,7 @@ async def test_stats_sum_up_what_the_filter_lets_through(lot):
     assert dict(told.by_category) == {"x": 2}
     assert dict(told.by_kind) == {"TASK": 2, "CODE": 1}
     only = await lot.patterns.GetPatternStats(filter={"languages": ["go"]})
-    assert (only.total_patterns, only.total_usage_count, only.most_used_pattern_id) == (1, 0, "")
+    assert (only.total_count, only.total_usage_count, only.most_used_pattern_id) == (1, 0, "")
 
 
 async def test_stats_of_nothing_have_no_rates(lot):

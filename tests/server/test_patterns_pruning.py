@@ -73,7 +73,7 @@ async def test_sums_tell_use_and_success_by_pattern_and_by_use(lot):
     rate = 0.5
     for value in (1, 1, 0, 0.5):
         rate = 0.3 * value + 0.7 * rate
-    assert (stats.total_patterns, stats.used_count, stats.pinned_count) == (3, 2, 1)
+    assert (stats.total_count, stats.used_count, stats.pinned_count) == (3, 2, 1)
     assert stats.min_success_rate == pytest.approx(rate, abs=0.001)
     assert stats.average_used_success_rate == pytest.approx((rate + 0.7) / 2, abs=0.001)
     assert stats.average_success_rate == pytest.approx((rate + 0.7 + 1) / 3, abs=0.001)
@@ -86,7 +86,7 @@ async def test_sums_tell_use_and_success_by_pattern_and_by_use(lot):
     assert dict(stats.by_code_kind) == {"CLASS": 1}
     assert dict(stats.by_task_type) == {"api": 2}
     narrowed = await lot.patterns.GetPatternStats(filter={"kinds": [code]})
-    assert (narrowed.total_patterns, narrowed.used_count, narrowed.total_usage_count) == (1, 0, 0)
+    assert (narrowed.total_count, narrowed.used_count, narrowed.total_usage_count) == (1, 0, 0)
     assert not narrowed.HasField("average_used_success_rate")
     assert not narrowed.HasField("success_share")
     assert narrowed.min_success_rate == 1

@@ -57,8 +57,8 @@ async def test_an_explained_answer_says_how_scores_came_about(lot):
     assert {part.name for part in hit.score_parts} == {"similarity", "bm25", "learned"}
     told = answer.explanation
     assert told.ranking == outcome_pb2.RANKING_BALANCED
-    assert (told.pool_size, told.matching_count, told.namespace_count) == (1, 1, 2)
-    assert told.gate > 0
+    assert (told.candidate_count, told.matching_count, told.namespace_count) == (1, 1, 2)
+    assert told.reorder_margin > 0
     assert told.learned_weight > 0
 
 
@@ -154,7 +154,7 @@ async def test_each_filter_lets_through_what_it_should_and_nothing_else(
             await lot.patterns.RecordOutcome(pattern_ids=[name], outcome=SUCCESS)
     assert await listed(lot, filter=requested) == ["in"]
     assert await recalled(lot, "a task of this test", filter=requested) == ["in"]
-    assert (await lot.patterns.GetPatternStats(filter=requested)).total_patterns == 1
+    assert (await lot.patterns.GetPatternStats(filter=requested)).total_count == 1
     assert len(await listed(lot)) == 2
 
 

@@ -68,6 +68,18 @@ async def test_no_call_ends_serving(odd):
         assert not it.server.failed.done()
 
 
+async def test_a_call_without_a_request_is_refused():
+    async with wire(Patterns()) as it:
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{it.port}", options=options) as channel:
+            call: Any = channel.stream_stream(SAVE)()
+            await call.done_writing()
+            failed = await failure(call.read())
+        assert (failed.code, failed.reason) == ("INVALID_ARGUMENT", "REQUEST_MALFORMED")
+        assert failed.metadata == {"type": "lot.v1.SavePatternRequest"}
+        assert failed.message == "the call ended without a request; send one message"
+
+
 # --- overload -----------------------------------------------------------------------------------
 
 

@@ -257,7 +257,7 @@ async def test_keys_are_the_same_in_any_form(lot, way):
     await lot.learning.RecordSteps(
         steps=[{"state": {"task_type": second}, "action": second, "reward": 0.5}]
     )
-    best = await lot.learning.GetBestActions(state={"task_type": second})
+    best = await lot.learning.ListActionValues(state={"task_type": second})
     assert [(one.action, one.visit_count) for one in best.action_values] == [(first, 2)]
 
 

@@ -51,7 +51,7 @@ async def fill(lot: Lot) -> None:
             pattern_ids=["p", "q"], outcome=outcome, query="how to deploy", reward=0.5
         )
     await patterns.CorrectOutcome(outcome_id=used.outcome_id, outcome=1)
-    await patterns.GiveFeedback(pattern_id="p", helpful=True, text="good")
+    await patterns.RecordPatternFeedback(pattern_id="p", helpful=True, text="good")
     await memories.CreateMemory(memory={"content": "the port is 8080"}, memory_id="m")
     await memories.CreateMemory(
         memory={"content": "soon gone", "ttl": {"seconds": DAY}}, memory_id="gone"
@@ -98,7 +98,7 @@ def bare(messages: Sequence[pb.ExportResponse]) -> list[pb.ExportRecord]:
         copy = pb.ExportRecord()
         copy.CopyFrom(record)
         copy.namespace = ""
-        if thing := copy.WhichOneof("thing"):
+        if thing := copy.WhichOneof("record"):
             inner = getattr(copy, thing)
             for message in (inner, getattr(inner, "preference", None)):
                 if message is not None and "namespace" in message.DESCRIPTOR.fields_by_name:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.learning_event import TargetKind
 from lot_grpc.domain.outcomes import Outcome
-from lot_grpc.domain.transfer import Conflict
+from lot_grpc.domain.transfer import ImportConflictPolicy
 from lot_grpc.services.patterns.drafts import Dedupe
 from tests.services.steps.base import Case, nothing
 from tests.services.steps.episodes import (
@@ -274,8 +274,8 @@ CASES = [
     Case("clear a session", a_session, clears_session()),
     Case("clear a value", a_session, clears_session("a", "none")),
     Case("clear values of no importance", a_session, clears_session(max_importance=0.5)),
-    Case("clear messages", a_session, clears_session(messages_only=True)),
-    Case("clear messages and values", a_session, clears_session("a", "b", messages_only=True)),
+    Case("clear messages", a_session, clears_session(clear_messages=True)),
+    Case("clear messages and values", a_session, clears_session("a", "b", clear_messages=True)),
     Case("sweep sessions", a_lapsed_session, sweeps_sessions),
     # memories of every kind
     Case("create memories", a_memory, creates_many(with_requests=False), repeatable=False),
@@ -285,7 +285,9 @@ CASES = [
     Case("edit the content of a memory", a_memory, edits_memory(content=LONG)),
     Case("edit the rest of a memory", a_memory, edits_memory(tags=("t",))),
     Case("delete memories", long_memories, deletes_memories),
-    Case("import", nothing, imports(Conflict.FAIL), contents=("one",)),
-    Case("import beside others", three_patterns, imports(Conflict.SKIP)),
-    Case("import over others", a_memory, imports(Conflict.OVERWRITE), contents=("one",)),
+    Case("import", nothing, imports(ImportConflictPolicy.FAIL), contents=("one",)),
+    Case("import beside others", three_patterns, imports(ImportConflictPolicy.SKIP)),
+    Case(
+        "import over others", a_memory, imports(ImportConflictPolicy.OVERWRITE), contents=("one",)
+    ),
 ]

@@ -8,7 +8,7 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.session import SessionMessage
 from lot_grpc.ports import VectorStore
-from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.resources import REGISTRY
@@ -44,7 +44,7 @@ async def fill(world: World, ns: str, count: int = 3) -> None:
             ns, error_solution(f"KeyError: 'k{n}'", error_solution_id=f"s{n}")
         )
         await services.episodes.creator.start(ns, start(episode_id=f"e{n}"))
-        writer = await services.episodes.recorder.open(ns, f"e{n}", Takeover.TAKE_OVER)
+        writer = await services.episodes.recorder.open(ns, f"e{n}", TakeoverPolicy.REPLACE)
         await services.episodes.recorder.append(writer, events(1, 4))
         await services.episodes.recorder.close(writer)
         await services.learning.decisions.record(ns, decision(f"Which {n}?", decision_id=f"d{n}"))

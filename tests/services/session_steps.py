@@ -49,7 +49,7 @@ async def absent(world: World, session_id: str = "s") -> bool:
         services.sessions.values.get(NS, session_id, "k"),
         services.sessions.sessions.clear(NS, session_id),
         services.sessions.sessions.clear(NS, session_id, ["k"]),
-        services.sessions.sessions.clear(NS, session_id, messages_only=True),
+        services.sessions.sessions.clear(NS, session_id, clear_messages=True),
     ):
         try:
             await call

@@ -16,7 +16,7 @@ from lot_grpc.services.episodes import abandoner as module
 from lot_grpc.services.episodes.abandoner import EpisodeAbandoner
 from lot_grpc.services.episodes.active_streams import ActiveStreams
 from lot_grpc.services.episodes.event_log import EventLog
-from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
 from lot_grpc.services.episodes.notifier import EpisodeNotifier
 from lot_grpc.services.records.collections import EPISODES, EVENTS
 from lot_grpc.services.records.episodes import (
@@ -159,7 +159,7 @@ async def test_a_start_in_the_future_is_the_end_of_what_never_came(world):
 # --- who looks, and when ----------------------------------------------------------------------
 
 
-class OutcomeCounter(EventLog):
+class CountingLog(EventLog):
     """Says of which episodes the last event was looked up."""
 
     def __init__(self, store: Any) -> None:
@@ -172,7 +172,7 @@ class OutcomeCounter(EventLog):
 
 
 async def test_the_last_event_of_a_running_one_is_looked_up_once_in_a_day(world):
-    log = OutcomeCounter(world.store)
+    log = CountingLog(world.store)
     looking = EpisodeAbandoner(
         world.store, TimeSource(world.clock), log, ActiveStreams(), EpisodeNotifier(world.store)
     )
@@ -203,7 +203,7 @@ async def test_many_that_are_due_at_once_are_all_abandoned_in_batches(world, mon
 
 async def test_an_open_stream_is_activity_and_so_is_its_last_moment(world):
     await begin(world)
-    writer = await world.services.episodes.recorder.open(NS, "e", Takeover.TAKE_OVER)
+    writer = await world.services.episodes.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
     for _ in range(3 * 24):
         world.clock.advance(HOUR)
         await world.services.episodes.leases.renew()
@@ -224,7 +224,7 @@ async def test_the_stream_of_a_process_that_died_does_not_keep_an_episode_runnin
     clock = FixedClock()
     world = await open_world(SharedStore(clock), clock)
     await begin(world)
-    await world.services.episodes.recorder.open(NS, "e", Takeover.TAKE_OVER)
+    await world.services.episodes.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
     clock.advance(DAY)
     assert await sweep(world.another_process()) == [(NS, {"EPISODE": 1})]
 
@@ -261,7 +261,7 @@ async def test_a_late_stream_reopens_it_and_goes_on_behind_the_last_event(world)
     await left(world)
     await listed_by_end(world, ["e"])
     recorder = world.services.episodes.recorder
-    writer = await recorder.open(NS, "e", Takeover.REFUSE)
+    writer = await recorder.open(NS, "e", TakeoverPolicy.REFUSE)
     assert writer.last == 3
     assert (await got(world)).status is RUNNING
     assert await recorder.append(writer, events(4, 6)) == 6
@@ -364,7 +364,7 @@ async def test_an_event_that_comes_at_the_same_moment_wins(seed, by_stream):
             assert await single(second) == 3
             return
         recorder = second.services.episodes.recorder
-        writer = await recorder.open(NS, "e", Takeover.TAKE_OVER)
+        writer = await recorder.open(NS, "e", TakeoverPolicy.REPLACE)
         assert await recorder.append(writer, events(3, 5)) == 5
         await recorder.close(writer)
 
@@ -469,7 +469,7 @@ async def test_a_writer_whose_episode_was_just_abandoned_still_stands():
     clock = FixedClock()
     first = await open_world(SharedStore(clock), clock)
     await begin(first)
-    writer = await first.services.episodes.recorder.open(NS, "e", Takeover.TAKE_OVER)
+    writer = await first.services.episodes.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
     clock.advance(DAY)
     assert await sweep(first.another_process()) == [(NS, {"EPISODE": 1})]
     assert await first.services.episodes.recorder.append(writer, events(1, 2)) == 2

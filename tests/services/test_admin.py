@@ -19,7 +19,7 @@ class Caching(HashingEmbedder):
     async def embed_query(self, text: str) -> Embedding:
         if text not in self._known:
             if self.away:
-                raise EmbeddingUnavailableError("the endpoint is away")
+                raise EmbeddingUnavailableError("the endpoint is away", url="http://here")
             self._known[text] = await super().embed_query(text)
         return self._known[text]
 

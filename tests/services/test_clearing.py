@@ -12,10 +12,10 @@ from lot_grpc.domain.errors import (
     EpisodeNotFoundError,
     NamespaceClearingError,
     RequestInvalidError,
-    RetrievalUnknownError,
+    RetrievalNotFoundError,
 )
 from lot_grpc.domain.outcomes import Outcome
-from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
 from lot_grpc.services.records.changes import GENERATION
 from lot_grpc.services.records.collections import (
     ACTION_VALUES,
@@ -234,7 +234,7 @@ async def test_an_open_stream_is_told_and_brings_nothing_back():
     world = await open_world()
     services = world.services
     await services.episodes.creator.start(NS, start(episode_id="e"))
-    writer = await services.episodes.recorder.open(NS, "e", Takeover.TAKE_OVER)
+    writer = await services.episodes.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
     await services.episodes.recorder.append(writer, events(1, 3))
     told: list[BaseException] = []
     writer.on_stop = told.append
@@ -244,7 +244,7 @@ async def test_an_open_stream_is_told_and_brings_nothing_back():
         await services.episodes.recorder.append(writer, events(4, 5))
     await services.episodes.recorder.close(writer)
     with pytest.raises(EpisodeNotFoundError):
-        await services.episodes.recorder.open(NS, "e", Takeover.TAKE_OVER)
+        await services.episodes.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
     assert only_the_mark(await held(world.store, NS))
 
 
@@ -253,7 +253,7 @@ async def test_events_of_other_namespaces_that_share_an_insert_are_stored(meetin
     writers = {}
     for ns in (NS, OTHER):
         await services.episodes.creator.start(ns, start(episode_id="x"))
-        writers[ns] = await services.episodes.recorder.open(ns, "x", Takeover.TAKE_OVER)
+        writers[ns] = await services.episodes.recorder.open(ns, "x", TakeoverPolicy.REPLACE)
 
     async def append_both() -> Any:
         writers[NS].stopped = None  # as if it had passed just before it was told
@@ -277,7 +277,7 @@ async def test_a_recall_that_waits_to_be_written_is_forgotten():
     await world.services.runtime.retrievals.flush()
     assert await rows(world.store, RETRIEVALS) == []
     await save(world, "x", pattern_id="p")
-    with pytest.raises(RetrievalUnknownError):
+    with pytest.raises(RetrievalNotFoundError):
         await outcome(world, "p", outcome=Outcome.SUCCESS, retrieval_id=answer.retrieval_id)
 
 

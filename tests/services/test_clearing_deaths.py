@@ -11,7 +11,7 @@ import pytest
 from lot_grpc.domain.change import ChangeType, ResourceKind
 from lot_grpc.domain.errors import EpisodeNotFoundError, NamespaceClearingError
 from lot_grpc.services.clearing.clear_registry import SILENT
-from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
 from lot_grpc.services.records.collections import MEMORIES
 from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.testing.in_memory import InMemoryStore
@@ -104,7 +104,7 @@ async def test_another_process_refuses_writes_too(two):
 
 async def test_the_stream_of_another_process_is_told(two):
     one, other = two
-    writer = await other.services.episodes.recorder.open(NS, "e1", Takeover.TAKE_OVER)
+    writer = await other.services.episodes.recorder.open(NS, "e1", TakeoverPolicy.REPLACE)
     told: list[BaseException] = []
     writer.on_stop = told.append
     assert await met_while_clearing(one, other.services.episodes.leases.renew) is None
@@ -114,7 +114,7 @@ async def test_the_stream_of_another_process_is_told(two):
 
 async def test_a_stream_of_another_process_that_slept_through_it_brings_nothing_back(two):
     one, other = two
-    writer = await other.services.episodes.recorder.open(NS, "e1", Takeover.TAKE_OVER)
+    writer = await other.services.episodes.recorder.open(NS, "e1", TakeoverPolicy.REPLACE)
     await one.services.clearing.clearer.clear(NS)
     await asyncio.sleep(0.02)
     with pytest.raises(EpisodeNotFoundError):
@@ -171,4 +171,4 @@ async def test_what_another_process_stores_anew_is_told_behind_the_clear(two):
         await save(other, "after")
         await watcher.until(lambda: len(watcher.told) == 2)
     assert [told.type for told in watcher.told] == [ChangeType.CLEARED, ChangeType.STORED]
-    assert watcher.told[0].time < watcher.told[1].time
+    assert watcher.told[0].change_time < watcher.told[1].change_time

@@ -17,7 +17,7 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
-from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import EVENTS, OUTCOMES, PATTERNS
 from lot_grpc.testing.in_memory import InMemoryStore
@@ -266,7 +266,7 @@ async def test_streams_that_take_over_from_each_other_leave_no_gap_and_lose_noth
         for _ in range(n):
             await asyncio.sleep(0)
         try:
-            writer = await recorder.open(NS, "e", Takeover.TAKE_OVER)
+            writer = await recorder.open(NS, "e", TakeoverPolicy.REPLACE)
         except WriterReplacedError:
             return
         found[writer.epoch] = writer.last

@@ -8,7 +8,7 @@ from lot_grpc.domain.episode import EpisodeStatus
 from lot_grpc.domain.errors import EpisodeNotFoundError, LotError, WriterReplacedError
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.services.episodes import episodes as module
-from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
 from lot_grpc.services.records.collections import EPISODES, EVENTS, TOMBSTONES
 from lot_grpc.services.records.episodes import episode_point
 from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
@@ -53,7 +53,7 @@ async def test_an_episode_goes_with_its_events_and_no_other(world, monkeypatch):
 async def test_what_is_recorded_still_ends_with_not_found(world):
     await world.services.episodes.creator.start(NS, start(episode_id="e"))
     recorder = world.services.episodes.recorder
-    writer = await recorder.open(NS, "e", Takeover.TAKE_OVER)
+    writer = await recorder.open(NS, "e", TakeoverPolicy.REPLACE)
     await recorder.append(writer, events(1, 4))
     stopped: list[LotError] = []
     writer.on_stop = stopped.append
@@ -75,7 +75,7 @@ async def test_a_stream_of_another_process_takes_back_what_it_stores_too_late():
     one = await open_world(SharedStore(clock), clock)
     other = one.another_process()
     await one.services.episodes.creator.start(NS, start(episode_id="e"))
-    writer = await one.services.episodes.recorder.open(NS, "e", Takeover.TAKE_OVER)
+    writer = await one.services.episodes.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
     await one.services.episodes.recorder.append(writer, events(1, 4))
     await delete(other, "e")
     with pytest.raises(EpisodeNotFoundError):
@@ -143,7 +143,7 @@ async def test_one_that_was_ended_or_taken_up_again_is_spared_by_a_sweep(world):
         EPISODES, NS, point, set={"status": EpisodeStatus.ABANDONED.value}, when=[]
     )
     before = await seen()
-    writer = await world.services.episodes.recorder.open(NS, "e", Takeover.TAKE_OVER)
+    writer = await world.services.episodes.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
     assert not await world.services.episodes.episodes.delete_as_seen(before)
     await world.services.episodes.recorder.close(writer)
     assert await world.services.episodes.episodes.delete_as_seen(await seen())
@@ -154,7 +154,7 @@ async def test_one_whose_writer_changed_is_spared_and_a_delete_begins_anew(world
     point = episode_point(NS, "e")
     await world.services.episodes.creator.start(NS, start(episode_id="e"))
     before = (await world.store.get(EPISODES, NS, [point]))[point]
-    writer = await world.services.episodes.recorder.open(NS, "e", Takeover.TAKE_OVER)
+    writer = await world.services.episodes.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
     assert not await world.services.episodes.episodes.delete_as_seen(before)
     await world.services.episodes.recorder.append(writer, events(1, 2))
     stones = await payloads(world, TOMBSTONES)
@@ -174,7 +174,7 @@ async def test_a_delete_amid_recording_leaves_no_event(make, seed):
 
     async def stream(world: World) -> None:
         try:
-            writer = await world.services.episodes.recorder.open(NS, "e", Takeover.TAKE_OVER)
+            writer = await world.services.episodes.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
             for number in range(writer.last + 1, writer.last + 9):
                 await world.services.episodes.recorder.append(writer, [event(number)])
         except (EpisodeNotFoundError, WriterReplacedError):

@@ -92,7 +92,7 @@ async def test_a_summary_that_cannot_be_embedded_ends_nothing_and_a_retry_does(w
 
 
 async def fails() -> None:
-    raise EmbeddingUnavailableError("the endpoint is away")
+    raise EmbeddingUnavailableError("the endpoint is away", url="http://here")
 
 
 # --- starting ---------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from lot_grpc.domain.errors import (
     LotError,
     MemoryNotFoundError,
     PatternNotFoundError,
-    RetrievalUnknownError,
-    SelectionUnknownError,
+    RetrievalNotFoundError,
+    SelectionNotFoundError,
 )
 from lot_grpc.domain.learning_event import TargetKind
 from lot_grpc.domain.pattern import PatternContent
@@ -169,7 +169,7 @@ async def test_what_expired_is_neither_recalled_nor_listed_nor_counted():
     assert [one.pattern_id for one in page.items] == ["p0"]
     assert (await world.services.patterns.patterns.stats(NS, PatternFilter())).total == 1
     usage = (await world.services.clearing.namespaces.page(9, "")).items
-    assert [sum(one.counts.values()) for one in usage] == [1]
+    assert [sum(one.record_counts.values()) for one in usage] == [1]
 
 
 async def test_a_request_of_the_day_before_is_a_new_one():
@@ -192,9 +192,9 @@ async def test_a_recall_and_a_selection_expire():
     await world.services.runtime.retrievals.flush()
     await outcome(world, "p", retrieval_id=retrieval_id)
     world.clock.advance(31 * DAY)
-    with pytest.raises(RetrievalUnknownError):
+    with pytest.raises(RetrievalNotFoundError):
         await outcome(world, "p", retrieval_id=retrieval_id)
-    with pytest.raises(SelectionUnknownError):
+    with pytest.raises(SelectionNotFoundError):
         await world.services.learning.feedback_handler.submit(
             NS, judgement(TargetKind.SELECTION, chosen.selection_id, text="good")
         )

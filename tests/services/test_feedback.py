@@ -55,7 +55,7 @@ async def test_the_history_tells_what_was_said_and_how_it_counted_newest_first(w
     for n in range(4):
         await feedback(world, made.pattern_id, helpful=n % 2 == 0, text=f"text {n}")
     history = await world.services.patterns.feedback.history(NS, made.pattern_id)
-    assert [(one.given.text, one.given.helpful, one.step.number) for one in history] == [
+    assert [(one.given.text, one.given.helpful, one.step.sequence) for one in history] == [
         ("text 3", False, 4), ("text 2", True, 3), ("text 1", False, 2),
     ]  # fmt: skip
     assert [one.step.confidence_after for one in history] == [0.25, 0.35, 0.25]

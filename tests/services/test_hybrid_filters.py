@@ -17,7 +17,7 @@ import pytest
 import pytest_asyncio
 
 from lot_grpc.domain.fusion import FusionWeights, Relevance
-from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import Pattern, PatternContent, PatternKind, PatternType, search_text
 from lot_grpc.domain.query import Legs, PatternFilter, Ranking
 from lot_grpc.lexical.bm25 import document_vector, lexical_query
@@ -74,7 +74,7 @@ def pattern(rng: random.Random, number: int, now: int) -> Pattern:
         NS if rng.random() < 0.85 else "another-team",
         f"p{number:03}",
         content,
-        Outcomes(rng.choice([0.0, 0.25, 0.5, 0.7, 1.0]), wins, losses, last_used_time=now),
+        OutcomeStats(rng.choice([0.0, 0.25, 0.5, 0.7, 1.0]), wins, losses, last_used_time=now),
         revision=1,
         create_time=now - rng.randint(0, 100) * 1_000_000,
         update_time=now,

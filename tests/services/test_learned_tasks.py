@@ -109,13 +109,15 @@ async def test_what_leads_by_more_than_the_gate_stays_first(world):
         await outcome(world, mine, query=QUERY)
     hits, order = await found(world)
     assert set(order[:2]) >= {mine}
-    gate = RankingWeights().gate
+    margin = RankingWeights().reorder_margin
     relevance = {
         one: hit.score
-        - sum(p.value * p.weight for p in hit.parts if p.name in ("learned", "below_gate"))
+        - sum(
+            p.value * p.weight for p in hit.parts if p.name in ("learned", "outside_reorder_margin")
+        )
         for one, hit in hits.items()
     }
-    assert relevance[mine] == pytest.approx(max(relevance.values()) - gate)
+    assert relevance[mine] == pytest.approx(max(relevance.values()) - margin)
 
 
 @pytest.mark.parametrize("ranking", [Ranking.BALANCED, Ranking.RELEVANCE])

@@ -16,7 +16,7 @@ from lot_grpc.domain.errors import (
     WriterReplacedError,
 )
 from lot_grpc.services.episodes.active_streams import OpenStream
-from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
 from lot_grpc.services.records.collections import EPISODES
 from tests.contract.clock import FixedClock
 from tests.services.world import (
@@ -31,7 +31,7 @@ from tests.services.world import (
     start,
 )
 
-TAKE_OVER, REFUSE = Takeover.TAKE_OVER, Takeover.REFUSE
+REPLACE, REFUSE = TakeoverPolicy.REPLACE, TakeoverPolicy.REFUSE
 
 
 @pytest.fixture
@@ -43,8 +43,10 @@ async def two() -> tuple[World, World]:
     return first, first.another_process()
 
 
-async def opened(world: World, takeover: Takeover = TAKE_OVER, episode_id: str = "e") -> OpenStream:
-    return await world.services.episodes.recorder.open(NS, episode_id, takeover)
+async def opened(
+    world: World, takeover_policy: TakeoverPolicy = REPLACE, episode_id: str = "e"
+) -> OpenStream:
+    return await world.services.episodes.recorder.open(NS, episode_id, takeover_policy)
 
 
 async def single(world: World) -> int:
@@ -60,7 +62,7 @@ def told_by(writer: OpenStream) -> list[LotError]:
 async def test_who_is_polite_is_refused_while_another_process_has_a_stream(two):
     first, second = two
     writer = await opened(first)
-    with pytest.raises(EpisodeStreamOpenError, match="open with TAKE_OVER to replace it"):
+    with pytest.raises(EpisodeStreamOpenError, match="open with REPLACE to replace it"):
         await opened(second, REFUSE)
     assert await first.services.episodes.recorder.append(writer, events(1, 2)) == 2
     assert (await payloads(first, EPISODES))[0]["writer_epoch"] == 1
@@ -117,7 +119,7 @@ async def test_a_closed_stream_is_not_renewed(two):
 async def test_taking_over_heeds_no_lease_and_has_its_own(two):
     first, second = two
     writer = await opened(first)
-    other = await opened(second, TAKE_OVER)
+    other = await opened(second, REPLACE)
     assert other.epoch == 2
     await first.services.episodes.recorder.close(writer)
     with pytest.raises(EpisodeStreamOpenError):

@@ -66,9 +66,8 @@ async def test_the_log_of_a_pattern_that_is_not_there_is_an_error(world):
 async def test_a_repeated_save_stands_in_the_log(world):
     one = await used(world, F)
     await save(world)
-    assert [(e.recorded.outcome, e.recorded.repeat) for e in await entries(world, one)] == [
-        (S, True), (F, False),
-    ]  # fmt: skip
+    log = [e.recorded for e in await entries(world, one)]
+    assert [(e.outcome, e.from_repeated_save) for e in log] == [(S, True), (F, False)]
 
 
 @pytest.mark.parametrize("instead", [None, F, P])
@@ -97,9 +96,12 @@ async def test_a_correction_is_an_entry_and_the_old_one_names_it(world):
     (wrong,) = await entries(world, one)
     await correct(world, wrong.recorded.outcome_id, F, note="it had not worked")
     newer, older = await entries(world, one)
-    assert (newer.recorded.corrects, newer.recorded.outcome) == (wrong.recorded.outcome_id, F)
-    assert (newer.recorded.note, newer.corrected_by) == ("it had not worked", "")
-    assert older.corrected_by == newer.recorded.outcome_id
+    assert (newer.recorded.corrects_outcome_id, newer.recorded.outcome) == (
+        wrong.recorded.outcome_id,
+        F,
+    )
+    assert (newer.recorded.note, newer.corrected_by_outcome_id) == ("it had not worked", "")
+    assert older.corrected_by_outcome_id == newer.recorded.outcome_id
 
 
 async def test_an_entry_is_corrected_once_and_its_correction_can_be_corrected(world):

@@ -8,7 +8,7 @@ import pytest
 from lot_grpc.domain.errors import (
     PatternNotFoundError,
     RequestIdReusedError,
-    RetrievalUnknownError,
+    RetrievalNotFoundError,
 )
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.services.records.collections import OUTCOMES, PATTERNS
@@ -79,7 +79,7 @@ async def test_the_query_of_a_recall_is_remembered_with_the_outcome(world):
 
 async def test_an_unknown_recall_is_refused_and_nothing_counts(world):
     one = (await save(world)).pattern
-    with pytest.raises(RetrievalUnknownError, match="send query as well, or instead"):
+    with pytest.raises(RetrievalNotFoundError, match="send query as well, or instead"):
         await outcome(world, one.pattern_id, retrieval_id="r-unknown")
     assert (
         await world.services.patterns.patterns.get(NS, one.pattern_id)

@@ -255,9 +255,9 @@ async def test_one_embedding_and_no_more_searches_than_can_matter(monkeypatch):
     searches, embedded = [], []
     search, embed = world.store.search, world.embedder.embed_query
 
-    async def searched(collection, namespace, queries):
+    async def searched(collection, namespace, queries, rescore=None):
         searches.extend(queries)
-        return await search(collection, namespace, queries)
+        return await search(collection, namespace, queries, rescore)
 
     async def embed_query(text):
         embedded.append(text)

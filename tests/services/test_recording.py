@@ -17,7 +17,7 @@ from lot_grpc.domain.errors import (
     WriterReplacedError,
 )
 from lot_grpc.services.episodes.active_streams import OpenStream
-from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
 from lot_grpc.services.records.collections import EPISODES, EVENTS
 from lot_grpc.testing.faults import InjectedFault
 from tests.contract.clock import FixedClock
@@ -35,7 +35,7 @@ from tests.services.world import (
 )
 
 Step: TypeAlias = Callable[[], Awaitable[None]]
-TAKE_OVER, REFUSE = Takeover.TAKE_OVER, Takeover.REFUSE
+REPLACE, REFUSE = TakeoverPolicy.REPLACE, TakeoverPolicy.REFUSE
 
 
 @pytest.fixture
@@ -55,8 +55,8 @@ async def two() -> tuple[World, World]:
     return first, first.another_process()
 
 
-async def opened(world: World, takeover: Takeover = TAKE_OVER) -> OpenStream:
-    return await world.services.episodes.recorder.open(NS, "e", takeover)
+async def opened(world: World, takeover_policy: TakeoverPolicy = REPLACE) -> OpenStream:
+    return await world.services.episodes.recorder.open(NS, "e", takeover_policy)
 
 
 async def append(world: World, writer: OpenStream, first: int, last: int) -> int:
@@ -114,7 +114,7 @@ async def test_an_event_of_an_unknown_episode_is_refused(world):
     with pytest.raises(EpisodeNotFoundError):
         await world.services.episodes.recorder.record_event(NS, "nope", event(), "")
     with pytest.raises(EpisodeNotFoundError):
-        await world.services.episodes.recorder.open(NS, "nope", TAKE_OVER)
+        await world.services.episodes.recorder.open(NS, "nope", REPLACE)
 
 
 # --- streams ----------------------------------------------------------------------------------
@@ -199,10 +199,10 @@ async def test_who_takes_over_stops_the_other(world):
     told: list[Exception] = []
     writer.on_stop = told.append
     await append(world, writer, 1, 2)
-    other = await opened(world, TAKE_OVER)
+    other = await opened(world, REPLACE)
     assert (other.last, other.epoch) == (2, 2)
     assert isinstance(told[0], WriterReplacedError)
-    with pytest.raises(WriterReplacedError, match="reopen with TAKE_OVER only if"):
+    with pytest.raises(WriterReplacedError, match="reopen with REPLACE only if"):
         await append(world, writer, 3, 3)
     assert await append(world, other, 3, 4) == 4
     assert await stored(world) == numbered(4)
@@ -210,7 +210,7 @@ async def test_who_takes_over_stops_the_other(world):
 
 async def test_the_one_replaced_does_not_close_the_other_when_it_leaves(world):
     writer = await opened(world)
-    other = await opened(world, TAKE_OVER)
+    other = await opened(world, REPLACE)
     await world.services.episodes.recorder.close(writer)
     with pytest.raises(EpisodeStreamOpenError):
         await opened(world, REFUSE)
@@ -219,7 +219,7 @@ async def test_the_one_replaced_does_not_close_the_other_when_it_leaves(world):
 
 async def test_who_is_polite_is_refused_while_a_stream_is_open(world):
     writer = await opened(world)
-    with pytest.raises(EpisodeStreamOpenError, match="open with TAKE_OVER to replace it"):
+    with pytest.raises(EpisodeStreamOpenError, match="open with REPLACE to replace it"):
         await opened(world, REFUSE)
     assert await append(world, writer, 1, 1) == 1
     assert (await payloads(world, EPISODES))[0]["writer_epoch"] == 1
@@ -260,7 +260,7 @@ async def test_an_abandoned_episode_is_taken_up_by_an_event_or_an_end(world):
 async def test_a_stream_that_waits_for_its_turn_holds_up_no_other(world):
     await world.services.episodes.creator.start(NS, start(episode_id="f"))
     slow = await opened(world)
-    other = await world.services.episodes.recorder.open(NS, "f", TAKE_OVER)
+    other = await world.services.episodes.recorder.open(NS, "f", REPLACE)
     async with world.services.episodes.recorder._active_streams.turn(NS, "e"):
         waiting = asyncio.create_task(append(world, slow, 1, 2))
         assert await append(world, other, 1, 3) == 3
@@ -488,7 +488,7 @@ async def test_a_retry_never_answers_with_an_event_that_came_too_late(two):
 
     async def late(*given: Any) -> bool:
         """Another process takes the episode over, then the event comes, then this one dies."""
-        writer = await second.services.episodes.recorder.open(NS, "late", Takeover.TAKE_OVER)
+        writer = await second.services.episodes.recorder.open(NS, "late", TakeoverPolicy.REPLACE)
         await second.services.episodes.recorder.close(writer)
         assert await store_it(*given)
         raise InjectedFault
@@ -506,7 +506,7 @@ async def test_a_retry_never_answers_with_an_event_that_came_too_late(two):
 
 
 async def test_a_gap_within_a_batch_says_from_where_nothing_was_stored(world):
-    writer = await world.services.episodes.recorder.open(NS, "e", Takeover.TAKE_OVER)
+    writer = await world.services.episodes.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
     await world.services.episodes.recorder.append(writer, events(1, 1))
     with pytest.raises(EventSequenceGapError, match="resend from 2"):
         await world.services.episodes.recorder.append(writer, [event(2), event(4)])

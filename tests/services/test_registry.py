@@ -157,7 +157,7 @@ async def test_it_is_listed_and_cleared(world: World) -> None:
     await widgets_of(world).create(NS, "one")
     await save(world)
     (usage,) = (await world.services.clearing.namespaces.page(9, "")).items
-    assert usage.counts == {"pattern": 1, "widget": 1}
+    assert usage.record_counts == {"pattern": 1, "widget": 1}
     assert await world.services.clearing.clearer.count(NS, ["widget"]) == {"widget": 1}
     assert await world.services.clearing.clearer.clear(NS, ["widget"]) == {"widget": 1}
     assert await rows(world.store, WIDGETS) == []

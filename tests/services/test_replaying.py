@@ -18,7 +18,7 @@ from lot_grpc.domain.errors import EpisodeNotFoundError, LotError, StoreUnavaila
 from lot_grpc.services.episodes import event_reader as event_reader_module
 from lot_grpc.services.episodes import notifier as arrivals_module
 from lot_grpc.services.episodes.event_log import EventLog
-from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
 from lot_grpc.services.episodes.notifier import EpisodeNotifier
 from lot_grpc.services.episodes.replayer import EpisodeReplayer, Replay, ReplayBatch
 from lot_grpc.services.records.collections import EPISODES, EVENTS
@@ -43,7 +43,7 @@ from tests.services.world import (
     start,
 )
 
-TAKE_OVER = Takeover.TAKE_OVER
+REPLACE = TakeoverPolicy.REPLACE
 
 
 class FakeTimer:
@@ -68,7 +68,7 @@ async def running(world: World, count: int = 0) -> None:
 
 
 async def record(world: World, batch: list[EpisodeEvent]) -> None:
-    writer = await world.services.episodes.recorder.open(NS, "e", TAKE_OVER)
+    writer = await world.services.episodes.recorder.open(NS, "e", REPLACE)
     for first in range(0, len(batch), 100):
         await world.services.episodes.recorder.append(writer, batch[first : first + 100])
     await world.services.episodes.recorder.close(writer)
@@ -169,7 +169,7 @@ def test_batches_are_bounded_whatever_the_events_weigh(sizes, after):
     asyncio.run(check())
 
 
-class OutcomeCounter:
+class CountingStore:
     """A store that counts what is read of it."""
 
     def __init__(self, inner: Any) -> None:
@@ -196,7 +196,7 @@ async def settle() -> None:
 
 
 async def test_a_reader_that_takes_nothing_more_reads_nothing_more():
-    store = OutcomeCounter(SharedStore(FixedClock()))
+    store = CountingStore(SharedStore(FixedClock()))
     world = await open_world(store)
     await running(world, 1000)
     async with aclosing(replay(world)) as batches:
@@ -212,7 +212,7 @@ async def test_a_reader_that_takes_nothing_more_reads_nothing_more():
 
 
 async def test_a_cancelled_replay_ends_its_reading():
-    store = OutcomeCounter(SharedStore(FixedClock()))
+    store = CountingStore(SharedStore(FixedClock()))
     world = await open_world(store)
     await running(world, 10)
     following = asyncio.create_task(sequences(world, follow=True))
@@ -236,7 +236,7 @@ async def test_events_of_another_process_are_found(monkeypatch):
         assert await until_caught_up(batches) == [1, 2, 3]
         await other.services.episodes.recorder.record_event(NS, "e", event(), "")
         assert await until_caught_up(batches) == [4]
-        writer = await other.services.episodes.recorder.open(NS, "e", TAKE_OVER)
+        writer = await other.services.episodes.recorder.open(NS, "e", REPLACE)
         await other.services.episodes.recorder.append(writer, events(5, 40))
         got: list[int] = []
         while got[-1:] != [40]:
@@ -263,7 +263,7 @@ async def test_a_deletion_by_another_process_is_found(monkeypatch):
 async def test_a_store_that_fails_while_one_follows_is_told(monkeypatch):
     monkeypatch.setattr(arrivals_module, "_POLL_SECONDS", 0.01)
     inner = SharedStore(FixedClock())
-    store: Any = OutcomeCounter(inner)
+    store: Any = CountingStore(inner)
     world = await open_world(store)
     await running(world, 3)
 
@@ -280,7 +280,7 @@ async def test_a_store_that_fails_while_one_follows_is_told(monkeypatch):
 
 async def test_many_followers_cost_two_reads_a_poll(monkeypatch):
     monkeypatch.setattr(arrivals_module, "_POLL_SECONDS", 0.02)
-    store = OutcomeCounter(SharedStore(FixedClock()))
+    store = CountingStore(SharedStore(FixedClock()))
     world = await open_world(store)
     await running(world, 3)
     followers = [replay(world, follow=True) for _ in range(100)]
@@ -323,7 +323,7 @@ async def test_together_followers_are_woken_no_more_than_a_thousand_times_a_seco
 
 
 async def test_where_no_other_process_writes_nothing_is_polled():
-    store = OutcomeCounter((await open_world()).store)
+    store = CountingStore((await open_world()).store)
     world = await open_world(store)
     await running(world, 3)
     async with aclosing(replay(world, follow=True)) as batches:
@@ -364,7 +364,7 @@ async def write(world: World, number: int) -> None:
     """Record as long as it lasts, again and again, each time something else."""
     for turn in range(8):
         try:
-            writer = await world.services.episodes.recorder.open(NS, "e", TAKE_OVER)
+            writer = await world.services.episodes.recorder.open(NS, "e", REPLACE)
             for _ in range(4):
                 first = writer.last + 1
                 batch = [event(n, f"{number}.{turn}.{n}") for n in range(first, first + 5)]
@@ -404,7 +404,7 @@ async def test_what_follows_a_number_that_is_still_to_be_written_is_not_read_yet
     """A new writer stores a batch around an event that the one before left in its way."""
     world = await open_world(SharedStore(FixedClock()))
     await running(world, 2)
-    writer = await world.services.episodes.recorder.open(NS, "e", TAKE_OVER)
+    writer = await world.services.episodes.recorder.open(NS, "e", REPLACE)
     late = event_record(NS, "e", event(3, "late"), epoch=writer.epoch - 1)
     ours = [event_record(NS, "e", one, epoch=writer.epoch) for one in events(4, 5)]
     await world.store.insert(EVENTS, [late, *ours])

@@ -12,7 +12,7 @@ from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter, Ranking
 from lot_grpc.domain.reranking import RERANK_WEIGHT
 from lot_grpc.lexical.bm25 import MOST_QUERY_TERMS
-from lot_grpc.ports import IdIn, Reranker, SearchQuery
+from lot_grpc.ports import Reranker, SearchQuery
 from lot_grpc.services.build import Services
 from lot_grpc.services.recall.recall import Answer, Hit
 from lot_grpc.services.recall.reranks import RerankBounds
@@ -56,9 +56,11 @@ class EventRecorder:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def search(self, collection: str, namespace: str, queries: Any) -> Any:
+    async def search(
+        self, collection: str, namespace: str, queries: Any, rescore: Any = None
+    ) -> Any:
         self.searches.append(queries)
-        return await self._inner.search(collection, namespace, queries)
+        return await self._inner.search(collection, namespace, queries, rescore)
 
 
 async def recorded(count: int) -> tuple[World, EventRecorder]:
@@ -138,20 +140,15 @@ async def test_a_query_of_more_terms_than_are_looked_up_says_so(world):
     assert not (await ask(world, " ".join(words), ranking=Ranking.SIMILARITY)).truncated
 
 
-async def test_a_small_collection_takes_one_search_and_a_large_one_two():
-    small, store = await recorded(20)
-    await ask(small, "sort list 3")
-    assert [[one.using for one in queries] for queries in store.searches] == [
-        ["text", "code", "bm25"]
+async def test_one_search_brings_both_legs_and_what_decides_between_words():
+    world, store = await recorded(120)
+    await ask(world, "sort list 3")
+    [queries] = store.searches
+    assert [(one.using, one.limit, one.records) for one in queries] == [
+        ("text", 50, 0),
+        ("code", 50, 0),
+        ("bm25", 50, 1),
     ]
-    large, store = await recorded(120)
-    await ask(large, "sort list 3")
-    first, second = store.searches
-    assert {one.limit for one in first} == {50}
-    for query in second:
-        [only] = query.where
-        assert isinstance(only, IdIn)
-        assert 0 < len(only.ids) == query.limit <= 150
 
 
 async def test_a_hit_that_is_deleted_meanwhile_is_left_out():
@@ -174,7 +171,7 @@ NEAR = ["Log in to the web shop", "Log in to the shop", "Log in to a shop of boo
 ASKED = "in books shop of log"
 
 
-class OutcomeCounter(OverlapReranker):
+class CountingReranker(OverlapReranker):
     """Remembers what it was asked."""
 
     def __init__(self, reached: int | None = None) -> None:
@@ -259,7 +256,7 @@ async def test_a_reranked_hit_has_a_part_for_it_and_parts_add_up(world):
 
 
 async def test_nobody_is_asked_unless_it_is_wanted(world):
-    reranker = OutcomeCounter()
+    reranker = CountingReranker()
     asked = reranking(world, reranker)
     for task in NEAR:
         await save(world, task)
@@ -274,7 +271,7 @@ async def test_the_best_candidates_are_read_within_the_bounds_prose_and_code(wor
     await save(world, "Log in to the shop", context="by mail", code="logIn(user_name)")
     for number in range(30):
         await save(world, f"Log in to the shop number {number}")
-    reranker = OutcomeCounter()
+    reranker = CountingReranker()
     asked = reranking(world, reranker, RerankBounds(candidates=7, seconds=0.5))
     plain = await ask(asked, "log in to the shop by mail", limit=31)
     found = await ask(asked, "log in to the shop by mail", limit=31, rerank=True)

@@ -50,11 +50,11 @@ def own_seeding(world: World, embedder: HashingEmbedder | None = None) -> Knowle
 
 
 def totals(seeded: Seeded) -> tuple[int, int, int]:
-    groups = seeded.groups
+    groups = seeded.packs
     return (
-        sum(group.created for group in groups),
-        sum(group.existing for group in groups),
-        sum(group.deleted for group in groups),
+        sum(pack.created for pack in groups),
+        sum(pack.existing for pack in groups),
+        sum(pack.deleted for pack in groups),
     )
 
 

@@ -100,7 +100,7 @@ async def test_every_write_renews_the_life_and_reading_does_not():
         lambda: put(world, "k"),
         lambda: append(world),
         lambda: clear(NS, "s", ["none"]),
-        lambda: clear(NS, "s", messages_only=True),
+        lambda: clear(NS, "s", clear_messages=True),
     ):
         world.clock.advance(9)
         await write()
@@ -206,13 +206,13 @@ async def test_just_keys_or_just_messages_are_cleared():
     await clear(NS, "s", ["a", "none"])
     session = await got(world)
     assert (list(session.values), contents(session)) == (["b", "c", "d"], ["0", "1", "2"])
-    await clear(NS, "s", messages_only=True)
+    await clear(NS, "s", clear_messages=True)
     session = await got(world)
     assert (list(session.values), contents(session)) == (["b", "c", "d"], [])
     assert session.last_sequence == 3
     told = await append(world, "after")
     assert (told.message.sequence, told.message_count) == (4, 1)
-    await clear(NS, "s", ["b", "c"], messages_only=True)
+    await clear(NS, "s", ["b", "c"], clear_messages=True)
     session = await got(world)
     assert (list(session.values), contents(session)) == (["d"], [])
     assert await world.store.count(SESSION_PARTS, NS) == 1

@@ -131,7 +131,7 @@ async def test_writes_and_clearings_at_once_leave_no_part_of_what_is_gone(seed):
         clearing(processes[0]),
         clearing(processes[1]),
         clearing(processes[0], keys=["k1", "k2"]),
-        clearing(processes[1], messages_only=True),
+        clearing(processes[1], clear_messages=True),
     )
     there = await rows(world.store, SESSIONS, NS)
     parts = await rows(world.store, SESSION_PARTS, NS)
@@ -238,7 +238,7 @@ async def test_a_session_is_what_a_plain_model_says(steps):
             model.write(now)
             model.values.pop(given_value, None)
         else:
-            await sessions.clear(NS, "s", messages_only=True)
+            await sessions.clear(NS, "s", clear_messages=True)
             model.write(now)
             model.messages = []
         if model.alive(world.clock.now()):

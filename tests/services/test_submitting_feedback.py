@@ -14,8 +14,8 @@ from lot_grpc.domain.errors import (
     MemoryNotFoundError,
     PatternNotFoundError,
     RequestIdReusedError,
-    RetrievalUnknownError,
-    SelectionUnknownError,
+    RetrievalNotFoundError,
+    SelectionNotFoundError,
 )
 from lot_grpc.domain.learning_event import LearningEventFilter, TargetKind
 from lot_grpc.domain.preference import learned_key
@@ -62,14 +62,14 @@ async def submit(
 
 async def test_a_judged_text_is_an_event_and_a_preference(world):
     told = await submit(world, text=PRAISE, task="Write the report")
-    assert (told.judged, told.conclusive) == (True, True)
+    assert (told.reward_inferred, told.conclusive) == (True, True)
     assert told.reward > 0.5
     content = told.event.content
     assert (content.event_type, content.text, content.task) == (
         "user_feedback", PRAISE, "Write the report",
     )  # fmt: skip
     assert content.reward == told.reward
-    assert content.metadata == {"judged": True, "conclusive": True}
+    assert content.metadata == {"reward_inferred": True, "conclusive": True}
     assert told.preference is not None
     assert told.preference.category == "learned"
     assert told.preference.value == {"feedback": PRAISE, "task": "Write the report"}
@@ -81,7 +81,7 @@ async def test_a_judged_text_is_an_event_and_a_preference(world):
 
 async def test_a_given_reward_stands_whatever_the_text_says(world):
     told = await submit(world, text=COMPLAINT, reward=0.9)
-    assert (told.reward, told.judged, told.conclusive) == (0.9, False, True)
+    assert (told.reward, told.reward_inferred, told.conclusive) == (0.9, False, True)
     assert told.event.content.metadata == {}
     assert told.preference is not None
 
@@ -118,8 +118,8 @@ async def test_what_cannot_be_told_is_nothing_and_moves_nothing(world):
     told = await submit(
         world, TargetKind.SELECTION, chosen.selection_id, text="I look at it tomorrow."
     )
-    assert (told.reward, told.judged, told.conclusive) == (0.0, True, False)
-    assert told.event.content.metadata == {"judged": True, "conclusive": False}
+    assert (told.reward, told.reward_inferred, told.conclusive) == (0.0, True, False)
+    assert told.event.content.metadata == {"reward_inferred": True, "conclusive": False}
     assert await payloads(world, TRAJECTORIES) == []
 
 
@@ -170,9 +170,9 @@ UNKNOWN = [
     (TargetKind.EPISODE, EpisodeNotFoundError),
     (TargetKind.ERROR_SOLUTION, ErrorSolutionNotFoundError),
     (TargetKind.DECISION, DecisionNotFoundError),
-    (TargetKind.SELECTION, SelectionUnknownError),
+    (TargetKind.SELECTION, SelectionNotFoundError),
     (TargetKind.MEMORY, MemoryNotFoundError),
-    (TargetKind.RETRIEVAL, RetrievalUnknownError),
+    (TargetKind.RETRIEVAL, RetrievalNotFoundError),
 ]
 
 

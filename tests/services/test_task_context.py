@@ -34,7 +34,7 @@ from tests.services.world import (
 TASK = "Deploy the web service to the cluster"
 
 
-class OutcomeCounter(HashingEmbedder):
+class CountingEmbedder(HashingEmbedder):
     """Counts the queries it embeds."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ def episode_ids(context):
 
 
 async def test_all_is_asked_with_one_embedding_and_remembered_once():
-    embedder = OutcomeCounter()
+    embedder = CountingEmbedder()
     world = await open_world(embedder=embedder)
     await save(world, TASK, pattern_id="p")
     await ran(world, "e", category="ops")
@@ -284,7 +284,7 @@ async def test_all_that_was_liked_about_the_task_is_on_the_page_newest_first():
 
 
 async def test_a_task_without_words_finds_nothing_and_says_so():
-    embedder = OutcomeCounter()
+    embedder = CountingEmbedder()
     world = await open_world(embedder=embedder)
     await save(world, TASK, pattern_id="p")
     await ran(world, "e")

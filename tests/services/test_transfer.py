@@ -17,7 +17,7 @@ from lot_grpc.domain.errors import ImportConflictError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.query import MemoryFilter, PatternFilter
-from lot_grpc.domain.transfer import Conflict, ExportSpec, ImportTerms
+from lot_grpc.domain.transfer import ExportSpec, ImportConflictPolicy, ImportTerms
 from lot_grpc.ports import CollectionSpec, Equals, Record
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import Dedupe
@@ -104,7 +104,10 @@ def told(rows: list[Row]) -> list[tuple[str, Any, int, bool]]:
 
 
 async def take(
-    world: World, rows: list[Row], conflict: Conflict = Conflict.FAIL, size: int = 7
+    world: World,
+    rows: list[Row],
+    conflict: ImportConflictPolicy = ImportConflictPolicy.FAIL,
+    size: int = 7,
 ) -> ImportRun:
     """Import rows in messages of a few."""
     run = ImportRun(ImportTerms(conflict))
@@ -157,7 +160,7 @@ async def test_what_was_rolled_forward_between_a_death_and_the_rest_is_as_it_was
         assert told(await rows_of(world)) == told(rows)
 
 
-@pytest.mark.parametrize("conflict", [Conflict.SKIP, Conflict.OVERWRITE])
+@pytest.mark.parametrize("conflict", [ImportConflictPolicy.SKIP, ImportConflictPolicy.OVERWRITE])
 async def test_an_import_over_other_things_that_died_comes_to_what_one_without_death_does(conflict):
     clock = FixedClock()
     source = await open_world(InMemoryStore(clock), clock)
@@ -364,7 +367,7 @@ async def test_the_same_thing_used_since_is_a_conflict():
     await outcome(target, "a")
     with pytest.raises(ImportConflictError):
         await take(target, rows)
-    run = await take(target, rows, Conflict.SKIP)
+    run = await take(target, rows, ImportConflictPolicy.SKIP)
     assert (run.skipped, run.unchanged) == (1, 0)
     assert (await target.services.patterns.patterns.get(NS, "a")).outcomes.usage_count == 1
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from lot_grpc.domain.change import ChangeType, ResourceKind
-from lot_grpc.domain.errors import CursorTooOldError, LotError, StoreUnavailableError
+from lot_grpc.domain.errors import CursorExpiredError, LotError, StoreUnavailableError
 from lot_grpc.domain.session import SessionMessage
 from lot_grpc.ports import Record
-from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
 from lot_grpc.services.patterns.drafts import Dedupe
 from lot_grpc.services.preferences.preferences import PreferenceDraft
 from lot_grpc.services.sessions.rows import Terms
@@ -70,7 +70,9 @@ async def test_every_kind_is_told():
         episode = (await services.episodes.creator.start(NS, start())).episode
         await watcher.until(lambda: {one.resource_kind for one in watcher.told} == set(WATCHED))
         assert {one.type for one in watcher.told} == {ChangeType.STORED}
-        replica = await services.episodes.recorder.open(NS, episode.episode_id, Takeover.TAKE_OVER)
+        replica = await services.episodes.recorder.open(
+            NS, episode.episode_id, TakeoverPolicy.REPLACE
+        )
         await services.episodes.recorder.append(replica, events(1, 3))
         await services.episodes.ender.end(NS, episode.episode_id, end(), "")
         await watcher.until(lambda: len(watcher.types(episode.episode_id)) == 2)
@@ -115,7 +117,7 @@ async def test_events_of_an_episode_are_no_changes():
     episode = (await world.services.episodes.creator.start(NS, start())).episode
     async with change_watcher(world) as watcher:
         replica = await world.services.episodes.recorder.open(
-            NS, episode.episode_id, Takeover.TAKE_OVER
+            NS, episode.episode_id, TakeoverPolicy.REPLACE
         )
         await world.services.episodes.recorder.append(replica, events(1, 50))
         await save(world)
@@ -285,7 +287,7 @@ async def test_a_cursor_that_is_too_old_says_so():
     async with change_watcher(world, cursor=watcher.cursor):
         pass
     clock.advance(2)
-    with pytest.raises(CursorTooOldError, match="older than"):
+    with pytest.raises(CursorExpiredError, match="older than"):
         async with change_watcher(world, cursor=watcher.cursor):
             pass
 
@@ -293,7 +295,7 @@ async def test_a_cursor_that_is_too_old_says_so():
 async def test_a_cursor_of_another_store_says_so():
     async with change_watcher(await open_world()) as watcher:
         pass
-    with pytest.raises(CursorTooOldError, match="another store"):
+    with pytest.raises(CursorExpiredError, match="another store"):
         async with change_watcher(await open_world(), cursor=watcher.cursor):
             pass
 

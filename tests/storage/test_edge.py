@@ -91,9 +91,11 @@ async def test_everything_is_there_after_a_close(
     before = await store.scroll(SPEC.name, None, (), limit=99, vectors=True)
     again = await reopened(store, folder, clock)
     assert await again.scroll(SPEC.name, None, (), limit=99, vectors=True) == before
-    [hits] = await again.search(
-        SPEC.name, "a", [SearchQuery("text", [1.0, 0.0, 0.0, 0.0], 1, [Range("n", gte=300)])]
-    )
+    [hits] = (
+        await again.search(
+            SPEC.name, "a", [SearchQuery("text", [1.0, 0.0, 0.0, 0.0], 1, [Range("n", gte=300)])]
+        )
+    ).hits
     assert list(hits) == [sample_id(3)]
     await again.close()
 
@@ -111,14 +113,14 @@ async def test_vectors_that_were_set_later_are_there_after_a_close(
     given = [Record(sample_id(n), "a", {}, late) for n in range(0, 300, 2)]
     await store.set_vectors(SPEC.name, given)
     words = SearchQuery("bm25", SparseVector([7], [1.0]), 999)
-    [found] = await store.search(SPEC.name, "a", [words])
+    [found] = (await store.search(SPEC.name, "a", [words])).hits
     before = await store.scroll(SPEC.name, None, (), limit=999, vectors=True)
     assert sum(set(r.vectors) == {"text", "code", "bm25"} for r in before) == 150
     await store.close()
     again = EdgeStore(folder, clock, min_free_bytes=0)
     await again.ensure_collections([grown])
     assert await again.scroll(SPEC.name, None, (), limit=999, vectors=True) == before
-    [hits] = await again.search(SPEC.name, "a", [words])
+    [hits] = (await again.search(SPEC.name, "a", [words])).hits
     assert hits == found
     assert set(hits) == {record.id for record in given}
     await again.close()

@@ -47,7 +47,7 @@ async def check(folder: Path) -> None:
     await store.ensure_collections([SPEC])
     there = await store.scroll("things", "a", (), limit=99, vectors=True)
     assert {one.id: set(one.vectors) for one in there} == {uid(n): {"text"} for n in range(9)}
-    [hits] = await store.search("things", "a", [SearchQuery("text", [1, 0, 0, 0], 1)])
+    [hits] = (await store.search("things", "a", [SearchQuery("text", [1, 0, 0, 0], 1)])).hits
     assert list(hits) == [uid(8)]
     await store.extend(NEW)
     assert await store.count("things", "a", [HasVector("text-1")]) == 0

@@ -54,7 +54,7 @@ async def test_the_child_compacts_and_everything_is_still_there(
     await again.ensure_collections([SPEC])
     assert await again.count(SPEC.name, "a") == 1500
     query = SearchQuery("text", [1.0, 0.0, 0.0, 0.0], 5, [Range("n", gte=2000)])
-    [hits] = await again.search(SPEC.name, "a", [query])
+    [hits] = (await again.search(SPEC.name, "a", [query])).hits
     scores = [round(score, 4) for score in hits.values()]
     assert scores == sorted(scores, reverse=True)
     assert await again.insert(SPEC.name, [sample(10**6)]) == {sample_id(10**6)}

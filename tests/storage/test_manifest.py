@@ -80,7 +80,7 @@ async def picture(folder: Path, *, accept_loss: bool = False) -> dict[str, Any]:
             ],
             "terms": sum("bm25" in one.vectors for one in records),
             "kinds": await store.count("things", "a", [Equals("kind", "kind-1")]),
-            "found": [sorted(legs) for legs in await store.search("things", "a", queries)],
+            "found": [sorted(legs) for legs in (await store.search("things", "a", queries)).hits],
         }
     finally:
         await store.close()

@@ -161,10 +161,10 @@ class Filling:
                     query=f"how to {text(number + way)}",
                 )
                 yield lambda request=request: patterns.RecordOutcome(request)  # type: ignore[misc]
-            helpful = pattern_service_pb2.GiveFeedbackRequest(
+            helpful = pattern_service_pb2.RecordPatternFeedbackRequest(
                 pattern_id=f"p{number}", helpful=number % 3 == 0
             )
-            yield lambda helpful=helpful: patterns.GiveFeedback(helpful)  # type: ignore[misc]
+            yield lambda helpful=helpful: patterns.RecordPatternFeedback(helpful)  # type: ignore[misc]
 
 
 def _pattern(number: int) -> pattern_service_pb2.SavePatternItem:

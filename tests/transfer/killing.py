@@ -103,4 +103,4 @@ def _there(served: Served) -> int:
     with grpc.insecure_channel(served.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
         stub = admin_service_pb2_grpc.AdminServiceStub(channel)
         messages = list(stub.Export(pb.ExportRequest(dry_run=True)))
-    return sum(messages[-1].summary.counts.values())
+    return sum(messages[-1].summary.record_counts.values())

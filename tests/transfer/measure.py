@@ -154,7 +154,7 @@ def measure(folder: Path, things: int, events: int, *, vectors: bool, kill: bool
         print(f"filled in {time.perf_counter() - started:.0f} s", flush=True)
         done = moved(source, "export", str(first), *options)
         records = sum(1 for _ in contents(first))
-        print(f"{records:,} records: {done.told['counts']}", flush=True)
+        print(f"{records:,} records: {done.told['record_counts']}", flush=True)
         say("export", done, records)
         print(f"{first.stat().st_size / 2**20:.1f} MiB in the file", flush=True)
         if kill:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lot_grpc.domain.feedback import FeedbackCounts
-from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import Pattern, PatternContent
 
 PATTERN_OUTPUT_ONLY = {
@@ -12,7 +12,9 @@ PATTERN_OUTPUT_ONLY = {
 }  # fmt: skip
 
 
-OUTCOMES = Outcomes(0.7, 5, 2, 1, duration_count=2, duration_total=3.0, last_used_time=9_000_001)
+OUTCOMES = OutcomeStats(
+    0.7, 5, 2, 1, duration_count=2, duration_total=3.0, last_used_time=9_000_001
+)
 
 
 FEEDBACK = FeedbackCounts(3, 1, 2, last_feedback_time=8_000_001)

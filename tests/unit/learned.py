@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from lot_grpc.domain.action_values import ActionValue, LearningState, Step
+from lot_grpc.domain.action_values import ActionValue, LearningState, TrajectoryStep
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.decision import (
     Decision,
@@ -77,7 +77,7 @@ decision_outcomes = st.builds(
 decisions = st.builds(Decision, ids, ids, decision_contents, times)
 
 states = st.builds(LearningState, some_words, complexities, json_objects)
-steps = st.builds(Step, states, some_words, rewards, st.none() | states)
+steps = st.builds(TrajectoryStep, states, some_words, rewards, st.none() | states)
 trajectories = st.builds(
     Trajectory,
     namespace=ids,

@@ -19,7 +19,7 @@ from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionContent
 from lot_grpc.domain.feedback import FeedbackCounts
 from lot_grpc.domain.label_keys import is_label_key
 from lot_grpc.domain.memory import ConversationSummary, Memory, MemoryContent, MemoryKind, Project
-from lot_grpc.domain.outcomes import Outcome, Outcomes
+from lot_grpc.domain.outcomes import Outcome, OutcomeStats
 from lot_grpc.domain.pattern import (
     Action,
     CodeKind,
@@ -91,7 +91,7 @@ pattern_contents = st.builds(
 )
 
 outcomes = st.builds(
-    Outcomes,
+    OutcomeStats,
     success_rate=shares,
     success_count=st.integers(0, 10**6),
     failure_count=st.integers(0, 10**6),
@@ -133,7 +133,7 @@ facts = st.builds(
     query=words,
     retrieval_id=words,
     note=words,
-    repeat=st.booleans(),
+    from_repeated_save=st.booleans(),
 )
 
 retrievals = st.builds(

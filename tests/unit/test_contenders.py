@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import Candidate, RankingWeights, contenders, rank
 
-WEIGHTS = RankingWeights(gate=0.08, learned=0.08)
+WEIGHTS = RankingWeights(reorder_margin=0.08, learned=0.08)
 
 
 @st.composite
 def pools(draw: st.DrawFn) -> list[Candidate]:
-    """Candidates, best first; many within the gate, many equal."""
+    """Candidates, best first; many within the margin, many equal."""
     near = st.integers(0, 30).map(lambda step: 0.9 - step * 0.008)
     relevances = sorted(draw(st.lists(near, max_size=40)), reverse=True)
     trials = draw(st.lists(st.integers(0, 30), min_size=40, max_size=40))

@@ -22,7 +22,7 @@ from lot_grpc.domain.episode import Episode, EpisodeEnd, EpisodeError, EpisodeSt
 from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionContent
 from lot_grpc.domain.error_text.differences import Difference
 from lot_grpc.domain.memory import Memory, MemoryContent, MemoryKind
-from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import Action, Pattern, PatternContent
 from lot_grpc.domain.preference import Preference
 from lot_grpc.domain.recommendation import recommend
@@ -51,7 +51,7 @@ def failed(episode_id, *error):
 
 
 def pattern(pattern_id="p", task="Deploy", **named):
-    return Pattern("ns", pattern_id, PatternContent(task, **named), Outcomes(), 1, TIME, TIME)
+    return Pattern("ns", pattern_id, PatternContent(task, **named), OutcomeStats(), 1, TIME, TIME)
 
 
 def known_of(text: str, places: int = 2) -> Known:
@@ -66,7 +66,7 @@ def known_of(text: str, places: int = 2) -> Known:
         tuple(run.episode_id for run in runs),
         errors=tuple(
             KnownError(
-                ErrorSolution("ns", f"s{n}", solution, "sig", Outcomes(), 1, TIME, TIME),
+                ErrorSolution("ns", f"s{n}", solution, "sig", OutcomeStats(), 1, TIME, TIME),
                 exact=True,
                 differences=(Difference("name", text, ""),),
             )

@@ -225,7 +225,7 @@ def test_an_episode_survives_the_wire(episode):
 def test_every_field_of_an_end_is_read():
     ok = episode_pb2.EPISODE_STATUS_FAILED
     plain = episodes.end_from_pb(episode_service.EndEpisodeRequest(status=ok))
-    elsewhere = {"namespace", "episode_id", "request_id", "auto_extract_patterns", "status"}
+    elsewhere = {"namespace", "episode_id", "request_id", "extract_knowledge", "status"}
     for name in set(names(episode_service.EndEpisodeRequest)) - elsewhere:
         message = episode_service.EndEpisodeRequest(status=ok)
         set_field(message, name)

@@ -35,7 +35,7 @@ from lot_grpc.server.codec.values import (
     time_to_pb,
     ttl_of,
 )
-from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
 from lot_grpc.services.patterns.drafts import Dedupe
 from lot_grpc.services.records.episodes import episode_conditions
 from lot_grpc.services.records.memories import memory_conditions
@@ -150,7 +150,7 @@ ENUMS = [
     (pattern_service.Dedupe.DESCRIPTOR, Dedupe),
     (memory_pb2.MemoryKind.DESCRIPTOR, MemoryKind),
     (episode_pb2.EpisodeStatus.DESCRIPTOR, EpisodeStatus),
-    (episode_service.Takeover.DESCRIPTOR, Takeover),
+    (episode_service.TakeoverPolicy.DESCRIPTOR, TakeoverPolicy),
     (outcome_pb2.Outcome.DESCRIPTOR, Outcome),
     (outcome_pb2.Complexity.DESCRIPTOR, Complexity),
     (outcome_pb2.Ranking.DESCRIPTOR, Ranking),

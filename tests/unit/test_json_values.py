@@ -218,17 +218,17 @@ def other_hashes() -> list[str]:
     [
         (
             pattern_hashes,
-            "e73e12c046e51599264244a1ea743371 c4cb778a46b066e1ea1d69396361619d "
+            "c4634273d1c1978b8f4eb5b8cb734a98 c4cb778a46b066e1ea1d69396361619d "
             "1cb2ac999bb1d989c185642ef4c1a19b 7d145ac747c91c54d8fb1c5de08f9be8",
         ),
-        (memory_hash, "3fc7c1c4b59063f1c425248782b54191"),
-        (episode_hashes, "68103ad1f0311e4ae996517d3558efb2 5369a93c4160f26f0de1f930cbc96e30"),
+        (memory_hash, "e037884d756f4d156ec9300e5e2314ce"),
+        (episode_hashes, "34bef47acab28dd27a29f508ea983a4b 1b848b0a9ea0f805d1d141ce8889292f"),
         (
             learning_hashes,
-            "0da45cc93550909accf1ee7a91eb35c2 802f9fd051b27f47c7e6bb09af5cf3a0 "
-            "7ed71b65b514203642e3cf97547e19b5 f4b0f466dce8e929452d8221148b4f43",
+            "74cf79e009d876e98d737c1bb7a9a149 e3c03c752e26d4d551060708f099873c "
+            "492f736470b1811b0c32a765228c2a78 86b93abf4d77ad8934e00477f87a63a3",
         ),
-        (other_hashes, "99c63924726973ca8c5c37f06b2121ae 28d16928da810d988672bf3244b480d1"),
+        (other_hashes, "c294ae603cfa66cd9aa1d0fc26256918 abdbe8dfa8811c90c0f6a320bbce8e84"),
     ],
 )
 def test_the_hashes_of_earlier_versions_stay_good(hashes, stored):

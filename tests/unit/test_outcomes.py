@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lot_grpc.domain.outcomes import ALPHA, Correction, Outcome, Outcomes, wilson_lower_bound
+from lot_grpc.domain.outcomes import ALPHA, Correction, Outcome, OutcomeStats, wilson_lower_bound
 
 histories = st.lists(st.sampled_from(list(Outcome)), max_size=60)
 
 
-def after(history: list[Outcome], first: float = 1.0) -> Outcomes:
-    outcomes = Outcomes(success_rate=first)
+def after(history: list[Outcome], first: float = 1.0) -> OutcomeStats:
+    outcomes = OutcomeStats(success_rate=first)
     for number, outcome in enumerate(history):
         outcomes = outcomes.record(outcome, at=number)
     return outcomes
@@ -31,7 +31,7 @@ def after(history: list[Outcome], first: float = 1.0) -> Outcomes:
 )
 def test_one_outcome_moves_the_rate_by_three_tenths_of_the_way(outcome, first, expected):
     assert ALPHA == 0.3
-    assert Outcomes(success_rate=first).record(outcome, at=1).success_rate == pytest.approx(
+    assert OutcomeStats(success_rate=first).record(outcome, at=1).success_rate == pytest.approx(
         expected, abs=1e-12
     )
 
@@ -88,7 +88,7 @@ def test_the_lower_bound_solves_the_equation_that_defines_it(trials, share):
 def test_a_half_success_lies_between_its_neighbours():
     three, three_and_a_half, four = (wilson_lower_bound(s, 5) for s in (3, 3.5, 4))
     assert three < three_and_a_half < four
-    assert Outcomes(success_count=3, partial_count=1, failure_count=1).reliability == (
+    assert OutcomeStats(success_count=3, partial_count=1, failure_count=1).reliability == (
         three_and_a_half
     )
 
@@ -103,24 +103,24 @@ def test_the_lower_bound_is_cautious_and_grows_with_evidence(trials, share):
 
 def test_the_average_duration_is_over_those_that_said_how_long():
     outcomes = (
-        Outcomes()
+        OutcomeStats()
         .record(Outcome.SUCCESS, at=5, duration=2.0)
         .record(Outcome.SUCCESS, at=6)
         .record(Outcome.FAILURE, at=7, duration=4.0)
     )
     assert outcomes.average_duration == 3.0
     assert outcomes.usage_count == 3
-    assert Outcomes().record(Outcome.SUCCESS, at=1).average_duration is None
-    assert Outcomes().record(Outcome.SUCCESS, at=1, duration=0.0).average_duration == 0.0
+    assert OutcomeStats().record(Outcome.SUCCESS, at=1).average_duration is None
+    assert OutcomeStats().record(Outcome.SUCCESS, at=1, duration=0.0).average_duration == 0.0
 
 
 def test_an_outcome_that_comes_late_does_not_move_the_last_use_back():
-    outcomes = Outcomes().record(Outcome.SUCCESS, at=9).record(Outcome.SUCCESS, at=4)
+    outcomes = OutcomeStats().record(Outcome.SUCCESS, at=9).record(Outcome.SUCCESS, at=4)
     assert outcomes.last_used_time == 9
 
 
 def test_a_thing_never_tried_has_no_reliability_and_shows_it():
-    fresh = Outcomes(success_rate=1.0)
+    fresh = OutcomeStats(success_rate=1.0)
     assert (fresh.usage_count, fresh.reliability, fresh.last_used_time) == (0, 0.0, 0)
     assert not math.isnan(fresh.reliability)
 
@@ -130,8 +130,8 @@ def test_a_thing_never_tried_has_no_reliability_and_shows_it():
 OUTCOMES = st.sampled_from(list(Outcome))
 
 
-def replay(start: float, outcomes: list[Outcome]) -> Outcomes:
-    counted = Outcomes(success_rate=start)
+def replay(start: float, outcomes: list[Outcome]) -> OutcomeStats:
+    counted = OutcomeStats(success_rate=start)
     for outcome in outcomes:
         counted = counted.record(outcome, at=1, duration=2.0)
     return counted

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import Candidate, RankingWeights, pool_size, rank
 
-WEIGHTS = RankingWeights(gate=0.08, learned=0.08)
+WEIGHTS = RankingWeights(reorder_margin=0.08, learned=0.08)
 NEUTRAL = WEIGHTS.neutral
 
 
@@ -108,7 +108,7 @@ def test_a_hit_below_the_gate_is_never_above_one_within(pool, limit):
     page = rank(pool, Ranking.BALANCED, WEIGHTS, limit)
     if not page:
         return
-    floor = max(c.relevance for c in pool) - WEIGHTS.gate
+    floor = max(c.relevance for c in pool) - WEIGHTS.reorder_margin
     within = [item.candidate.relevance >= floor for item in page]
     assert within == sorted(within, reverse=True)
 
@@ -136,7 +136,7 @@ def test_the_order_candidates_come_in_does_not_matter(pool, limit, random):
 
 @given(pools(), limits)
 def test_weight_nothing_is_similarity_alone(pool, limit):
-    off = RankingWeights(gate=0.08, learned=0.0)
+    off = RankingWeights(reorder_margin=0.08, learned=0.0)
     assert rank(pool, Ranking.BALANCED, off, limit) == rank(pool, Ranking.RELEVANCE, WEIGHTS, limit)
 
 
@@ -145,7 +145,7 @@ def learned(pool: list[Candidate], ranking: Ranking = Ranking.BALANCED) -> dict[
         item.candidate.id: part.value
         for item in rank(pool, ranking, WEIGHTS, 100)
         for part in item.parts
-        if part.name != "below_gate"
+        if part.name != "outside_reorder_margin"
     }
 
 
@@ -216,7 +216,7 @@ def test_in_every_ranking_the_gate_and_the_bound_hold(pool, limit, ranking, seed
     page = rank(pool, ranking, WEIGHTS, limit, seed)
     most = WEIGHTS.weight_of(ranking)
     best = max((c.relevance for c in pool), default=0.0)
-    within = [item.candidate.relevance >= best - WEIGHTS.gate for item in page]
+    within = [item.candidate.relevance >= best - WEIGHTS.reorder_margin for item in page]
     assert within == sorted(within, reverse=True)
     for item in page:
         assert abs(item.score - item.candidate.relevance) <= most + 1e-12

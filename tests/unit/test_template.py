@@ -14,7 +14,7 @@ from lot_grpc.domain.distillation import (
     generalised,
     summed,
 )
-from lot_grpc.domain.outcomes import Outcome, Outcomes
+from lot_grpc.domain.outcomes import Outcome, OutcomeStats
 from lot_grpc.domain.pattern import Action, Pattern, PatternContent, PatternKind
 from lot_grpc.domain.slots import Slots, kind_of, plain_value
 from lot_grpc.domain.template import align_actions, align_texts
@@ -231,9 +231,9 @@ def test_without_a_common_step_there_are_no_actions():
 # --- the whole pattern ------------------------------------------------------------------------
 
 
-def pattern(task: str, outcomes: Outcomes | None = None, **named: object) -> Pattern:
+def pattern(task: str, outcomes: OutcomeStats | None = None, **named: object) -> Pattern:
     content = PatternContent(task, **named)  # type: ignore[arg-type]
-    return Pattern("ns", task, content, outcomes or Outcomes(), 1, 0, 0)
+    return Pattern("ns", task, content, outcomes or OutcomeStats(), 1, 0, 0)
 
 
 FACTS = GroupSummary(("x", "y", "z"), 3, 1, 0.85)
@@ -283,7 +283,7 @@ def test_any_patterns_generalise_to_one_that_may_be_stored(members):
 
 def test_the_best_members_are_taken_in_the_order_given():
     members = [pattern(str(n)) for n in range(150)]
-    good = Outcomes().record(Outcome.SUCCESS, 1)
+    good = OutcomeStats().record(Outcome.SUCCESS, 1)
     members[140] = pattern("140", good)
     chosen = best_members(members)
     assert [one.pattern_id for one in chosen] == [*map(str, range(99)), "140"]
@@ -292,7 +292,7 @@ def test_the_best_members_are_taken_in_the_order_given():
 # --- counters ---------------------------------------------------------------------------------
 
 OUTCOMES = st.builds(
-    Outcomes,
+    OutcomeStats,
     success_rate=st.floats(0, 1),
     success_count=st.integers(0, 50),
     failure_count=st.integers(0, 50),
@@ -310,6 +310,6 @@ def test_counts_are_summed_and_the_rate_lies_between_the_members(outcomes):
 
 
 def test_a_rate_counts_by_how_often_it_was_tried():
-    tried = Outcomes(0.9, success_count=9, failure_count=1)
-    assert summed([tried, Outcomes(0.1)]).success_rate == pytest.approx(0.9)
-    assert confidence_of(Outcomes(0.1)) == 0.5
+    tried = OutcomeStats(0.9, success_count=9, failure_count=1)
+    assert summed([tried, OutcomeStats(0.1)]).success_rate == pytest.approx(0.9)
+    assert confidence_of(OutcomeStats(0.1)) == 0.5

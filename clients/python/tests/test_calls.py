@@ -91,7 +91,7 @@ async def test_lists_go_over_all_pages(client: AsyncLotClient):
 
     assert batch.created_count == 7
     assert listed == [f"Task number {n}" for n in reversed(range(7))]
-    assert stats.total_patterns == 7
+    assert stats.total_count == 7
 
 
 async def test_a_deleted_pattern_is_gone(client: AsyncLotClient):
@@ -128,10 +128,10 @@ async def test_an_episode_can_be_recorded_whole(client: AsyncLotClient):
 async def test_what_an_episode_teaches_is_kept_when_asked_for(client: AsyncLotClient):
     done = [{"event_type": "tool_call", "data": {"tool": "pg_dump"}}]
     await client.record_episode(
-        "Back up the shop's database", "SUCCEEDED", done, auto_extract_patterns=True
+        "Back up the shop's database", "SUCCEEDED", done, extract_knowledge=True
     )
     single = await client.start_episode("Restore the shop's database")
-    await client.end_episode(single.episode_id, "SUCCEEDED", auto_extract_patterns=True)
+    await client.end_episode(single.episode_id, "SUCCEEDED", extract_knowledge=True)
     explored = await client.recall_patterns("save the shop's data", ranking="EXPLORE", seed=3)
     again = await client.recall_patterns("save the shop's data", ranking="EXPLORE", seed=3)
 

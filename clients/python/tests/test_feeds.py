@@ -107,13 +107,13 @@ async def test_changes_that_came_are_given_out_before_the_next_stream(
 
 
 async def test_a_cursor_that_is_too_old_is_told(either: Either, server: Scripted):
-    server.watches = [[ends(grpc.StatusCode.OUT_OF_RANGE, "CURSOR_TOO_OLD")]]
+    server.watches = [[ends(grpc.StatusCode.OUT_OF_RANGE, "CURSOR_EXPIRED")]]
     async with either(server.address, retry=RETRY) as client:
         watch = client.watch_changes(after_cursor="old")
         with pytest.raises(LotError) as caught:
             await take(watch, 1)
 
-    assert caught.value.reason == "CURSOR_TOO_OLD"
+    assert caught.value.reason == "CURSOR_EXPIRED"
 
 
 async def test_a_closed_watch_ends_for_who_waits(either: Either, server: Scripted):

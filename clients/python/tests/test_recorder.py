@@ -201,6 +201,8 @@ async def test_an_episode_that_is_recorded_may_be_refused(
         recording.recorder("A task") as recorder,
     ):
         with pytest.raises(LotError) as caught:
-            await recording.recorder(episode_id=recorder.episode_id, takeover="REFUSE").__aenter__()
+            await recording.recorder(
+                episode_id=recorder.episode_id, takeover_policy="REFUSE"
+            ).__aenter__()
 
     assert caught.value.reason == "EPISODE_STREAM_OPEN"

@@ -28,13 +28,13 @@ async def test_leaving_without_a_word_is_success(either: Either, server: Scripte
 async def test_the_last_word_counts(either: Either, server: Scripted):
     async with (
         either(server.address) as client,
-        client.recorder("A task", auto_extract_patterns=True) as recorder,
+        client.recorder("A task", extract_knowledge=True) as recorder,
     ):
         recorder.succeed("fine")
         recorder.fail({"type": "Timeout", "message": "slow"}, "not fine", metrics={"tokens": 3})
 
     [end] = server.ends
-    assert (end.status, end.summary, end.auto_extract_patterns) == (FAILED, "not fine", True)
+    assert (end.status, end.summary, end.extract_knowledge) == (FAILED, "not fine", True)
     assert (end.error.type, end.error.message) == ("Timeout", "slow")
     assert end.metrics["tokens"] == 3
 

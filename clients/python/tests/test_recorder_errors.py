@@ -109,8 +109,8 @@ async def test_what_passes_by_itself_is_waited_out(
     assert [event.data["n"] for event in server.stored] == list(range(5))
     assert recorder.stats.reconnects == 3
     assert recorder.stats.last_error is None
-    takeovers = [opening.takeover for opening in server.openings]
-    assert takeovers == [1, 2, 2, 2, 2, 2]
+    takeover_policies = [opening.takeover_policy for opening in server.openings]
+    assert takeover_policies == [1, 2, 2, 2, 2, 2]
 
 
 @pytest.mark.parametrize("when_full", ["BLOCK", "SPILL"])

@@ -154,7 +154,7 @@ def test_ids_are_given_where_there_are_none_and_the_callers_are_kept():
     assert is_safe(filled)
     assert not batch.items[1].request_id
     assert identified(filled)[0] is filled
-    assert identified(learning.GetBestActionsRequest())[0] == learning.GetBestActionsRequest()
+    assert identified(learning.ListActionValuesRequest())[0] == learning.ListActionValuesRequest()
 
 
 async def test_the_same_call_after_an_uncertain_failure_has_the_same_id(

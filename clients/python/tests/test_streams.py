@@ -49,7 +49,7 @@ async def test_an_event_that_breaks_the_contract_does_not_hold_up_those_behind_i
 async def test_a_second_stream_goes_on_where_the_first_stopped(client: AsyncLotClient):
     episode = await client.start_episode("A task")
     for part in (events(1, 3), events(4, 6)):
-        async with client.record_events(episode.episode_id, takeover="REFUSE") as stream:
+        async with client.record_events(episode.episode_id, takeover_policy="REFUSE") as stream:
             await stream.send(part)
 
     assert await stored(client, episode.episode_id) == numbered(6)

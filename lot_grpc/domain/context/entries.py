@@ -10,7 +10,7 @@ from lot_grpc.domain.counting import counted
 from lot_grpc.domain.episode import EpisodeStatus
 from lot_grpc.domain.json_values import json_text
 from lot_grpc.domain.memory import ConversationSummary, Memory, MemoryKind, Project
-from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import Action, PatternContent, PatternType
 from lot_grpc.domain.preference import Preference
 from lot_grpc.domain.recommendation import Recommendations
@@ -162,7 +162,7 @@ def _omitted_note(labels: tuple[str, ...], content: PatternContent) -> tuple[str
     )
 
 
-def _used(outcomes: Outcomes, verb: str, update_time: int) -> str:
+def _used(outcomes: OutcomeStats, verb: str, update_time: int) -> str:
     """How often it worked and when it was used last."""
     if not outcomes.usage_count:
         return f"not used yet, stored on {day(update_time)}"

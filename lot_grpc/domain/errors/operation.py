@@ -16,13 +16,13 @@ class StorageFullError(LotError):
 
     reason = "STORAGE_FULL"
 
-    def __init__(self, free_bytes: int, needed_bytes: int, path: str) -> None:
+    def __init__(self, free_bytes: int, min_free_bytes: int, path: str) -> None:
         super().__init__(
             f"{free_bytes // 2**20} MiB free in the data folder, but writes need "
-            f"{needed_bytes // 2**20} MiB; free some space (reads continue, and writes resume "
+            f"{min_free_bytes // 2**20} MiB; free some space (reads continue, and writes resume "
             "automatically)",
             free_bytes=free_bytes,
-            needed_bytes=needed_bytes,
+            min_free_bytes=min_free_bytes,
         )
         self.path = path
 
@@ -46,6 +46,9 @@ class EmbeddingUnavailableError(EmbeddingFailedError):
     """The remote model cannot be reached or is overloaded; the same call may succeed later."""
 
     reason = "EMBEDDING_UNAVAILABLE"
+
+    def __init__(self, message: str, *, url: str) -> None:
+        super().__init__(message, url=url)
 
 
 class RerankerUnavailableError(LotError):
@@ -86,6 +89,9 @@ class EmbeddingModelMismatchError(StartupError):
     """The store's vectors were made by another model than the configured one."""
 
     reason = "EMBEDDING_MODEL_MISMATCH"
+
+    def __init__(self, message: str, *, stored: str, configured: str) -> None:
+        super().__init__(message, stored=stored, configured=configured)
 
 
 class SchemaVersionMismatchError(StartupError):

@@ -84,10 +84,10 @@ class SessionFullError(LotError):
         )
 
 
-class RetrievalUnknownError(NotFoundError):
+class RetrievalNotFoundError(NotFoundError):
     """A ``retrieval_id`` that was never given, is older than its life, or was lost in a crash."""
 
-    reason = "RETRIEVAL_UNKNOWN"
+    reason = "RETRIEVAL_NOT_FOUND"
     resource_kind = "retrieval"
 
 
@@ -99,16 +99,16 @@ class OutcomeNotFoundError(NotFoundError):
 
 
 class OutcomeCorrectedError(LotError):
-    """An entry of the log is undone once; ``corrected_by`` is what did."""
+    """An entry of the log is undone once; ``corrected_by_outcome_id`` is what did."""
 
     reason = "OUTCOME_CORRECTED"
 
-    def __init__(self, outcome_id: str, corrected_by: str) -> None:
+    def __init__(self, outcome_id: str, corrected_by_outcome_id: str) -> None:
         super().__init__(
-            f"outcome {outcome_id!r} has already been corrected by {corrected_by!r}; correct that "
-            "one instead",
+            f"outcome {outcome_id!r} has already been corrected by "
+            f"{corrected_by_outcome_id!r}; correct that one instead",
             outcome_id=outcome_id,
-            corrected_by=corrected_by,
+            corrected_by_outcome_id=corrected_by_outcome_id,
         )
 
 
@@ -126,10 +126,10 @@ class LearningEventNotFoundError(NotFoundError):
     resource_kind = "learning event"
 
 
-class SelectionUnknownError(NotFoundError):
+class SelectionNotFoundError(NotFoundError):
     """A ``selection_id`` that was never given, or is older than its life."""
 
-    reason = "SELECTION_UNKNOWN"
+    reason = "SELECTION_NOT_FOUND"
     resource_kind = "selection"
 
     def __init__(self, namespace: str, id: str) -> None:

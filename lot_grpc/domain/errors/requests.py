@@ -45,6 +45,9 @@ class RequestMalformedError(LotError):
 
     reason = "REQUEST_MALFORMED"
 
+    def __init__(self, message: str, *, type: str) -> None:
+        super().__init__(message, type=type)
+
 
 class PageTokenMismatchError(LotError):
     """A page token that is damaged, or was made by a list with other arguments."""
@@ -53,15 +56,27 @@ class PageTokenMismatchError(LotError):
 
 
 class LimitExceededError(LotError):
-    """A deployment limit (settings), not the contract's own."""
+    """A deployment limit (settings), not the contract's own.
+
+    ``given`` may be a text such as ``more than 500`` where counting stopped.
+    """
 
     reason = "LIMIT_EXCEEDED"
+
+    def __init__(self, message: str, *, limit: object, given: object) -> None:
+        super().__init__(message, limit=limit, given=given)
 
 
 class UnimplementedError(LotError):
     """A call or option that this version does not carry out yet."""
 
     reason = "NOT_IMPLEMENTED"
+
+    def __init__(self, capability: str) -> None:
+        super().__init__(
+            f"{capability} is not implemented by this version; see GetServerInfo.capabilities",
+            capability=capability,
+        )
 
 
 class RequestIdReusedError(LotError):
@@ -118,9 +133,12 @@ class ReindexOfflineOnlyError(LotError):
 
 
 class OverloadedError(LotError):
-    """The server is at its limit of calls or streams."""
+    """The server is at its limit, for example of calls or streams. ``limit`` may have a unit."""
 
     reason = "OVERLOADED"
+
+    def __init__(self, message: str, *, limit: object, **more: object) -> None:
+        super().__init__(message, limit=limit, **more)
 
 
 class ShuttingDownError(LotError):
@@ -129,7 +147,10 @@ class ShuttingDownError(LotError):
     reason = "SHUTTING_DOWN"
 
 
-class DeadlineTooLongError(LotError):
+class CallTimeoutError(LotError):
     """A call ran into the server's own limit of time."""
 
-    reason = "CALL_TIME_LIMIT"
+    reason = "CALL_TIMEOUT"
+
+    def __init__(self, message: str, *, limit_seconds: float) -> None:
+        super().__init__(message, limit_seconds=f"{limit_seconds:g}")

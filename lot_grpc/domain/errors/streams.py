@@ -37,7 +37,7 @@ class WriterReplacedError(LotError):
 
     def __init__(self, episode_id: str) -> None:
         super().__init__(
-            f"another writer took over episode {episode_id!r}; reopen with TAKE_OVER only if this "
+            f"another writer took over episode {episode_id!r}; reopen with REPLACE only if this "
             "writer should continue",
             episode_id=episode_id,
         )
@@ -91,10 +91,10 @@ class EventConflictError(LotError):
         )
 
 
-class CursorTooOldError(LotError):
+class CursorExpiredError(LotError):
     """A cursor from which changes cannot be told any more."""
 
-    reason = "CURSOR_TOO_OLD"
+    reason = "CURSOR_EXPIRED"
 
     def __init__(self, why: str) -> None:
         super().__init__(
@@ -128,8 +128,8 @@ class ImportConflictError(LotError):
         super().__init__(
             f"{resource_kind.replace('_', ' ')} {id!r} already exists in namespace {namespace!r} "
             "with other "
-            f"content; {so_far}. Import again with conflict SKIP to retain the stored records, or "
-            "OVERWRITE to replace them",
+            f"content; {so_far}. Import again with conflict_policy SKIP to retain the stored "
+            "records, or OVERWRITE to replace them",
             namespace=namespace,
             resource_kind=resource_kind,
             id=id,

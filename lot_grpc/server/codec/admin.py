@@ -14,18 +14,20 @@ from lot_grpc.server.codec.values import EnumCodec, resource_kind_to_pb, time_to
 from lot_grpc.server.masks import updated_paths
 from lot_grpc.services.clearing.namespaces import NamespaceUsage
 from lot_grpc.services.reindex.reindexer import ReindexStep
-from lot_grpc.services.seeder import Seeded, SeededGroup, Seeds
+from lot_grpc.services.seeder import Seeded, SeededPack, Seeds
 
 _PRESET = EnumCodec(policy_pb.PolicyPreset.DESCRIPTOR, PolicyPreset)
 _OUTPUT_ONLY = fields_beside(policy_pb.NamespacePolicy, NamespacePolicy)
 
-_store = Encoder(StoreInfo, pb.StoreStatus, omit={"needed_bytes", "backend", "location", "points"})
+_store = Encoder(
+    StoreInfo, pb.StoreStatus, omit={"min_free_bytes", "backend", "location", "points"}
+)
 
 
-def store_to_pb(info: StoreInfo, needed_bytes: int) -> pb.StoreStatus:
+def store_to_pb(info: StoreInfo, min_free_bytes: int) -> pb.StoreStatus:
     """What the store says of itself."""
     message = _store(info)
-    message.needed_bytes = needed_bytes
+    message.min_free_bytes = min_free_bytes
     return message
 
 
@@ -37,7 +39,7 @@ def counts_to_pb(counts: Mapping[str, int]) -> dict[str, int]:
     return {resource_kind.upper(): count for resource_kind, count in counts.items()}
 
 
-usage_to_pb = Encoder(NamespaceUsage, pb.NamespaceUsage, values={"counts": counts_to_pb})
+usage_to_pb = Encoder(NamespaceUsage, pb.NamespaceUsage, values={"record_counts": counts_to_pb})
 
 # Thresholds are there always, so that the defaults are told.
 policy_to_pb = Encoder(
@@ -61,27 +63,27 @@ def policy_edit_from_pb(message: policy_pb.UpdateNamespacePolicyRequest) -> Poli
 # --- seeding and reindexing -----------------------------------------------------------------------
 
 seeds_from_pb = Decoder(pb.SeedKnowledgeRequest, Seeds, omit={"namespace"})
-_group_to_pb = Encoder(
-    SeededGroup,
-    pb.KnowledgeGroup,
+_pack_to_pb = Encoder(
+    SeededPack,
+    pb.KnowledgePack,
     rename={
         "created_count": "created",
         "existing_count": "existing",
-        "deleted_count": "deleted",
+        "skipped_deleted_count": "deleted",
     },
 )
 
 
 def seeded_to_pb(seeded: Seeded) -> pb.SeedKnowledgeResponse:
     """What became of a seeding."""
-    groups = seeded.groups
+    packs = seeded.packs
     return pb.SeedKnowledgeResponse(
-        created_count=sum(group.created for group in groups),
-        existing_count=sum(group.existing for group in groups),
+        created_count=sum(pack.created for pack in packs),
+        existing_count=sum(pack.existing for pack in packs),
         created_counts=counts_to_pb(seeded.created),
-        created_by_group={group.name: group.created for group in groups},
-        deleted_count=sum(group.deleted for group in groups),
-        groups=map(_group_to_pb, groups),
+        created_by_pack={pack.name: pack.created for pack in packs},
+        skipped_deleted_count=sum(pack.deleted for pack in packs),
+        packs=map(_pack_to_pb, packs),
     )
 
 

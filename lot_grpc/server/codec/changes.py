@@ -93,7 +93,7 @@ def change_event_to_pb(change: ChangeEvent) -> pb.ChangeEvent:
         type=TYPE.to_pb(change.type),
         resource_kind=resource_kind_to_pb(change.resource_kind),
         id=change.id,
-        time=time_to_pb(change.time),
+        change_time=time_to_pb(change.change_time),
         namespace=change.namespace,
     )
     if isinstance(change.thing, PatternMatch):

@@ -29,12 +29,12 @@ from lot_grpc.server.codec.values import (
     time_to_pb,
 )
 from lot_grpc.services.episodes.drafts import Ended, EpisodeDraft, Started
-from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
 from lot_grpc.services.extraction.episode_extraction import ExtractedPatterns
 from lot_grpc.services.recall.recall import Hit
 from lot_grpc.services.recall.targets import RecallOptions
 
-TAKEOVER = EnumCodec(service_pb.Takeover.DESCRIPTOR, Takeover)
+TAKEOVER = EnumCodec(service_pb.TakeoverPolicy.DESCRIPTOR, TakeoverPolicy)
 
 episode_to_pb = Encoder(
     Episode, pb.Episode, flatten=("start", "end"), omit={"writer_epoch", "revision"}
@@ -53,7 +53,7 @@ end_from_pb = Decoder(
     service_pb.EndEpisodeRequest,
     EpisodeEnd,
     values={"metrics": _whole_numbers},
-    omit={"namespace", "episode_id", "auto_extract_patterns", "request_id"},
+    omit={"namespace", "episode_id", "extract_knowledge", "request_id"},
 )
 recorded_end_from_pb = Decoder(
     pb.Episode,
@@ -79,7 +79,7 @@ def record_draft_from_pb(message: service_pb.RecordEpisodeRequest) -> EpisodeDra
         message.request_id,
         recorded_end_from_pb(message.episode),
         events_from_pb(message.events),
-        message.auto_extract_patterns,
+        message.extract_knowledge,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lot_grpc.domain.context_stats import Neighbour
-from lot_grpc.domain.outcomes import Outcome, Outcomes
+from lot_grpc.domain.outcomes import Outcome, OutcomeStats
 from lot_grpc.domain.ranking import ScorePart
 from lot_grpc.pb.lot.v1 import outcome_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as service_pb
@@ -16,15 +16,15 @@ from lot_grpc.services.recall.recall import Explanation
 OUTCOME = EnumCodec(pb.Outcome.DESCRIPTOR, Outcome)
 
 outcomes_to_pb = Encoder(
-    Outcomes,
-    pb.Outcomes,
+    OutcomeStats,
+    pb.OutcomeStats,
     values={"last_used_time": lambda time: time_to_pb(time) if time else None},
     omit={"duration_count", "duration_total"},
 )
 score_part_to_pb = Encoder(ScorePart, pb.ScorePart)
-learned_from_to_pb = Encoder(
+outcome_evidence_to_pb = Encoder(
     Neighbour,
-    service_pb.LearnedFrom,
+    service_pb.OutcomeEvidence,
     rename={"similarity": "cosine", "trial_count": "trials", "success_count": "successes"},
 )
 outcome_entry_to_pb = Encoder(
@@ -37,8 +37,8 @@ _explanation = Encoder(
     Explanation,
     service_pb.RecallExplanation,
     rename={
-        "pool_size": "pool",
-        "gate": "weights.gate",
+        "candidate_count": "pool",
+        "reorder_margin": "weights.reorder_margin",
         "matching_count": "matching",
         "namespace_count": "in_namespace",
         "filters": "removed",
@@ -48,7 +48,7 @@ _explanation = Encoder(
     },
     values={
         "filters": lambda removed: [
-            service_pb.FilterCount(field=field, removed_count=count)
+            service_pb.FilterCount(field=field, excluded_count=count)
             for field, count in removed.items()
         ],
         "half_life": lambda seconds: duration_to_pb(seconds) if seconds else None,

@@ -17,7 +17,7 @@ from lot_grpc.pb.lot.v1 import pattern_service_pb2 as service_pb
 from lot_grpc.server.codec.generic import Decoder, Encoder
 from lot_grpc.server.codec.notices import merged_notices, text_notices, unchanged_notices
 from lot_grpc.server.codec.outcomes import (
-    learned_from_to_pb,
+    outcome_evidence_to_pb,
     outcomes_to_pb,
     score_part_to_pb,
 )
@@ -158,7 +158,7 @@ _hit: Encoder[Hit[Pattern], service_pb.PatternHit] = Encoder(
     service_pb.PatternHit,
     rename={"pattern": "thing", "match_probability": "match"},
     values={"pattern": pattern_to_pb},
-    omit={"score_parts", "parts", "learned_from", "evidence"},
+    omit={"score_parts", "parts", "outcome_evidence", "evidence"},
 )
 
 
@@ -167,7 +167,7 @@ def pattern_hit_to_pb(hit: Hit[Pattern], *, explain: bool = False) -> service_pb
     message = _hit(hit)
     if explain:
         message.score_parts.extend(map(score_part_to_pb, hit.parts))
-        message.learned_from.extend(map(learned_from_to_pb, hit.evidence.neighbours))
+        message.outcome_evidence.extend(map(outcome_evidence_to_pb, hit.evidence.neighbours))
     return message
 
 
@@ -180,7 +180,7 @@ stats_to_pb = Encoder(
     PatternStats,
     service_pb.GetPatternStatsResponse,
     rename={
-        "total_patterns": "total",
+        "total_count": "total",
         "total_usage_count": "total_usage",
         "used_count": "used",
         "total_success_count": "total_success",
@@ -193,7 +193,9 @@ stats_to_pb = Encoder(
 
 # --- feedback and pruning -------------------------------------------------------------------------
 
-feedback_from_pb = Decoder(service_pb.GiveFeedbackRequest, FeedbackDraft, omit={"namespace"})
+feedback_from_pb = Decoder(
+    service_pb.RecordPatternFeedbackRequest, FeedbackDraft, omit={"namespace"}
+)
 
 feedback_entry_to_pb = Encoder(
     FeedbackEntry,

@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError, Message
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import RequestInvalidError, invalid
 from lot_grpc.domain.ids import namespace_or_default
-from lot_grpc.domain.transfer import Conflict
+from lot_grpc.domain.transfer import ImportConflictPolicy
 from lot_grpc.pb.lot.v1 import preference_pb2, session_pb2
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 from lot_grpc.ports import CollectionSpec, MultiVector, Payload, Record, SparseVector, Vector
@@ -32,11 +32,11 @@ from lot_grpc.services.records.sessions import LATEST, PART, VALUE, message_from
 from lot_grpc.services.registry import ExportedCollection
 from lot_grpc.services.transfer.rows import Row
 
-CONFLICT = EnumCodec(pb.ImportConflict.DESCRIPTOR, Conflict)
+CONFLICT = EnumCodec(pb.ImportConflictPolicy.DESCRIPTOR, ImportConflictPolicy)
 
 _OF, _ROW, _BIRTH, _CLAIMED, _SHORT = "of", "row", "birth", "claimed", "short"
-"""Keys of ``internal``: the collection, the payload as JSON text (a Struct makes doubles of whole
-numbers), the sort key of what it hangs on, whether it is the one pattern of its content, and
+"""Keys of ``stored_form``: the collection, the payload as JSON text (a Struct makes doubles of
+whole numbers), the sort key of what it hangs on, whether it is the one pattern of its content, and
 whether the thing is without its long fields, since with them the record would be too large."""
 
 _LONG = 256
@@ -111,21 +111,21 @@ def row_to_pb(row: Row, *, vectors: bool) -> pb.ExportRecord:
     field, made = _message(row.kind, stored)
     if made is not None:
         getattr(message, field).CopyFrom(made)
-    internal = message.internal.fields
-    internal[_OF].string_value = row.kind.collection
-    internal[_ROW].string_value = json.dumps(
+    stored_form = message.stored_form.fields
+    stored_form[_OF].string_value = row.kind.collection
+    stored_form[_ROW].string_value = json.dumps(
         stored.payload, sort_keys=True, separators=(",", ":"), ensure_ascii=False
     )
     if row.birth:
-        internal[_BIRTH].number_value = row.birth
+        stored_form[_BIRTH].number_value = row.birth
     if row.claimed:
-        internal[_CLAIMED].bool_value = True
+        stored_form[_CLAIMED].bool_value = True
     if vectors:
         for name, vector in stored.vectors.items():
             _fill_vector(message.vectors[name], vector)
     if field and message.ByteSize() > ANSWER_BYTES:
         deque(clear_long(getattr(message, field), _LONG), 0)
-        internal[_SHORT].bool_value = True
+        stored_form[_SHORT].bool_value = True
     return message
 
 
@@ -161,26 +161,26 @@ class Reading:
 
 def row_from_pb(message: pb.ExportRecord, path: str, reading: Reading) -> Row:
     """The row of a record. Raises RequestInvalidError, which names the record by its path."""
-    internal = message.internal.fields
-    if _OF not in internal or _ROW not in internal:
+    stored_form = message.stored_form.fields
+    if _OF not in stored_form or _ROW not in stored_form:
         raise invalid(
-            f"{path}.internal",
-            "record.internal",
+            f"{path}.stored_form",
+            "record.stored_form",
             "must be as exported; store records from elsewhere with the calls of their kind "
             "(SavePattern, CreateMemory, …)",
         )
-    kind = reading.collections.get(internal[_OF].string_value)
+    kind = reading.collections.get(stored_form[_OF].string_value)
     if kind is None:
         raise invalid(
-            f"{path}.internal.{_OF}",
+            f"{path}.stored_form.{_OF}",
             "record.kind",
             "is not a kind of record that can be imported",
         )
     was = namespace_or_default(message.namespace)
     if not _NAMESPACE.fullmatch(was):
         raise invalid(f"{path}.namespace", "string.pattern", "is not a valid namespace")
-    payload = _payload(kind, internal[_ROW].string_value, path)
-    birth = int(internal[_BIRTH].number_value) if _BIRTH in internal else 0
+    payload = _payload(kind, stored_form[_ROW].string_value, path)
+    birth = int(stored_form[_BIRTH].number_value) if _BIRTH in stored_form else 0
     try:
         _check(kind, message, Record("", was, payload), exact=reading.exact)
         namespace = reading.namespace or was
@@ -189,11 +189,11 @@ def row_from_pb(message: pb.ExportRecord, path: str, reading: Reading) -> Row:
         raise invalid(f"{path}.{error.violations[0].field}", "record.agrees", str(error)) from None
     except (KeyError, TypeError, ValueError, AttributeError, DecodeError) as error:
         raise invalid(
-            f"{path}.internal.{_ROW}", "record.whole", f"is not a record of {kind.collection}"
+            f"{path}.stored_form.{_ROW}", "record.whole", f"is not a record of {kind.collection}"
         ) from error
     vectors = _vectors(message, kind, path, reading)
     record = Record(point, namespace, payload, vectors)
-    return Row(kind, record, birth, _CLAIMED in internal and internal[_CLAIMED].bool_value)
+    return Row(kind, record, birth, _CLAIMED in stored_form and stored_form[_CLAIMED].bool_value)
 
 
 def _payload(kind: ExportedCollection, text: str, path: str) -> Payload:
@@ -203,7 +203,7 @@ def _payload(kind: ExportedCollection, text: str, path: str) -> Payload:
         payload = None
     if not isinstance(payload, dict) or not _is_number(payload.get(SORT_KEY, 0)):
         raise invalid(
-            f"{path}.internal.{_ROW}", "record.whole", "is not the JSON object of a record"
+            f"{path}.stored_form.{_ROW}", "record.whole", "is not the JSON object of a record"
         )
     return kind.as_done(payload)
 
@@ -221,19 +221,19 @@ def _check(
 ) -> None:
     """That the thing and what it is imported from say the same."""
     field, made = _message(kind, record)
-    given = message.WhichOneof("thing") or ""
+    given = message.WhichOneof("record") or ""
     if given != field:
-        raise invalid(given or field, "", f"must be {field or 'unset'}, as in internal")
+        raise invalid(given or field, "", f"must be {field or 'unset'}, as in stored_form")
     if made is None:
         return
-    if _SHORT in message.internal.fields:
+    if _SHORT in message.stored_form.fields:
         deque(clear_long(made, _LONG), 0)
     thing = getattr(message, field)
     if thing != made and (exact or _differs(thing, made)):
         raise invalid(
             field,
             "",
-            "differs from internal; import both as exported, and change stored records with the "
+            "differs from stored_form; import both as exported, and change stored records with the "
             "calls of their kind",
         )
 

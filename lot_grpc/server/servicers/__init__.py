@@ -43,7 +43,7 @@ def build_servicers(
     version: str,
     limits: Limits,
     max_batch_items: int,
-    needed_bytes: int,
+    min_free_bytes: int,
 ) -> Mapping[ServiceDescriptor, object]:
     """Every service of ``lot.v1`` with its servicer."""
     description = ServerDescription(
@@ -54,7 +54,7 @@ def build_servicers(
         ),
         limits=limits,
         max_batch_items=max_batch_items,
-        needed_bytes=needed_bytes,
+        min_free_bytes=min_free_bytes,
         start_time=clock.now(),
     )
     servicers = {

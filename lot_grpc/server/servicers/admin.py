@@ -49,8 +49,8 @@ class AdminServicer(TransferRpcs):
             model=contract.model,
             dimensions=contract.dimensions,
             model_sha256=contract.model_sha256,
-            counts=codec.counts_to_pb(admin.counts(info)),
-            store=codec.store_to_pb(info, description.needed_bytes),
+            record_counts=codec.counts_to_pb(admin.counts(info)),
+            store=codec.store_to_pb(info, description.min_free_bytes),
             limits=_limits_to_pb(description, admin.max_tokens),
             start_time=time_to_pb(description.start_time),
             server_time=time_to_pb(self._clock.now()),
@@ -138,7 +138,9 @@ class AdminServicer(TransferRpcs):
         )
         return policy_pb.UpdateNamespacePolicyResponse(
             policy=codec.policy_to_pb(stored),
-            pending_deletes=await self._services.retention.sweep.pending(namespace, stored.policy),
+            pending_delete_counts=await self._services.retention.sweep.pending(
+                namespace, stored.policy
+            ),
         )
 
     async def SeedKnowledge(

@@ -28,7 +28,7 @@ class ServerDescription:
     capabilities: tuple[str, ...]
     limits: Limits
     max_batch_items: int
-    needed_bytes: int
+    min_free_bytes: int
     start_time: int
 
 

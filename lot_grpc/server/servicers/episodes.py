@@ -20,7 +20,7 @@ from lot_grpc.server.servicers.base import namespace_of, read_page
 from lot_grpc.server.streams import Requests
 from lot_grpc.services.build import Services
 from lot_grpc.services.episodes.active_streams import OpenStream
-from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
 from lot_grpc.services.episodes.failure_analyzer import DEFAULT_GROUPS
 from lot_grpc.services.extraction.episode_extraction import ExtractedPatterns
 from lot_grpc.services.recall.targets import episode_request
@@ -74,10 +74,10 @@ class EpisodeServicer(EpisodeServiceServicer):
                     writer.on_stop = request_iterator.interrupt
                     idle = partial(StreamIdleError, writer.episode_id, self._idle_seconds)
                     request_iterator.limit_wait(self._idle_seconds, idle)
-                elif request.episode_id or request.namespace or request.takeover:
+                elif request.episode_id or request.namespace or request.takeover_policy:
                     raise StreamNotOpenedError(
-                        "namespace, episode_id and takeover are only allowed in the first message; "
-                        "open another stream for another episode"
+                        "namespace, episode_id and takeover_policy are only allowed in the first "
+                        "message; open another stream for another episode"
                     )
                 last = writer.last
                 if request.events:
@@ -91,11 +91,11 @@ class EpisodeServicer(EpisodeServiceServicer):
         if not request.episode_id:
             raise StreamNotOpenedError(
                 "the first message opens the stream; set episode_id (and optionally namespace and "
-                "takeover)"
+                "takeover_policy)"
             )
-        takeover = codec.TAKEOVER.from_pb(request.takeover) or Takeover.TAKE_OVER
+        takeover_policy = codec.TAKEOVER.from_pb(request.takeover_policy) or TakeoverPolicy.REPLACE
         return await self._services.episodes.recorder.open(
-            namespace_of(request), request.episode_id, takeover
+            namespace_of(request), request.episode_id, takeover_policy
         )
 
     async def EndEpisode(
@@ -106,9 +106,9 @@ class EpisodeServicer(EpisodeServiceServicer):
             request.episode_id,
             codec.end_from_pb(request),
             request.request_id,
-            extract=request.auto_extract_patterns,
+            extract=request.extract_knowledge,
         )
-        extracted = await self._extraction(ended.episode, extract=request.auto_extract_patterns)
+        extracted = await self._extraction(ended.episode, extract=request.extract_knowledge)
         return codec.ended_to_pb(ended, extracted)
 
     async def RecordEpisode(

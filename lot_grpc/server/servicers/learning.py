@@ -168,14 +168,14 @@ class LearningServicer(LearningServiceServicer):
         )
         return learning_pb2.RecordStepsResponse(action_values=map(codec.action_value_to_pb, values))
 
-    async def GetBestActions(
-        self, request: learning_pb2.GetBestActionsRequest, context: Context
-    ) -> learning_pb2.GetBestActionsResponse:
+    async def ListActionValues(
+        self, request: learning_pb2.ListActionValuesRequest, context: Context
+    ) -> learning_pb2.ListActionValuesResponse:
         values = await self._services.learning.action_values.best(
             namespace_of(request),
             codec.state_from_pb(request.state),
             request.limit or _DEFAULT_LIMIT,
         )
-        return learning_pb2.GetBestActionsResponse(
+        return learning_pb2.ListActionValuesResponse(
             action_values=map(codec.action_value_to_pb, values)
         )

@@ -158,13 +158,13 @@ class PatternServicer(PatternServiceServicer):
             patterns=map(codec.pattern_to_pb, corrected.patterns), outcome_id=corrected.outcome_id
         )
 
-    async def GiveFeedback(
-        self, request: pb.GiveFeedbackRequest, context: Context
-    ) -> pb.GiveFeedbackResponse:
+    async def RecordPatternFeedback(
+        self, request: pb.RecordPatternFeedbackRequest, context: Context
+    ) -> pb.RecordPatternFeedbackResponse:
         given = await self._services.patterns.feedback.give_with_entry(
             namespace_of(request), codec.feedback_from_pb(request)
         )
-        return pb.GiveFeedbackResponse(
+        return pb.RecordPatternFeedbackResponse(
             pattern=codec.pattern_to_pb(given.pattern),
             feedback=codec.feedback_entry_to_pb(given.entry) if given.entry else None,
         )

@@ -139,7 +139,7 @@ class SessionRpcs(MemoryServiceServicer):
             namespace_of(request),
             request.session_id,
             request.keys,
-            messages_only=request.messages_only,
+            clear_messages=request.clear_messages,
             max_importance=bound,
         )
         return pb.ClearSessionResponse(cleared=await was_deleted(clearing, request))

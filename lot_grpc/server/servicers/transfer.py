@@ -14,7 +14,7 @@ from lot_grpc.domain.errors import (
     StreamNotOpenedError,
     invalid,
 )
-from lot_grpc.domain.transfer import FORMAT_VERSION, Conflict, ExportSpec, ImportTerms
+from lot_grpc.domain.transfer import FORMAT_VERSION, ExportSpec, ImportConflictPolicy, ImportTerms
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 from lot_grpc.pb.lot.v1.admin_service_pb2_grpc import AdminServiceServicer
 from lot_grpc.ports import Clock
@@ -96,7 +96,8 @@ class TransferRpcs(AdminServiceServicer):
         yield pb.ExportResponse(
             cursor=cursor,
             summary=pb.ExportSummary(
-                counts=counts_to_pb(counts), elapsed=duration_to_pb(time.perf_counter() - started)
+                record_counts=counts_to_pb(counts),
+                elapsed=duration_to_pb(time.perf_counter() - started),
             ),
         )
 
@@ -132,8 +133,8 @@ class TransferRpcs(AdminServiceServicer):
                 request_iterator.limit_wait(seconds, partial(ImportIdleError, seconds))
             elif _opens(request):
                 raise StreamNotOpenedError(
-                    "namespace, keep_namespaces, header, conflict and dry_run are only allowed in "
-                    "the first message; open another stream for another import"
+                    "namespace, keep_namespaces, header, conflict_policy and dry_run are only "
+                    "allowed in the first message; open another stream for another import"
                 )
             async with self._services.runtime.gate.together():
                 if self._services.runtime.model.epoch != epoch:
@@ -149,7 +150,7 @@ class TransferRpcs(AdminServiceServicer):
                 imported_count=tally.imported,
                 unchanged_count=tally.unchanged,
                 skipped_count=tally.skipped,
-                counts=counts_to_pb(tally.by_resource_kind or {}),
+                imported_counts=counts_to_pb(tally.by_resource_kind or {}),
             )
 
     def _open(self, request: pb.ImportRequest) -> tuple[ImportRun, Reading]:
@@ -171,7 +172,9 @@ class TransferRpcs(AdminServiceServicer):
             )
         same_space = self._same_space(header)
         terms = ImportTerms(
-            CONFLICT.from_pb(request.conflict) or Conflict.FAIL, request.dry_run, same_space
+            CONFLICT.from_pb(request.conflict_policy) or ImportConflictPolicy.FAIL,
+            request.dry_run,
+            same_space,
         )
         namespace = "" if request.keep_namespaces else namespace_of(request)
         reading = Reading(
@@ -199,7 +202,7 @@ def _opens(request: pb.ImportRequest) -> bool:
         request.namespace
         or request.keep_namespaces
         or request.HasField("header")
-        or request.conflict
+        or request.conflict_policy
         or request.dry_run
     )
 

@@ -40,7 +40,7 @@ class ChangeEvent:
     type: ChangeType
     resource_kind: str | None
     id: str
-    time: int
+    change_time: int
     thing: Any
     cursor: Cursor | None
 

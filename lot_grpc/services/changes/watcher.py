@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from lot_grpc.domain.change import ChangeType, Cursor, Positions, ResourceKind, ScanPosition
-from lot_grpc.domain.errors import CursorTooOldError
+from lot_grpc.domain.errors import CursorExpiredError
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.changes.events import (
     ChangeBatch,
@@ -67,7 +67,7 @@ class ChangeWatcher:
     async def watch(self, request: WatchRequest) -> AsyncGenerator[ChangeBatch, None]:
         """News until the caller has enough; the first comes at once, without changes.
 
-        Raises CursorTooOldError, and what the store raises.
+        Raises CursorExpiredError, and what the store raises.
         """
         request = replace(request, resource_kinds=request.resource_kinds or tuple(self.watched))
         async with self._poller.following() as wake:
@@ -139,9 +139,9 @@ class ChangeWatcher:
             scan = ScanPosition(request.resource_kinds[0]) if request.from_start else None
             return Cursor(now, ends, scan=scan)
         if request.cursor.time < now - self._keep:
-            raise CursorTooOldError("it is older than the retained changes")
+            raise CursorExpiredError("it is older than the retained changes")
         if not request.cursor.positions.keys() & ends.keys():
-            raise CursorTooOldError("it is from another store, or from one that was recreated")
+            raise CursorExpiredError("it is from another store, or from one that was recreated")
         return request.cursor
 
     # --- what was there -----------------------------------------------------------------------

@@ -24,7 +24,7 @@ class NamespaceUsage:
     """What a namespace holds, by kind; those with none are left out."""
 
     namespace: str
-    counts: Mapping[str, int]
+    record_counts: Mapping[str, int]
     clearing: bool = False
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lot_grpc.domain.episode import Episode, EpisodeEnd, EpisodeEvent, EpisodeStart
-from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.services.records.episodes import end_hash, event_hash, start_hash
 
 
@@ -23,14 +23,11 @@ class EpisodeDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        return content_hash(
-            [
-                start_hash(self.start),
-                self.episode_id,
-                end_hash(self.end) if self.end else None,
-                [event_hash(event) for event in self.events],
-                self.extract,
-            ]
+        return request_hash(
+            self,
+            start=start_hash(self.start),
+            end=end_hash(self.end) if self.end else None,
+            events=[event_hash(event) for event in self.events] or None,
         )
 
 

@@ -38,10 +38,10 @@ from lot_grpc.services.runtime import Runtime
 _METHOD = "RecordEvent"
 
 
-class Takeover(StrEnum):
+class TakeoverPolicy(StrEnum):
     """What opening a stream does while another records the same episode."""
 
-    TAKE_OVER = "take_over"
+    REPLACE = "replace"
     REFUSE = "refuse"
 
 
@@ -67,22 +67,24 @@ class EventRecorder:
 
     # --- streams ------------------------------------------------------------------------------
 
-    async def open(self, namespace: str, episode_id: str, takeover: Takeover) -> OpenStream:
+    async def open(
+        self, namespace: str, episode_id: str, takeover_policy: TakeoverPolicy
+    ) -> OpenStream:
         """Make a new writer the valid one; ``last`` is the last number stored.
 
         Raises EpisodeNotFoundError, EpisodeEndedError, EpisodeStreamOpenError.
         """
         async with self._active_streams.turn(namespace, episode_id):
             current = self._active_streams.current(namespace, episode_id)
-            if current is not None and takeover is Takeover.REFUSE:
+            if current is not None and takeover_policy is TakeoverPolicy.REFUSE:
                 raise EpisodeStreamOpenError(
-                    episode_id, "open with TAKE_OVER to replace it, or wait until it ends"
+                    episode_id, "open with REPLACE to replace it, or wait until it ends"
                 )
             epoch, last = await self._fence.open_writer(
                 namespace,
                 episode_id,
                 current.last if current else 0,
-                polite=takeover is Takeover.REFUSE,
+                polite=takeover_policy is TakeoverPolicy.REFUSE,
             )
             if current is not None:
                 current.stop(WriterReplacedError(episode_id))

@@ -218,7 +218,7 @@ class Fence:
             seen = await self._running(namespace, episode_id)
             episode = seen.episode
             if polite:
-                self._refuse_leased(seen, "open with TAKE_OVER to replace it, or wait")
+                self._refuse_leased(seen, "open with REPLACE to replace it, or wait")
             epoch = episode.writer_epoch + 1
             now = self._time.now()
             changed: dict[str, object] = {WRITER_EPOCH: epoch, ACTIVE_TIME: now}

@@ -45,8 +45,10 @@ class GoodRuns:
             )
             for point in criteria
         ]
-        found = await self._store.search(EPISODES, namespace, queries) if queries else []
-        near = dict(zip(criteria, found, strict=True))
+        if not queries:
+            return [None for _ in groups]
+        found = await self._store.search(EPISODES, namespace, queries)
+        near = dict(zip(criteria, found.hits, strict=True))
         good = await self._read(namespace, near)
         return [
             _latest([near.get(episode_point(namespace, one), {}) for one in group], good)

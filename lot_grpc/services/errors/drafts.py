@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionContent
-from lot_grpc.domain.ids import content_hash
-from lot_grpc.domain.json_values import fields_to_hash
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.services.expiry import with_ttl
 
 
@@ -26,14 +25,7 @@ class ErrorSolutionDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        return content_hash(
-            [
-                fields_to_hash(self.content),
-                self.error_solution_id,
-                self.initial_success_rate,
-                self.ttl,
-            ]
-        )
+        return request_hash(self)
 
 
 @dataclass(frozen=True, slots=True)

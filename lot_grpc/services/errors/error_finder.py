@@ -231,8 +231,10 @@ class ErrorSolutionFinder:
         queries = [
             SearchQuery(SPARSE_VECTOR, one.vector, _COMPARED, where) for one in words if one.terms
         ]
-        pools = await self._store.search(ERROR_SOLUTIONS, namespace, queries) if queries else []
-        return frozenset(point for pool in pools for point in pool)
+        if not queries:
+            return frozenset()
+        found = await self._store.search(ERROR_SOLUTIONS, namespace, queries)
+        return frozenset().union(*found.hits)
 
     async def _exact(
         self, namespace: str, request: ErrorQuery, error: ErrorRead, same: Candidates

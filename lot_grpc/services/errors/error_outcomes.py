@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from lot_grpc.domain.error_solution import ErrorSolution
-from lot_grpc.domain.errors import ErrorSolutionNotFoundError, RetrievalUnknownError
-from lot_grpc.domain.ids import content_hash, new_id
+from lot_grpc.domain.errors import ErrorSolutionNotFoundError, RetrievalNotFoundError
+from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.outcomes import Outcome
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.kernel.idempotency import IdempotencyKey, IdempotencyStore
 from lot_grpc.kernel.tombstones import DELETED_SINCE
 from lot_grpc.services.errors.error_solutions import ErrorSolutions
@@ -38,7 +39,7 @@ class ErrorOutcomeDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        return content_hash(asdict(self))
+        return request_hash(self)
 
 
 class ErrorOutcomeRecorder:
@@ -61,7 +62,7 @@ class ErrorOutcomeRecorder:
     async def record(self, namespace: str, draft: ErrorOutcomeDraft) -> ErrorSolution:
         """Count an outcome; give back the solution as it now stands.
 
-        Raises RequestIdReusedError; ErrorSolutionNotFoundError and RetrievalUnknownError, and then
+        Raises RequestIdReusedError; ErrorSolutionNotFoundError and RetrievalNotFoundError, and then
         nothing is counted; ContentionError, after which a retry or the sweep counts it.
         """
         solution_id = draft.error_solution_id
@@ -103,7 +104,7 @@ class ErrorOutcomeRecorder:
             return draft.error_message
         retrieval = await self._retrievals.find(namespace, draft.retrieval_id)
         if retrieval is None and required:
-            raise RetrievalUnknownError(
+            raise RetrievalNotFoundError(
                 namespace, draft.retrieval_id, "send error_message as well, or instead"
             )
         return retrieval.query if retrieval else ""

@@ -23,7 +23,7 @@ from lot_grpc.domain.error_solution import (
 from lot_grpc.domain.errors import (
     ErrorSolutionIdInUseError,
 )
-from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import compare_and_set, insert_new, replace_as_read
 from lot_grpc.kernel.create import Creation
@@ -141,7 +141,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
             error_solution_id=solution_id,
             content=with_ttl(draft.content, draft.ttl, now),
             signature=draft.content.error.signature,
-            outcomes=Outcomes(success_rate=rate),
+            outcomes=OutcomeStats(success_rate=rate),
             revision=1,
             create_time=now,
             update_time=now,
@@ -178,8 +178,10 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
                 revision=solution.revision + 1,
                 update_time=max(now, solution.update_time),
             )
-            if solution.outcomes == Outcomes(success_rate=old.first_success_rate):
-                edited = replace(edited, outcomes=Outcomes(success_rate=content.first_success_rate))
+            if solution.outcomes == OutcomeStats(success_rate=old.first_success_rate):
+                edited = replace(
+                    edited, outcomes=OutcomeStats(success_rate=content.first_success_rate)
+                )
             unchanged_fields = preserved_in_edits(record.payload)
             new = error_solution_record(
                 edited, record.payload[SORT_KEY], indexed.vectors, unchanged_fields

@@ -8,7 +8,7 @@ from typing import Final
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionContent, search_text
 from lot_grpc.domain.errors import ErrorSolutionNotFoundError
-from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.ports import Equals, Missing, Payload, Record, Vector
 from lot_grpc.services.patterns.ranked import NOT_PINNED, RANK_KEYS, pattern_rank
 from lot_grpc.services.records.collections import (
@@ -60,7 +60,7 @@ def _seeded(
     sort_key: int,
     vectors: Mapping[str, Vector],
 ) -> Record:
-    rate = Outcomes(success_rate=content.first_success_rate)
+    rate = OutcomeStats(success_rate=content.first_success_rate)
     signature = content.error.signature
     solution = ErrorSolution(namespace, error_solution_id, content, signature, rate, 1, now, now)
     return error_solution_record(solution, sort_key, vectors)

@@ -17,7 +17,7 @@ from lot_grpc.domain.code_shapes import ParsedCode
 from lot_grpc.domain.errors import LimitExceededError, LotError, PatternIdInUseError, invalid
 from lot_grpc.domain.json_values import as_doubles, number_text
 from lot_grpc.domain.languages import language_name
-from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import Pattern, PatternContent, different_fields
 from lot_grpc.parsing.code import MAX_TOTAL_BYTES
 from lot_grpc.parsing.grammars import LANGUAGES
@@ -141,7 +141,7 @@ class CodeExtraction:
     def _unsaved(self, namespace: str, draft: PatternDraft) -> Saved:
         """What a save would answer."""
         now = self._time.now()
-        outcomes = Outcomes(success_rate=draft.initial_success_rate)
+        outcomes = OutcomeStats(success_rate=draft.initial_success_rate)
         pattern = Pattern(namespace, draft.pattern_id, draft.content, outcomes, 1, now, now)
         return Saved(pattern, created=True)
 

@@ -1,4 +1,4 @@
-"""What an episode teaches when it ends, if its caller asked for that (``auto_extract_patterns``).
+"""What an episode teaches when it ends, if its caller asked for that (``extract_knowledge``).
 
 The wish is written with the end, in one write. Then the error solutions of the episode are saved;
 of one that succeeded the TASK pattern too, and the LEARNED pattern of its group is brought up to

@@ -15,7 +15,7 @@ from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.extraction.learning import EXTRACTION, Learned
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.json_values import as_doubles
-from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import Pattern, PatternContent, search_text
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_set
@@ -92,7 +92,7 @@ class LearnedPatterns:
     def _plan(self, learned: Learned, before: Record | None) -> _Plan:
         learning_task, now = learned.learning_task, self._time.now()
         hashes = _hashes(learned.content)
-        fresh = Outcomes(success_rate=learned.success_rate)
+        fresh = OutcomeStats(success_rate=learned.success_rate)
         if before is None:
             pattern = Pattern(
                 learning_task.namespace,

@@ -15,9 +15,9 @@ from lot_grpc.domain.errors import (
     DecisionIdInUseError,
     DecisionNotFoundError,
 )
-from lot_grpc.domain.ids import content_hash, new_id
-from lot_grpc.domain.json_values import fields_to_hash
+from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.outcomes import Outcome
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.domain.sameness import same_values
 from lot_grpc.kernel.apply_once import Target, apply_once
 from lot_grpc.kernel.compare_and_set import compare_and_set, update_as_read
@@ -55,7 +55,7 @@ class DecisionDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        return content_hash([fields_to_hash(self.content), self.decision_id])
+        return request_hash(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,10 @@ class DecisionOutcomeDraft:
     reward: float | None = None
     note: str = ""
     request_id: str = ""
+
+    def hash(self) -> str:
+        """The same for the same request."""
+        return request_hash(self)
 
 
 class Decisions(Resources[Decision, DecisionFilter]):
@@ -108,8 +112,7 @@ class Decisions(Resources[Decision, DecisionFilter]):
         DecisionNotFoundError, RequestIdReusedError, ContentionError.
         """
         record = await self.read_record(namespace, draft.decision_id)
-        given = content_hash([draft.decision_id, draft.outcome, draft.reward, draft.note])
-        key = IdempotencyKey(namespace, "RecordDecisionOutcome", draft.request_id, given, {})
+        key = IdempotencyKey(namespace, "RecordDecisionOutcome", draft.request_id, draft.hash(), {})
         entry = await self._idempotency.begin_about(key, record, None)
         if entry is None:
             raise DecisionNotFoundError(namespace, draft.decision_id, DELETED_SINCE)

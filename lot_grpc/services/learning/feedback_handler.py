@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import LearningEventNotFoundError, NotFoundError
-from lot_grpc.domain.ids import content_hash, new_id
+from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.judging import Judgement, judge, only_praises
 from lot_grpc.domain.learning_event import (
     USER_FEEDBACK,
@@ -25,6 +25,7 @@ from lot_grpc.domain.learning_event import (
     TargetKind,
 )
 from lot_grpc.domain.preference import Preference, learned_key
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.kernel.idempotency import (
     CREATE_TIME,
     IdempotencyKey,
@@ -76,7 +77,7 @@ class FeedbackTextDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        return content_hash(asdict(self))
+        return request_hash(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +94,14 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """What was learned. ``judged``: by the server; not ``conclusive``: reward 0, nothing moved."""
+    """What was learned. ``reward_inferred``: the server derived it from the text.
+
+    Not ``conclusive``: it could not, so the reward is 0 and nothing changed.
+    """
 
     event: LearningEvent
     reward: float
-    judged: bool
+    reward_inferred: bool
     conclusive: bool
     preference: Preference | None
 
@@ -171,7 +175,7 @@ class FeedbackHandler:
             text=draft.text,
             reward=told.reward,
             target=draft.target,
-            metadata={} if given else {"judged": True, "conclusive": told.conclusive},
+            metadata={} if given else {"reward_inferred": True, "conclusive": told.conclusive},
         )
         event = LearningEvent(namespace, own, content, self._time.now())
         record = learning_event_record(event, self._time.sort_key(), applied=False)
@@ -216,7 +220,7 @@ class FeedbackHandler:
     async def _submitted(self, event: LearningEvent) -> Submitted:
         key = _preference_key(event)
         preference = await self._preferences.find(event.namespace, key) if key else None
-        judged = bool(event.content.metadata.get("judged", False))
+        judged = bool(event.content.metadata.get("reward_inferred", False))
         return Submitted(event, _reward(event), judged, _sure(event), preference)
 
 

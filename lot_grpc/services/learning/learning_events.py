@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lot_grpc.domain.errors import LearningEventIdInUseError
-from lot_grpc.domain.ids import content_hash, new_id
-from lot_grpc.domain.json_values import fields_to_hash
+from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.learning_event import (
     LearningEvent,
     LearningEventContent,
     LearningEventFilter,
 )
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.domain.sameness import same_values
 from lot_grpc.kernel.create import Creation
 from lot_grpc.ports import Record
@@ -34,7 +34,7 @@ class LearningEventDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        return content_hash([fields_to_hash(self.content), self.learning_event_id])
+        return request_hash(self)
 
 
 class LearningEvents(Resources[LearningEvent, LearningEventFilter]):

@@ -243,7 +243,7 @@ class Recommender:
             newest = await self._newest(namespace, group, count)
             return {record.id: group.hit(0.0) for record in newest}
         query = SearchQuery(TEXT_VECTOR, vector, count, group.where, group.least_cosine)
-        [found] = await self._store.search(EPISODES, namespace, [query])
+        [found] = (await self._store.search(EPISODES, namespace, [query])).hits
         return {point: group.hit(cosine) for point, cosine in found.items()}
 
     async def _equals(
@@ -261,7 +261,7 @@ class Recommender:
         since = Range(SORT_KEY, gte=newest[-1].payload[SORT_KEY])
         where = (*group.where, since)
         query = SearchQuery(TEXT_VECTOR, vector, len(newest), where, group.least_cosine)
-        [found] = await self._store.search(EPISODES, namespace, [query])
+        [found] = (await self._store.search(EPISODES, namespace, [query])).hits
         hits = {record.id: group.hit(found[record.id]) for record in newest if record.id in found}
         equal = [(point, hit) for point, hit in hits.items() if hit.score == score]
         return dict(equal[:count])

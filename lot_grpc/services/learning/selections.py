@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from lot_grpc.domain.action_values import LearningState
-from lot_grpc.domain.errors import SelectionUnknownError
-from lot_grpc.domain.ids import content_hash, new_id
-from lot_grpc.domain.json_values import as_doubles
+from lot_grpc.domain.errors import SelectionNotFoundError
+from lot_grpc.domain.ids import new_id
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.domain.selection import EXPLORATION_RATE, SelectionPolicy, choose, generator
 from lot_grpc.kernel.create import Creation, Kind
 from lot_grpc.ports import Record
@@ -39,15 +39,7 @@ class SelectionDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        return content_hash(
-            [
-                asdict(self.state) | {"features": as_doubles(self.state.features)},
-                as_doubles(self.actions),
-                self.policy,
-                self.seed,
-                self.exploration_rate,
-            ]
-        )
+        return request_hash(self)
 
 
 class Selections:
@@ -92,18 +84,18 @@ class Selections:
         return selection_from_record(record)
 
     async def get(self, namespace: str, selection_id: str) -> Selection:
-        """One selection of the last 30 days. Raises SelectionUnknownError."""
+        """One selection of the last 30 days. Raises SelectionNotFoundError."""
         point = selection_point(namespace, selection_id)
         found = await self._store.get(SELECTIONS, namespace, [point])
         if point not in found:
-            raise SelectionUnknownError(namespace, selection_id)
+            raise SelectionNotFoundError(namespace, selection_id)
         return selection_from_record(found[point])
 
     async def get_many(self, namespace: str, selection_ids: list[str]) -> dict[str, Selection]:
-        """Selections by id. Raises SelectionUnknownError for the first that is not known."""
+        """Selections by id. Raises SelectionNotFoundError for the first that is not known."""
         points = {selection_point(namespace, one): one for one in selection_ids}
         found = await self._store.get(SELECTIONS, namespace, list(points))
         for point, selection_id in points.items():
             if point not in found:
-                raise SelectionUnknownError(namespace, selection_id)
+                raise SelectionNotFoundError(namespace, selection_id)
         return {points[point]: selection_from_record(record) for point, record in found.items()}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from lot_grpc.domain.action_values import ActionValue, LearningState, Step
+from lot_grpc.domain.action_values import ActionValue, LearningState, TrajectoryStep
 from lot_grpc.domain.errors import invalid
-from lot_grpc.domain.ids import content_hash, new_id
-from lot_grpc.domain.json_values import as_doubles
+from lot_grpc.domain.ids import new_id
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.domain.text_form import normal_form
 from lot_grpc.kernel.idempotency import IdempotencyKey
 from lot_grpc.services.learning.action_values import ActionValues
@@ -39,24 +38,7 @@ class StepsDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        # Not ``asdict``, which takes 15 ms for a thousand steps.
-        steps_hashed = [
-            [
-                one.reward,
-                _state_hashed(one.state),
-                one.action,
-                _state_hashed(one.next_state),
-                one.selection_id,
-            ]
-            for one in self.steps
-        ]
-        return content_hash([steps_hashed, self.episode_id])
-
-
-def _state_hashed(state: LearningState | None) -> list[Any] | None:
-    if state is None:
-        return None
-    return [state.task_type, state.complexity, as_doubles(state.features)]
+        return request_hash(self)
 
 
 class StepRecorder:
@@ -71,7 +53,7 @@ class StepRecorder:
     async def record(self, namespace: str, draft: StepsDraft) -> list[ActionValue]:
         """Learn from each step once; return the values that moved, as they now stand.
 
-        Raises SelectionUnknownError and RequestInvalidError, and then learns nothing;
+        Raises SelectionNotFoundError and RequestInvalidError, and then learns nothing;
         RequestIdReusedError; ContentionError, after which a retry goes on.
         """
         plan = {"trajectory_id": new_id("t")}
@@ -90,7 +72,9 @@ class StepRecorder:
             await self._idempotency.finish(entry, {})
         return await self._values.moved_by(trajectory)
 
-    async def _resolved(self, namespace: str, drafts: Sequence[StepDraft]) -> tuple[Step, ...]:
+    async def _resolved(
+        self, namespace: str, drafts: Sequence[StepDraft]
+    ) -> tuple[TrajectoryStep, ...]:
         """The steps with the states and actions of their selections."""
         ids = [draft.selection_id for draft in drafts if draft.selection_id]
         selections: Mapping[str, Selection] = {}
@@ -99,7 +83,7 @@ class StepRecorder:
         return tuple(_step(n, draft, selections) for n, draft in enumerate(drafts))
 
 
-def _step(number: int, draft: StepDraft, selections: Mapping[str, Selection]) -> Step:
+def _step(number: int, draft: StepDraft, selections: Mapping[str, Selection]) -> TrajectoryStep:
     selection = selections.get(draft.selection_id)
     if selection is None:
         if draft.state is None or not draft.action:
@@ -108,7 +92,7 @@ def _step(number: int, draft: StepDraft, selections: Mapping[str, Selection]) ->
                 "step.choice.required",
                 "a step needs state and action, or a selection_id",
             )
-        return Step(draft.state, draft.action, draft.reward, draft.next_state)
+        return TrajectoryStep(draft.state, draft.action, draft.reward, draft.next_state)
     given, chosen = normal_form(draft.action), normal_form(selection.action)
     other = "action" if given not in ("", chosen) else ""
     if draft.state is not None and draft.state.key != selection.state.key:
@@ -120,4 +104,4 @@ def _step(number: int, draft: StepDraft, selections: Mapping[str, Selection]) ->
             f"differs from that of the selection; omit {other}, or omit selection_id",
         )
     state = draft.state or selection.state
-    return Step(state, selection.action, draft.reward, draft.next_state)
+    return TrajectoryStep(state, selection.action, draft.reward, draft.next_state)

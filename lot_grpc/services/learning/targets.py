@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from lot_grpc.domain.action_values import Step
-from lot_grpc.domain.errors import RetrievalUnknownError
+from lot_grpc.domain.action_values import TrajectoryStep
+from lot_grpc.domain.errors import RetrievalNotFoundError
 from lot_grpc.domain.learning_event import TargetKind
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.learning.action_values import ActionValues
@@ -42,7 +42,7 @@ def checks_of(
 
     async def retrieval(namespace: str, id: str) -> None:
         if await retrievals.find(namespace, id) is None:
-            raise RetrievalUnknownError(namespace, id, "omit the target")
+            raise RetrievalNotFoundError(namespace, id, "omit the target")
 
     return {
         TargetKind.PATTERN: pattern,
@@ -80,7 +80,7 @@ def moves_of(
     async def selection(judged: Judged) -> None:
         """A trajectory of one step that ended there, under the event's id."""
         chosen = await selections.get(judged.namespace, judged.target_id)
-        steps = (Step(chosen.state, chosen.action, judged.reward),)
+        steps = (TrajectoryStep(chosen.state, chosen.action, judged.reward),)
         await values.learn(Trajectory(judged.namespace, judged.event_id, steps, judged.create_time))
 
     return {

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import invalid
-from lot_grpc.domain.ids import content_hash
-from lot_grpc.domain.json_values import fields_to_hash
 from lot_grpc.domain.memory import Details, Memory, MemoryContent
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.services.expiry import check_expiry, with_ttl
 
 
@@ -28,8 +27,7 @@ class MemoryDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        requested = [fields_to_hash(self.content), self.memory_id, self.ttl]
-        return content_hash([*requested, True] if self.unique else requested)
+        return request_hash(self)
 
     def check(self, now: int) -> None:
         """Raise what cannot be created as asked."""

@@ -119,9 +119,9 @@ class ContextStatsStore:
 
     async def _nearest(self, recorded: RecordedOutcome, vector: Sequence[float]) -> Record | None:
         theirs: list[Condition] = [Equals("pattern_id", recorded.pattern_id), Missing(MERGING)]
-        search = SearchQuery(QUERY_VECTOR, vector, 1, theirs)
-        [found] = await self._store.search(CONTEXT_STATS, recorded.namespace, [search])
-        return await self._read(recorded.namespace, next(iter(found))) if found else None
+        search = SearchQuery(QUERY_VECTOR, vector, 1, theirs, records=1)
+        found = await self._store.search(CONTEXT_STATS, recorded.namespace, [search])
+        return next(iter(found.records.values()), None)
 
     async def _insert(self, recorded: RecordedOutcome, point: str, vector: Sequence[float]) -> None:
         stats = ContextStats().record(recorded.value, recorded.create_time, self._fading)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.kernel.apply_once import Target, apply_once
 from lot_grpc.kernel.compare_and_set import update_as_read
 from lot_grpc.ports import Record, VectorStore
@@ -94,7 +94,7 @@ class OutcomeCounter:
         await self._pending.applied(recorded)
         return record
 
-    async def _counted(self, recorded: RecordedOutcome, record: Record) -> Outcomes:
+    async def _counted(self, recorded: RecordedOutcome, record: Record) -> OutcomeStats:
         """The counters with the fact."""
         outcomes = outcomes_from_payload(record.payload)
         if recorded.correction is not None:

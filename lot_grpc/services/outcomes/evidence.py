@@ -42,19 +42,20 @@ class PatternEvidence:
             NEIGHBOURS_AT_MOST,
             [AnyOf("pattern_id", tuple(used))],
             min_score=least_cosine(self._weights.kernel_width),
+            records=NEIGHBOURS_AT_MOST,
         )
-        [found] = await self._store.search(CONTEXT_STATS, namespace, [points])
-        rows = await self._store.get(CONTEXT_STATS, namespace, list(found)) if found else {}
+        found = await self._store.search(CONTEXT_STATS, namespace, [points])
+        [cosines] = found.hits
         near: dict[str, list[Neighbour]] = {}
         now = self._time.now()
-        for point, record in rows.items():
+        for point, record in found.records.items():
             if record.payload.get(MERGING):
                 continue
             near.setdefault(used[record.payload["pattern_id"]], []).append(
                 neighbour(
                     context_stats_from_payload(record.payload),
                     record.payload["query"],
-                    found[point],
+                    cosines[point],
                     now,
                     self._weights.kernel_width,
                     self._weights.fading,

@@ -42,13 +42,13 @@ class History:
         theirs = [Equals("pattern_id", correction.pattern_id)]
         async for row in scan(self._store, OUTCOMES, correction.namespace, theirs, descending=True):
             recorded = outcome_from_record(row)
-            if recorded.outcome_id == correction.root and not recorded.corrects:
+            if recorded.outcome_id == correction.root and not recorded.corrects_outcome_id:
                 return Behind(values[::-1], in_context)
             if recorded.point == correction.point:
                 continue
             if not (row.payload[APPLIED] or recorded.point in unsettled):
                 continue
-            if recorded.corrects:
+            if recorded.corrects_outcome_id:
                 corrected.setdefault(recorded.root, recorded)
                 continue
             standing = corrected.get(recorded.outcome_id, recorded)

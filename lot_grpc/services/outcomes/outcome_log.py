@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from lot_grpc.domain.errors import (
@@ -11,8 +11,9 @@ from lot_grpc.domain.errors import (
     OutcomeNotFoundError,
     PatternNotFoundError,
 )
-from lot_grpc.domain.ids import content_hash, new_id
+from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.outcomes import Correction, Outcome
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.kernel.idempotency import CREATE_TIMES, IdempotencyKey, create_times
 from lot_grpc.ports import Condition, Equals, Missing, Not, Record
 from lot_grpc.services.outcomes.counting import OutcomeCounter
@@ -44,7 +45,7 @@ class CorrectionDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        return content_hash(asdict(self))
+        return request_hash(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class LoggedOutcome:
     """An entry, and the ``outcome_id`` of the one that undid it, empty while it counts."""
 
     recorded: RecordedOutcome
-    corrected_by: str
+    corrected_by_outcome_id: str
 
 
 class OutcomeLog:
@@ -158,7 +159,7 @@ class OutcomeLog:
             query=undone.query,
             retrieval_id=undone.retrieval_id,
             note=draft.note,
-            corrects=undone.outcome_id,
+            corrects_outcome_id=undone.outcome_id,
             root=undone.root or undone.outcome_id,
             correction=Correction(
                 undone.outcome,

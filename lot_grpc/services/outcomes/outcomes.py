@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from lot_grpc.domain.errors import PatternNotFoundError, RetrievalUnknownError
-from lot_grpc.domain.ids import content_hash, new_id
+from lot_grpc.domain.errors import PatternNotFoundError, RetrievalNotFoundError
+from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.kernel.idempotency import CREATE_TIMES, IdempotencyKey, create_times
 from lot_grpc.ports import Record
 from lot_grpc.services.outcomes.counting import OutcomeCounter
@@ -37,7 +38,7 @@ class OutcomeDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        return content_hash(asdict(self))
+        return request_hash(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class OutcomeRecorder:
     async def record(self, namespace: str, draft: OutcomeDraft) -> Recorded:
         """Count an outcome once for each pattern.
 
-        Raises PatternNotFoundError and RetrievalUnknownError, and then counts none.
+        Raises PatternNotFoundError and RetrievalNotFoundError, and then counts none.
         """
         key = _key(namespace, draft)
         entry = await self._idempotency.find(key)
@@ -128,7 +129,7 @@ class OutcomeRecorder:
         if draft.retrieval_id and not query:
             retrieval = await self._retrievals.find(namespace, draft.retrieval_id)
             if retrieval is None and required:
-                raise RetrievalUnknownError(
+                raise RetrievalNotFoundError(
                     namespace, draft.retrieval_id, "send query as well, or instead"
                 )
             query = retrieval.query if retrieval else ""

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lot_grpc.domain.errors import LotError, invalid
-from lot_grpc.domain.ids import content_hash
-from lot_grpc.domain.json_values import fields_to_hash
 from lot_grpc.domain.pattern import Pattern, PatternContent
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.kernel.create import Creation
 from lot_grpc.ports import Record
 from lot_grpc.regexes import check_regex
@@ -68,15 +67,7 @@ class PatternDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        return content_hash(
-            [
-                fields_to_hash(self.content),
-                self.pattern_id,
-                self.initial_success_rate,
-                self.dedupe,
-                self.ttl,
-            ]
-        )
+        return request_hash(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,14 @@ pattern's revision alone, so no editor's etag goes stale by it.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import PatternNotFoundError
 from lot_grpc.domain.feedback import adjustment_of, moved
-from lot_grpc.domain.ids import content_hash, new_id
+from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.pattern import Pattern
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.kernel.apply_once import Target, apply_once
 from lot_grpc.kernel.compare_and_set import update_as_read
 from lot_grpc.kernel.idempotency import IdempotencyKey
@@ -46,7 +47,7 @@ from lot_grpc.services.runtime import Runtime
 HISTORY = 100
 """How many entries a history shows at most, the latest."""
 
-_METHOD = "GiveFeedback"
+_METHOD = "RecordPatternFeedback"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class FeedbackDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        return content_hash(asdict(self))
+        return request_hash(self)
 
     def check(self) -> None:
         """Raise for one that says nothing, or an adjustment out of range."""

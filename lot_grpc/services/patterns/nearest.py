@@ -42,7 +42,7 @@ class Nearest:
             _same_sort(content),
             min_score=self._similarity,
         )
-        (scores,) = await self._store.search(PATTERNS, namespace, [query])
+        [scores] = (await self._store.search(PATTERNS, namespace, [query])).hits
         if not scores:
             return None
         records = await self._store.get(PATTERNS, namespace, list(scores), vectors=True)

@@ -21,7 +21,7 @@ from lot_grpc.domain.errors import (
     PatternNotFoundError,
 )
 from lot_grpc.domain.ids import new_id
-from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import Pattern, dedupe_hash, search_text
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
@@ -257,7 +257,7 @@ class PatternWriter:
             namespace=work.namespace,
             pattern_id=pattern_id,
             content=with_ttl(work.draft.content, work.draft.ttl, now),
-            outcomes=Outcomes(success_rate=work.draft.initial_success_rate),
+            outcomes=OutcomeStats(success_rate=work.draft.initial_success_rate),
             revision=1,
             create_time=now,
             update_time=now,

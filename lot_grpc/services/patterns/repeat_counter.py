@@ -80,7 +80,7 @@ class RepeatCounter:
             pattern_id,
             Outcome.SUCCESS,
             self._time.now(),
-            repeat=True,
+            from_repeated_save=True,
         )
         counted = await self._counting.count([recorded], {pattern_id: record})
         if pattern_id not in counted:

@@ -7,7 +7,7 @@ from typing import Final
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import PatternNotFoundError
-from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import Pattern, PatternContent, search_text
 from lot_grpc.ports import Equals, Missing, Not, Payload, Record, Vector
 from lot_grpc.services.patterns.lineage import NOTE_KIND
@@ -92,7 +92,7 @@ def _seeded(
     sort_key: int,
     vectors: Mapping[str, Vector],
 ) -> Record:
-    pattern = Pattern(namespace, pattern_id, content, Outcomes(), 1, now, now)
+    pattern = Pattern(namespace, pattern_id, content, OutcomeStats(), 1, now, now)
     return pattern_record(pattern, sort_key, vectors)
 
 

@@ -8,14 +8,13 @@ is late reads again. A row of a revision that the preference still has is no for
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import (
     PreferenceNotFoundError,
 )
-from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.json_values import as_doubles
 from lot_grpc.domain.preference import (
     GENERAL,
@@ -25,6 +24,7 @@ from lot_grpc.domain.preference import (
     PreferenceRevision,
     task_hash,
 )
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.kernel.apply_once import Target, apply_once
 from lot_grpc.kernel.compare_and_set import ConflictError, insert_new, require_etag, update_as_read
 from lot_grpc.kernel.idempotency import DONE, IdempotencyKey, IdempotencyRecord
@@ -82,7 +82,7 @@ class PreferenceDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        return content_hash(asdict(self) | {"value": as_doubles(self.value)})
+        return request_hash(self, value=as_doubles(self.value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from lot_grpc.services.scanning import scan
 from lot_grpc.services.time_slice import TimeSlice
 
 MOST_TRIED = 1_000
-"""Patterns that are tried on a query, the newest ones."""
+"""Patterns that are tried on a query, the newest ones. They are read at once."""
 
 
 class LearnedTasks:
@@ -44,6 +44,7 @@ class LearnedTasks:
             learned,
             payload=("task_type_pattern",),
             descending=True,
+            batch=MOST_TRIED,
         ):
             if _matches(record.payload["task_type_pattern"], texts):
                 found.add(record.id)

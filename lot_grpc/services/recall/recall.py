@@ -1,7 +1,10 @@
-"""Recall: one embedding, one search, one read of what may come onto the page, one pass of ranking.
+"""Recall, the same for every kind: one embedding, few calls to the store, one pass of ranking.
 
-With ``rerank`` the cross-encoder reads the best candidates before the ranking. The same for every
-kind.
+The calls: one for LEARNED patterns whose expression may match, while the query is embedded; one
+search; one read of what can reach the page; one search among the outcomes of near-ties that were
+ever used. ``rerank`` adds a read of the candidates that the cross-encoder scores, ``explain`` adds
+counts, and some hits are completed when they are read: running episodes, memories of several
+passages.
 """
 
 from __future__ import annotations
@@ -24,11 +27,11 @@ from lot_grpc.domain.ranking import (
     contenders,
     pool_size,
     rank,
-    within_gate,
+    within_margin,
 )
 from lot_grpc.ports import AllOf, Condition, Embedder, Embedding, Not, Record, VectorStore
 from lot_grpc.services.recall.matching import match_of
-from lot_grpc.services.recall.reranks import Reranks
+from lot_grpc.services.recall.reranks import Reranked, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
 from lot_grpc.services.recall.search_fields import SearchFields
@@ -36,7 +39,7 @@ from lot_grpc.services.recall.search_fields import SearchFields
 T = TypeVar("T")
 
 _UNLEARNED = (Ranking.RELEVANCE, Ranking.SIMILARITY)
-_NOTHING_LEARNED = RankingWeights(gate=0.0, learned=0.0)
+_NOTHING_LEARNED = RankingWeights(reorder_margin=0.0, learned=0.0)
 NOTHING_KNOWN = Evidence()
 
 
@@ -197,21 +200,22 @@ class Recall(Generic[T]):
             request.embedding,
         )
         candidates = await self._searching.search(namespace, search)
-        found, unreached = candidates.found, 0
+        reranked = Reranked(candidates.found)
         if request.rerank:
             excerpts = self._target.excerpts
-            found, unreached = await self._reranks.rerank(
+            reranked = await self._reranks.rerank(
                 namespace,
                 self._target.searched,
                 request.query,
-                found,
+                candidates.found,
                 partial(excerpts, candidates.vector) if excerpts else None,
             )
-        found = boost(found, candidates.also, self._weights.gate)
+        found = boost(reranked.found, candidates.also, self._weights.reorder_margin)
         ranking = request.ranking if self._target.ranks else Ranking.RELEVANCE
         seed = _seed(request, ranking)
         relevant = {one.id: one for one in found}
-        records = await self._records(namespace, found, ranking, request.limit, candidates.also)
+        page = self._page(found, ranking, request.limit, candidates.also)
+        records = await self._records(namespace, page, reranked.records)
         known = await self._evidence(namespace, candidates.vector, found, records, ranking)
         near = [
             self._candidate(relevant[one], record, known.get(one, NOTHING_KNOWN))
@@ -236,7 +240,7 @@ class Recall(Generic[T]):
             retrieval_id,
             candidates.truncated,
             candidates.wordless,
-            unreached,
+            reranked.unreached,
             explanation,
             candidates.vector,
         )
@@ -267,19 +271,23 @@ class Recall(Generic[T]):
             await self._target.tasks.matching(namespace, (request.query,), request.where)
         )
 
-    async def _records(
-        self,
-        namespace: str,
-        found: Sequence[Relevance],
-        ranking: Ranking,
-        limit: int,
-        reserved: Collection[str],
-    ) -> dict[str, Record]:
-        """Those that can come onto the page. One deleted since is left out."""
+    def _page(
+        self, found: Sequence[Relevance], ranking: Ranking, limit: int, reserved: Collection[str]
+    ) -> list[str]:
+        """Those that can come onto the page."""
         readable = contenders([one.value for one in found], ranking, self._weights, limit)
         ids = [one.id for one in found]
-        ids = ids[:readable] + [one for one in ids[readable:] if one in reserved][:1]
-        return await self._store.get(self._target.searched.collection, namespace, ids)
+        return ids[:readable] + [one for one in ids[readable:] if one in reserved][:1]
+
+    async def _records(
+        self, namespace: str, page: Sequence[str], known: Mapping[str, Record]
+    ) -> Mapping[str, Record]:
+        """Their records, in the same order. One deleted since is left out."""
+        unread = [one for one in page if one not in known]
+        if unread:
+            collection = self._target.searched.collection
+            known = {**known, **await self._store.get(collection, namespace, unread)}
+        return {one: known[one] for one in page if one in known}
 
     async def _evidence(
         self,
@@ -290,7 +298,7 @@ class Recall(Generic[T]):
         ranking: Ranking,
     ) -> Mapping[str, Evidence]:
         """What is known of the near-ties; nothing else is reordered."""
-        near = found[: within_gate([one.value for one in found], ranking, self._weights)]
+        near = found[: within_margin([one.value for one in found], ranking, self._weights)]
         if self._target.learned is None or not near:
             return {}
         there = [records[one.id] for one in near if one.id in records]

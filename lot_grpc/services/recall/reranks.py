@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from lot_grpc.domain.errors import ModelUnavailableError, RerankerUnavailableError
@@ -30,6 +30,18 @@ class RerankBounds:
     seconds: float = DEFAULT_SECONDS
 
 
+@dataclass(frozen=True, slots=True)
+class Reranked:
+    """Candidates in their new order. ``records``: of those that were to be read, by id.
+
+    ``unreached``: how many of the best there was no time for.
+    """
+
+    found: Sequence[Relevance]
+    unreached: int = 0
+    records: Mapping[str, Record] = field(default_factory=dict)
+
+
 class Reranks:
     """Reranks candidates of any kind."""
 
@@ -45,8 +57,8 @@ class Reranks:
         query: str,
         found: Sequence[Relevance],
         excerpts: Excerpts | None = None,
-    ) -> tuple[list[Relevance], int]:
-        """All candidates in their new order, and how many of the best could not be reached.
+    ) -> Reranked:
+        """All candidates in their new order.
 
         Raises EmbeddingFailedError, RerankerUnavailableError.
         """
@@ -63,7 +75,8 @@ class Reranks:
         except ModelUnavailableError as error:
             raise RerankerUnavailableError from error
         behind = found[len(best) :]
-        return blend([*read, *behind], scores), sum(score is None for score in scores)
+        unreached = sum(score is None for score in scores)
+        return Reranked(blend([*read, *behind], scores), unreached, records)
 
 
 def _as_read(text: SearchText) -> str:

@@ -1,18 +1,18 @@
-"""Candidates for an answer: both legs in one batch to the store, fused into one list.
+"""Candidates for a recall: both legs in one call to the store, fused into one list.
 
-The dense leg looks into every vector of a kind (``text``, and ``code`` where it has code) and a
-thing counts by its best one; the lexical leg into ``bm25``. The store gives no payloads: to read
-those of a whole pool costs more than to find it. A hit that only one leg brought gets its true
-cosine by a second search among just those ids, so that ``similarity`` means the same for each hit.
+The dense leg searches every vector of a kind (``text``, and ``code`` where it has code), and a
+record counts by its best one; the lexical leg searches ``bm25``. The same call rescores what only
+the lexical leg found, so that ``similarity`` is a cosine for each hit.
 
-Words are looked for twice in that batch, with function words and without; which of both counts is
-decided by the best hits (``domain.fusion``).
+The lexical leg runs twice, with function words and without. The record of the best hit of each
+comes with the call and decides which of the two counts (``domain.fusion``).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from lot_grpc.domain.fusion import NO_OVERLAP, FusionWeights, Overlap, Relevance, fuse
@@ -22,10 +22,11 @@ from lot_grpc.ports import (
     Condition,
     Embedder,
     Embedding,
-    IdIn,
     Record,
+    Rescore,
     Scores,
     SearchQuery,
+    SearchResult,
     VectorStore,
 )
 from lot_grpc.services.recall.search_fields import SearchFields
@@ -40,8 +41,8 @@ class SearchRequest:
     """What to look for. ``min_similarity`` 0: no bound. ``pool``: hits of each leg.
 
     ``also`` finds points that are candidates whatever the legs say; ``where`` must hold for them.
-    It is asked while the query is embedded. ``embedding`` of the query, where somebody else makes
-    it: until it is there the words are looked for.
+    It runs while the query is embedded. ``embedding``: of the query, where the caller makes it;
+    if it is not ready yet, the lexical leg runs first, in a call of its own.
     """
 
     query: str
@@ -89,98 +90,46 @@ class HybridSearch:
         if not words.terms:
             embedding = await (request.embedding or embed_wordless(self._embedder, request.query))
             return Candidates([], embedding.vector, wordless=True)
-        early: list[Scores] | None = None
-        if request.embedding is not None and not request.embedding.done():
-            early = await self._by_words(namespace, request, words)
+        by_words = _of_words(request, words)
+        early: SearchResult | None = None
+        if by_words and request.embedding is not None and not request.embedding.done():
+            early = await self._store.search(self._searched.collection, namespace, by_words)
         embedding, also = await asyncio.gather(
             request.embedding or self._embedder.embed_query(request.query),
             request.also() if request.also else _nothing(),
         )
-        pools, by_words = await self._legs(namespace, request, embedding.vector, words, early)
-        lexical, best = await self._decided(namespace, by_words, words)
-        cosines = await self._cosines(namespace, request, pools, lexical, embedding.vector, also)
-        similar, others = _apart(pools, cosines, request.pool)
-        lexical = {point: score for point, score in lexical.items() if point in cosines}
-        found = fuse(similar, others, lexical, self._meaning(request.legs, best))
+        dense = self._searched.dense if request.legs is not Legs.BM25 else ()
+        queries = [
+            SearchQuery(name, embedding.vector, request.pool, request.where) for name in dense
+        ]
+        known = also.union(*early.hits) if early else also
+        found = await self._store.search(
+            self._searched.collection,
+            namespace,
+            queries if early else [*queries, *by_words],
+            Rescore(self._searched.dense, embedding.vector, tuple(known)),
+        )
+        pools = found.hits[: len(dense)]
+        lexical, best = self._choose(
+            early.hits if early else found.hits[len(dense) :], (early or found).records, words
+        )
+        similar, others = _apart(pools, {*lexical, *also}, found.cosines, request.pool)
+        lexical = {point: score for point, score in lexical.items() if point in found.cosines}
+        relevances = fuse(similar, others, lexical, self._meaning(request.legs, best))
         return Candidates(
-            [one for one in found if one.similarity >= request.min_similarity],
+            [one for one in relevances if one.similarity >= request.min_similarity],
             embedding.vector,
             embedding.truncated or (words.cut and request.legs is not Legs.DENSE),
             also=also,
         )
 
-    async def _by_words(
-        self, namespace: str, request: SearchRequest, words: LexicalQuery
-    ) -> list[Scores]:
-        """The pools of the words alone."""
-        queries = _of_words(request, words)
-        if not queries:
-            return []
-        return await self._store.search(self._searched.collection, namespace, queries)
-
-    async def _legs(
-        self,
-        namespace: str,
-        request: SearchRequest,
-        vector: Sequence[float],
-        words: LexicalQuery,
-        early: list[Scores] | None,
-    ) -> tuple[dict[str, Scores], list[Scores]]:
-        """The pool of each dense vector, by its name, and those of the words (``early``: known)."""
-        dense = self._searched.dense if request.legs is not Legs.BM25 else ()
-        queries = [
-            SearchQuery(
-                name,
-                vector,
-                request.pool,
-                request.where,
-            )
-            for name in dense
-        ]
-        if early is None:
-            queries += _of_words(request, words)
-        found = await self._store.search(self._searched.collection, namespace, queries)
-        by_words = found[len(dense) :] if early is None else early
-        return dict(zip(dense, found[: len(dense)], strict=True)), by_words
-
-    async def _cosines(
-        self,
-        namespace: str,
-        request: SearchRequest,
-        pools: Mapping[str, Scores],
-        lexical: Scores,
-        vector: Sequence[float],
-        also: frozenset[str],
-    ) -> Scores:
-        """The best cosine of every hit of any leg.
-
-        A pool that is not full has all there is, so only full ones hide some.
-        """
-        hits = {point for pool in pools.values() for point in pool} | lexical.keys() | also
-        cosines: Scores = {}
-        queries = []
-        for name in self._searched.dense:
-            pool = pools.get(name)
-            for point, cosine in (pool or {}).items():
-                cosines[point] = max(cosine, cosines.get(point, 0.0))
-            hidden = hits if pool is None else hits - pool.keys()
-            if hidden and (pool is None or len(pool) >= request.pool):
-                ids = IdIn(tuple(hidden))
-                queries.append(SearchQuery(name, vector, len(hidden), (ids,)))
-        if queries:
-            for found in await self._store.search(self._searched.collection, namespace, queries):
-                for point, cosine in found.items():
-                    cosines[point] = max(cosine, cosines.get(point, 0.0))
-        return cosines
-
-    async def _decided(
-        self, namespace: str, by_words: Sequence[Scores], words: LexicalQuery
+    def _choose(
+        self, by_words: Sequence[Scores], records: Mapping[str, Record], words: LexicalQuery
     ) -> tuple[Scores, _Best]:
         """The pool of the words that counts, and its best hit."""
-        heads = [min(pool, key=lambda point: (-pool[point], point)) for pool in by_words if pool]
+        heads = [next(iter(pool)) for pool in by_words if pool]
         if not heads:
             return {}, _Best()
-        records = await self._store.get(self._searched.collection, namespace, list(set(heads)))
         bests = [self._best(records.get(head), words) for head in heads]
         form = bests[-1]
         if self._weights.words_decide(form.shared, code=form.code):
@@ -212,7 +161,9 @@ def _of_words(request: SearchRequest, words: LexicalQuery) -> list[SearchQuery]:
     if request.legs is Legs.DENSE:
         return []
     vectors = (words.vector, words.form) if words.form else (words.vector,)
-    return [SearchQuery(SPARSE_VECTOR, one, request.pool, request.where) for one in vectors]
+    return [
+        SearchQuery(SPARSE_VECTOR, one, request.pool, request.where, records=1) for one in vectors
+    ]
 
 
 async def embed_wordless(embedder: Embedder, query: str) -> Embedding:
@@ -224,15 +175,18 @@ async def _nothing() -> frozenset[str]:
     return frozenset()
 
 
-def _apart(pools: Mapping[str, Scores], cosines: Scores, pool: int) -> tuple[Scores, Scores]:
-    """The dense leg's hits, at most ``pool`` of them, and the rest of the hits."""
-    dense = {point for found in pools.values() for point in found if point in cosines}
+def _apart(
+    pools: Sequence[Scores], also: AbstractSet[str], cosines: Scores, pool: int
+) -> tuple[Scores, Scores]:
+    """The dense leg's hits, at most ``pool`` of them, and ``also``, each with its similarity."""
+    dense = {point for found in pools for point in found if point in cosines}
     if len(dense) > pool:
         dense = set(sorted(dense, key=lambda point: (-cosines[point], point))[:pool])
-    similar = {point: _share(cosine) for point, cosine in cosines.items() if point in dense}
-    return similar, {
-        point: _share(cosine) for point, cosine in cosines.items() if point not in dense
-    }
+    hits = {*also, *(point for found in pools for point in found)} & cosines.keys()
+    return (
+        {point: _share(cosines[point]) for point in dense},
+        {point: _share(cosines[point]) for point in hits - dense},
+    )
 
 
 def _share(cosine: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lot_grpc.domain.action_values import ActionValue, LearningState, Step
+from lot_grpc.domain.action_values import ActionValue, LearningState, TrajectoryStep
 from lot_grpc.domain.ids import SELECTION_LIFE, point_id
 from lot_grpc.domain.selection import SelectionPolicy
 from lot_grpc.ports import EXPIRES_KEY, Payload, Record
@@ -44,7 +44,7 @@ class Trajectory:
 
     namespace: str
     trajectory_id: str
-    steps: tuple[Step, ...]
+    steps: tuple[TrajectoryStep, ...]
     create_time: int
     episode_id: str = ""
 
@@ -58,7 +58,9 @@ _KNOWN = FieldCodec(ActionValue, sparse=False, skip={"task_type", "complexity"})
 """What was known of an action when another was chosen; the state has the rest."""
 _SELECTION = FieldCodec(Selection, sparse=False, skip={"namespace", "values"})
 _TRAJECTORY = FieldCodec(
-    Trajectory, skip={"namespace"}, values={"steps": FieldCodec(Step, values={"reward": float})}
+    Trajectory,
+    skip={"namespace"},
+    values={"steps": FieldCodec(TrajectoryStep, values={"reward": float})},
 )
 _VALUE = FieldCodec(ActionValue, defaults={"complexity": None}, values={"value": float})
 
@@ -133,7 +135,7 @@ def value_payload(value: float, visit_count: int, update_time: int) -> Payload:
 
 
 def first_value_record(
-    namespace: str, step: Step, value: float, update_time: int, sort_key: int
+    namespace: str, step: TrajectoryStep, value: float, update_time: int, sort_key: int
 ) -> Record:
     """The record of an action's value after its first step; who took it in stands beside it."""
     state, action = step.state, step.action

@@ -35,7 +35,7 @@ class GivenFeedback:
 class FeedbackStep:
     """How a feedback counted: as which of the pattern's, and from where to where."""
 
-    number: int
+    sequence: int
     confidence_before: float
     confidence_after: float
 
@@ -53,7 +53,7 @@ class FeedbackEntry:
 
 
 _GIVEN = FieldCodec(GivenFeedback, skip={"namespace"})
-_STEP = FieldCodec(FeedbackStep, sparse=False)
+_STEP = FieldCodec(FeedbackStep, sparse=False, rename={"sequence": "number"})
 
 
 def feedback_record(given: GivenFeedback, sort_key: int) -> Record:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from lot_grpc.domain.distillation import GENERALISED_FIELDS, field_value
 from lot_grpc.domain.ids import content_hash
-from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.ports import Payload, Record
 from lot_grpc.services.records.collections import SORT_KEY
@@ -51,7 +51,7 @@ class Seen:
     pattern_id: str
     key: str
     parent: str
-    outcomes: Outcomes
+    outcomes: OutcomeStats
     stats_revision: int
     sort_key: int
 
@@ -94,7 +94,7 @@ def is_head_id(pattern_id: str) -> bool:
     return _ID.fullmatch(pattern_id) is not None
 
 
-def head_keys(level: int, key: str, made: PatternContent, inherited: Outcomes) -> Payload:
+def head_keys(level: int, key: str, made: PatternContent, inherited: OutcomeStats) -> Payload:
     """The keys that a head has beside those of every pattern."""
     counters = outcomes_payload(inherited)
     return {

@@ -48,9 +48,9 @@ class RecordedOutcome:
     """What it was used on: a task, or the error message."""
     retrieval_id: str = ""
     note: str = ""
-    repeat: bool = False
+    from_repeated_save: bool = False
     """Made by a repeated save, not by a use."""
-    corrects: str = ""
+    corrects_outcome_id: str = ""
     """The ``outcome_id`` of the entry that this one undoes."""
     root: str = ""
     """Of a correction: the entry that stands first in the row of corrections."""
@@ -63,8 +63,8 @@ class RecordedOutcome:
         if self.error_solution_id:
             solution_id = self.error_solution_id
             return point_id(self.namespace, "error solution outcome", self.outcome_id, solution_id)
-        if self.corrects:
-            return correction_point(self.namespace, self.corrects, self.pattern_id)
+        if self.corrects_outcome_id:
+            return correction_point(self.namespace, self.corrects_outcome_id, self.pattern_id)
         return outcome_point(self.namespace, self.outcome_id, self.pattern_id)
 
     @property
@@ -96,6 +96,7 @@ def outcome_point(namespace: str, outcome_id: str, pattern_id: str) -> str:
 _RECORDED = FieldCodec(
     RecordedOutcome,
     skip={"namespace", "correction"},
+    rename={"corrects_outcome_id": "corrects", "from_repeated_save": "repeat"},
     defaults={"pattern_id": "", "outcome": None},
 )
 _CORRECTION = FieldCodec(

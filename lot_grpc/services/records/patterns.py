@@ -8,7 +8,7 @@ from typing import Any
 from lot_grpc.domain.feedback import FeedbackCounts
 from lot_grpc.domain.ids import point_id
 from lot_grpc.domain.languages import language_name
-from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import (
     Action,
     Pattern,
@@ -56,7 +56,7 @@ _CONTENT = FieldCodec(
     rename={"expire_time": EXPIRES_KEY},
     values={"actions": FieldCodec(Action, always={"args", "note"})},
 )
-_OUTCOMES = FieldCodec(Outcomes, sparse=False)
+_OUTCOMES = FieldCodec(OutcomeStats, sparse=False)
 _FEEDBACK = FieldCodec(FeedbackCounts)
 _PATTERN = FieldCodec(
     Pattern, sparse=False, skip={"namespace", "content", "outcomes", "feedback", SUPERSEDED_BY}
@@ -78,7 +78,7 @@ def content_payload(content: PatternContent) -> Payload:
     return {**_CONTENT.write(content), **label_keys(content.labels)}
 
 
-def outcomes_payload(outcomes: Outcomes) -> Payload:
+def outcomes_payload(outcomes: OutcomeStats) -> Payload:
     """The keys that an outcome writes."""
     return {
         **_OUTCOMES.write(outcomes),
@@ -93,7 +93,7 @@ def feedback_payload(feedback: FeedbackCounts) -> Payload:
     return _FEEDBACK.write(feedback)
 
 
-def outcomes_from_payload(payload: Mapping[str, Any]) -> Outcomes:
+def outcomes_from_payload(payload: Mapping[str, Any]) -> OutcomeStats:
     """The counters of a record."""
     return _OUTCOMES.read(payload)
 

@@ -11,9 +11,10 @@ from lot_grpc.ports import (
     CollectionSpec,
     Order,
     Record,
+    Rescore,
     Scalar,
-    Scores,
     SearchQuery,
+    SearchResult,
     VectorStore,
     Where,
 )
@@ -164,8 +165,12 @@ class ModelStore(ForwardingStore):
         return [self._plain(collection, record) for record in found] if vectors else found
 
     async def search(
-        self, collection: str, namespace: str, queries: Sequence[SearchQuery]
-    ) -> list[Scores]:
+        self,
+        collection: str,
+        namespace: str,
+        queries: Sequence[SearchQuery],
+        rescore: Rescore | None = None,
+    ) -> SearchResult:
         """Search in the vectors of the epoch."""
         if self._model.epoch:
             shared = {id(query.where): self._where(collection, query.where) for query in queries}
@@ -177,7 +182,10 @@ class ModelStore(ForwardingStore):
                 )
                 for query in queries
             ]
-        return await self._inner.search(collection, namespace, queries)
+            if rescore is not None:
+                using = [self._name_of(collection, name) for name in rescore.using]
+                rescore = replace(rescore, using=using)
+        return await self._inner.search(collection, namespace, queries, rescore)
 
     async def count(self, collection: str, namespace: str | None, where: Where = ()) -> int:
         """Pass on."""

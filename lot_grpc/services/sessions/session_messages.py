@@ -9,11 +9,11 @@ has read the row finds all older messages; a repeat finds its request in the row
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import SessionNotFoundError
-from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.domain.session import DEFAULT_TTL, SessionMessage
 from lot_grpc.kernel.compare_and_set import compare_and_set
 from lot_grpc.kernel.idempotency import DONE, IdempotencyKey, IdempotencyRecord
@@ -46,9 +46,7 @@ class MessageDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        hashed = asdict(self.message)
-        hashed["metadata"] = self.message.metadata.hex()
-        return content_hash([self.session_id, hashed, self.terms.max_messages, self.terms.ttl])
+        return request_hash(self)
 
 
 @dataclass(frozen=True, slots=True)

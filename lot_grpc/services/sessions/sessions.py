@@ -176,7 +176,7 @@ class Sessions(Resources[Session, None]):
         session_id: str,
         keys: Sequence[str] = (),
         *,
-        messages_only: bool = False,
+        clear_messages: bool = False,
         max_importance: float | None = None,
     ) -> None:
         """Forget a session, or just some values, all messages, or both.
@@ -189,10 +189,10 @@ class Sessions(Resources[Session, None]):
             row = await self._rows.find(namespace, session_id)
             if row is None:
                 raise SessionNotFoundError(namespace, session_id)
-            if not keys and not messages_only and max_importance is None:
+            if not keys and not clear_messages and max_importance is None:
                 await self._clear(row)
             else:
-                await self._clear_parts(row, keys, max_importance, messages=messages_only)
+                await self._clear_parts(row, keys, max_importance, messages=clear_messages)
 
         async with self._rows.turn(namespace, session_id):
             await compare_and_set(ResourceKind.SESSION, session_id, attempt)

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lot_grpc.domain.errors import ImportConflictError
-from lot_grpc.domain.transfer import Conflict, ImportTerms, Tally
+from lot_grpc.domain.transfer import ImportConflictPolicy, ImportTerms, Tally
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.ports import (
     EXPIRES_KEY,
@@ -130,11 +130,11 @@ class Importer:
             row = rows[point]
             if kind.as_done(stored.payload) == row.record.payload:
                 run.unchanged += 1
-            elif run.terms.conflict is Conflict.FAIL:
+            elif run.terms.conflict_policy is ImportConflictPolicy.FAIL:
                 raise ImportConflictError(
                     namespace, kind.resource_kind, _name(row), dry_run=run.terms.dry_run
                 )
-            elif run.terms.conflict is Conflict.SKIP:
+            elif run.terms.conflict_policy is ImportConflictPolicy.SKIP:
                 run.skipped += 1
             elif await self._replace(run, kind, row, stored):
                 _count(run, kind)

@@ -8,7 +8,7 @@ from typing import Any
 from lot_grpc.domain.episode import EpisodeError, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.errors import EpisodeNotFoundError
 from lot_grpc.services.episodes.drafts import EpisodeDraft
-from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
 from lot_grpc.services.extraction.pattern_extraction import ExtractionDraft
 from tests.services.steps.base import Step
 from tests.services.world import DAY, World, call, end, event, events, start, whole
@@ -39,7 +39,7 @@ def one_event(request_id: str) -> Step:
 async def streams(world: World, ns: str) -> None:
     """A client's stream: opens, is told what is stored, and sends the rest."""
     recorder = world.services.episodes.recorder
-    writer = await recorder.open(ns, "e", Takeover.TAKE_OVER)
+    writer = await recorder.open(ns, "e", TakeoverPolicy.REPLACE)
     try:
         await recorder.append(writer, [event(1, "before 0"), event(2, "before 1"), *events(3, 6)])
         await recorder.append(writer, events(5, 9))

@@ -7,7 +7,7 @@ from typing import Any
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
-from lot_grpc.domain.transfer import Conflict, ExportSpec, ImportTerms
+from lot_grpc.domain.transfer import ExportSpec, ImportConflictPolicy, ImportTerms
 from lot_grpc.services.seeder import Seeds
 from lot_grpc.services.transfer.importer import ImportRun
 from lot_grpc.services.transfer.rows import Row
@@ -84,7 +84,7 @@ async def exported_elsewhere(world: World, ns: str) -> list[Row]:
     return [replace(row, record=replace(row.record, namespace=ns)) async for row, _ in exported]
 
 
-def imports(conflict: Conflict) -> Step:
+def imports(conflict: ImportConflictPolicy) -> Step:
     """Rows that are the same each time."""
     known: dict[str, list[Row]] = {}
 

@@ -208,7 +208,7 @@ type GetServerInfoResponse struct {
 	ModelSha256 string `protobuf:"bytes,7,opt,name=model_sha256,json=modelSha256,proto3" json:"model_sha256,omitempty"`
 	// Record counts of the whole store by resource kind, without the enum prefix, for example
 	// `PATTERN`.
-	Counts map[string]int64 `protobuf:"bytes,8,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	RecordCounts map[string]int64 `protobuf:"bytes,8,rep,name=record_counts,json=recordCounts,proto3" json:"record_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// Disk space of the store.
 	Store *StoreStatus `protobuf:"bytes,9,opt,name=store,proto3" json:"store,omitempty"`
 	// Limits of this server.
@@ -302,9 +302,9 @@ func (x *GetServerInfoResponse) GetModelSha256() string {
 	return ""
 }
 
-func (x *GetServerInfoResponse) GetCounts() map[string]int64 {
+func (x *GetServerInfoResponse) GetRecordCounts() map[string]int64 {
 	if x != nil {
-		return x.Counts
+		return x.RecordCounts
 	}
 	return nil
 }
@@ -348,11 +348,11 @@ func (x *GetServerInfoResponse) GetSchemaVersion() int32 {
 type StoreStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Bytes the store uses; 0 if unknown.
-	DiskBytes int64 `protobuf:"varint,1,opt,name=disk_bytes,json=diskBytes,proto3" json:"disk_bytes,omitempty"`
+	UsedBytes int64 `protobuf:"varint,1,opt,name=used_bytes,json=usedBytes,proto3" json:"used_bytes,omitempty"`
 	// Bytes free on its disk; 0 if unknown.
 	FreeBytes int64 `protobuf:"varint,2,opt,name=free_bytes,json=freeBytes,proto3" json:"free_bytes,omitempty"`
 	// Writes fail with STORAGE_FULL while free_bytes is below this; 0 means no minimum.
-	NeededBytes int64 `protobuf:"varint,3,opt,name=needed_bytes,json=neededBytes,proto3" json:"needed_bytes,omitempty"`
+	MinFreeBytes int64 `protobuf:"varint,3,opt,name=min_free_bytes,json=minFreeBytes,proto3" json:"min_free_bytes,omitempty"`
 	// False while writes are rejected.
 	Writable bool `protobuf:"varint,4,opt,name=writable,proto3" json:"writable,omitempty"`
 	// Human-readable description.
@@ -391,9 +391,9 @@ func (*StoreStatus) Descriptor() ([]byte, []int) {
 	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *StoreStatus) GetDiskBytes() int64 {
+func (x *StoreStatus) GetUsedBytes() int64 {
 	if x != nil {
-		return x.DiskBytes
+		return x.UsedBytes
 	}
 	return 0
 }
@@ -405,9 +405,9 @@ func (x *StoreStatus) GetFreeBytes() int64 {
 	return 0
 }
 
-func (x *StoreStatus) GetNeededBytes() int64 {
+func (x *StoreStatus) GetMinFreeBytes() int64 {
 	if x != nil {
-		return x.NeededBytes
+		return x.MinFreeBytes
 	}
 	return 0
 }
@@ -837,7 +837,7 @@ type NamespaceUsage struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Record counts by resource kind, without the enum prefix, for example `PATTERN`. Zero counts are
 	// omitted.
-	Counts map[string]int64 `protobuf:"bytes,2,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	RecordCounts map[string]int64 `protobuf:"bytes,2,rep,name=record_counts,json=recordCounts,proto3" json:"record_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// True while ClearNamespace runs.
 	Clearing      bool `protobuf:"varint,3,opt,name=clearing,proto3" json:"clearing,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -881,9 +881,9 @@ func (x *NamespaceUsage) GetNamespace() string {
 	return ""
 }
 
-func (x *NamespaceUsage) GetCounts() map[string]int64 {
+func (x *NamespaceUsage) GetRecordCounts() map[string]int64 {
 	if x != nil {
-		return x.Counts
+		return x.RecordCounts
 	}
 	return nil
 }
@@ -978,11 +978,11 @@ type SeedKnowledgeResponse struct {
 	// created_count by resource kind, without the enum prefix.
 	CreatedCounts map[string]int64 `protobuf:"bytes,3,rep,name=created_counts,json=createdCounts,proto3" json:"created_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// created_count by pack name, for example `design_patterns`.
-	CreatedByGroup map[string]int64 `protobuf:"bytes,4,rep,name=created_by_group,json=createdByGroup,proto3" json:"created_by_group,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	CreatedByPack map[string]int64 `protobuf:"bytes,4,rep,name=created_by_pack,json=createdByPack,proto3" json:"created_by_pack,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// Number of records omitted because they had been deleted.
-	DeletedCount int32 `protobuf:"varint,5,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
+	SkippedDeletedCount int32 `protobuf:"varint,5,opt,name=skipped_deleted_count,json=skippedDeletedCount,proto3" json:"skipped_deleted_count,omitempty"`
 	// The requested packs, with their counts.
-	Groups        []*KnowledgeGroup `protobuf:"bytes,6,rep,name=groups,proto3" json:"groups,omitempty"`
+	Packs         []*KnowledgePack `protobuf:"bytes,6,rep,name=packs,proto3" json:"packs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1038,29 +1038,29 @@ func (x *SeedKnowledgeResponse) GetCreatedCounts() map[string]int64 {
 	return nil
 }
 
-func (x *SeedKnowledgeResponse) GetCreatedByGroup() map[string]int64 {
+func (x *SeedKnowledgeResponse) GetCreatedByPack() map[string]int64 {
 	if x != nil {
-		return x.CreatedByGroup
+		return x.CreatedByPack
 	}
 	return nil
 }
 
-func (x *SeedKnowledgeResponse) GetDeletedCount() int32 {
+func (x *SeedKnowledgeResponse) GetSkippedDeletedCount() int32 {
 	if x != nil {
-		return x.DeletedCount
+		return x.SkippedDeletedCount
 	}
 	return 0
 }
 
-func (x *SeedKnowledgeResponse) GetGroups() []*KnowledgeGroup {
+func (x *SeedKnowledgeResponse) GetPacks() []*KnowledgePack {
 	if x != nil {
-		return x.Groups
+		return x.Packs
 	}
 	return nil
 }
 
-// KnowledgeGroup is a pack and its result.
-type KnowledgeGroup struct {
+// KnowledgePack is a knowledge pack, with what became of its records.
+type KnowledgePack struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the pack.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1071,25 +1071,25 @@ type KnowledgeGroup struct {
 	// Number of records that already existed.
 	ExistingCount int32 `protobuf:"varint,4,opt,name=existing_count,json=existingCount,proto3" json:"existing_count,omitempty"`
 	// Number of records omitted because they had been deleted.
-	DeletedCount  int32 `protobuf:"varint,5,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	SkippedDeletedCount int32 `protobuf:"varint,5,opt,name=skipped_deleted_count,json=skippedDeletedCount,proto3" json:"skipped_deleted_count,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
-func (x *KnowledgeGroup) Reset() {
-	*x = KnowledgeGroup{}
+func (x *KnowledgePack) Reset() {
+	*x = KnowledgePack{}
 	mi := &file_lot_v1_admin_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *KnowledgeGroup) String() string {
+func (x *KnowledgePack) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*KnowledgeGroup) ProtoMessage() {}
+func (*KnowledgePack) ProtoMessage() {}
 
-func (x *KnowledgeGroup) ProtoReflect() protoreflect.Message {
+func (x *KnowledgePack) ProtoReflect() protoreflect.Message {
 	mi := &file_lot_v1_admin_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1101,42 +1101,42 @@ func (x *KnowledgeGroup) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use KnowledgeGroup.ProtoReflect.Descriptor instead.
-func (*KnowledgeGroup) Descriptor() ([]byte, []int) {
+// Deprecated: Use KnowledgePack.ProtoReflect.Descriptor instead.
+func (*KnowledgePack) Descriptor() ([]byte, []int) {
 	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{12}
 }
 
-func (x *KnowledgeGroup) GetName() string {
+func (x *KnowledgePack) GetName() string {
 	if x != nil {
 		return x.Name
 	}
 	return ""
 }
 
-func (x *KnowledgeGroup) GetDescription() string {
+func (x *KnowledgePack) GetDescription() string {
 	if x != nil {
 		return x.Description
 	}
 	return ""
 }
 
-func (x *KnowledgeGroup) GetCreatedCount() int32 {
+func (x *KnowledgePack) GetCreatedCount() int32 {
 	if x != nil {
 		return x.CreatedCount
 	}
 	return 0
 }
 
-func (x *KnowledgeGroup) GetExistingCount() int32 {
+func (x *KnowledgePack) GetExistingCount() int32 {
 	if x != nil {
 		return x.ExistingCount
 	}
 	return 0
 }
 
-func (x *KnowledgeGroup) GetDeletedCount() int32 {
+func (x *KnowledgePack) GetSkippedDeletedCount() int32 {
 	if x != nil {
-		return x.DeletedCount
+		return x.SkippedDeletedCount
 	}
 	return 0
 }
@@ -1816,7 +1816,7 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
 	"\x1alot/v1/admin_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x15lot/v1/transfer.proto\"4\n" +
 	"\x14GetServerInfoRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"\xe9\x04\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"\x82\x05\n" +
 	"\x15GetServerInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12)\n" +
 	"\x10contract_version\x18\x02 \x01(\tR\x0fcontractVersion\x12\"\n" +
@@ -1826,8 +1826,8 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
 	"dimensions\x18\x06 \x01(\x05R\n" +
 	"dimensions\x12!\n" +
-	"\fmodel_sha256\x18\a \x01(\tR\vmodelSha256\x12A\n" +
-	"\x06counts\x18\b \x03(\v2).lot.v1.GetServerInfoResponse.CountsEntryR\x06counts\x12)\n" +
+	"\fmodel_sha256\x18\a \x01(\tR\vmodelSha256\x12T\n" +
+	"\rrecord_counts\x18\b \x03(\v2/.lot.v1.GetServerInfoResponse.RecordCountsEntryR\frecordCounts\x12)\n" +
 	"\x05store\x18\t \x01(\v2\x13.lot.v1.StoreStatusR\x05store\x12,\n" +
 	"\x06limits\x18\n" +
 	" \x01(\v2\x14.lot.v1.ServerLimitsR\x06limits\x129\n" +
@@ -1835,16 +1835,16 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"start_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12;\n" +
 	"\vserver_time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"serverTime\x12%\n" +
-	"\x0eschema_version\x18\r \x01(\x05R\rschemaVersion\x1a9\n" +
-	"\vCountsEntry\x12\x10\n" +
+	"\x0eschema_version\x18\r \x01(\x05R\rschemaVersion\x1a?\n" +
+	"\x11RecordCountsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xa2\x01\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xa5\x01\n" +
 	"\vStoreStatus\x12\x1d\n" +
 	"\n" +
-	"disk_bytes\x18\x01 \x01(\x03R\tdiskBytes\x12\x1d\n" +
+	"used_bytes\x18\x01 \x01(\x03R\tusedBytes\x12\x1d\n" +
 	"\n" +
-	"free_bytes\x18\x02 \x01(\x03R\tfreeBytes\x12!\n" +
-	"\fneeded_bytes\x18\x03 \x01(\x03R\vneededBytes\x12\x1a\n" +
+	"free_bytes\x18\x02 \x01(\x03R\tfreeBytes\x12$\n" +
+	"\x0emin_free_bytes\x18\x03 \x01(\x03R\fminFreeBytes\x12\x1a\n" +
 	"\bwritable\x18\x04 \x01(\bR\bwritable\x12\x16\n" +
 	"\x06detail\x18\x05 \x01(\tR\x06detail\"\x99\x03\n" +
 	"\fServerLimits\x12*\n" +
@@ -1877,38 +1877,38 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
 	"namespaces\x18\x01 \x03(\v2\x16.lot.v1.NamespaceUsageR\n" +
 	"namespaces\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xc1\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xda\x01\n" +
 	"\x0eNamespaceUsage\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12:\n" +
-	"\x06counts\x18\x02 \x03(\v2\".lot.v1.NamespaceUsage.CountsEntryR\x06counts\x12\x1a\n" +
-	"\bclearing\x18\x03 \x01(\bR\bclearing\x1a9\n" +
-	"\vCountsEntry\x12\x10\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12M\n" +
+	"\rrecord_counts\x18\x02 \x03(\v2(.lot.v1.NamespaceUsage.RecordCountsEntryR\frecordCounts\x12\x1a\n" +
+	"\bclearing\x18\x03 \x01(\bR\bclearing\x1a?\n" +
+	"\x11RecordCountsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x8c\x01\n" +
 	"\x14SeedKnowledgeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x14\n" +
 	"\x05packs\x18\x03 \x03(\tR\x05packs\x12'\n" +
-	"\x0frestore_deleted\x18\x04 \x01(\bR\x0erestoreDeleted\"\xf3\x03\n" +
+	"\x0frestore_deleted\x18\x04 \x01(\bR\x0erestoreDeleted\"\xfb\x03\n" +
 	"\x15SeedKnowledgeResponse\x12#\n" +
 	"\rcreated_count\x18\x01 \x01(\x05R\fcreatedCount\x12%\n" +
 	"\x0eexisting_count\x18\x02 \x01(\x05R\rexistingCount\x12W\n" +
-	"\x0ecreated_counts\x18\x03 \x03(\v20.lot.v1.SeedKnowledgeResponse.CreatedCountsEntryR\rcreatedCounts\x12[\n" +
-	"\x10created_by_group\x18\x04 \x03(\v21.lot.v1.SeedKnowledgeResponse.CreatedByGroupEntryR\x0ecreatedByGroup\x12#\n" +
-	"\rdeleted_count\x18\x05 \x01(\x05R\fdeletedCount\x12.\n" +
-	"\x06groups\x18\x06 \x03(\v2\x16.lot.v1.KnowledgeGroupR\x06groups\x1a@\n" +
+	"\x0ecreated_counts\x18\x03 \x03(\v20.lot.v1.SeedKnowledgeResponse.CreatedCountsEntryR\rcreatedCounts\x12X\n" +
+	"\x0fcreated_by_pack\x18\x04 \x03(\v20.lot.v1.SeedKnowledgeResponse.CreatedByPackEntryR\rcreatedByPack\x122\n" +
+	"\x15skipped_deleted_count\x18\x05 \x01(\x05R\x13skippedDeletedCount\x12+\n" +
+	"\x05packs\x18\x06 \x03(\v2\x15.lot.v1.KnowledgePackR\x05packs\x1a@\n" +
 	"\x12CreatedCountsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1aA\n" +
-	"\x13CreatedByGroupEntry\x12\x10\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a@\n" +
+	"\x12CreatedByPackEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xb7\x01\n" +
-	"\x0eKnowledgeGroup\x12\x12\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xc5\x01\n" +
+	"\rKnowledgePack\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12#\n" +
 	"\rcreated_count\x18\x03 \x01(\x05R\fcreatedCount\x12%\n" +
-	"\x0eexisting_count\x18\x04 \x01(\x05R\rexistingCount\x12#\n" +
-	"\rdeleted_count\x18\x05 \x01(\x05R\fdeletedCount\"]\n" +
+	"\x0eexisting_count\x18\x04 \x01(\x05R\rexistingCount\x122\n" +
+	"\x15skipped_deleted_count\x18\x05 \x01(\x05R\x13skippedDeletedCount\"]\n" +
 	"\x0eReindexRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x17\n" +
@@ -2018,7 +2018,7 @@ var file_lot_v1_admin_service_proto_goTypes = []any{
 	(*NamespaceUsage)(nil),                // 11: lot.v1.NamespaceUsage
 	(*SeedKnowledgeRequest)(nil),          // 12: lot.v1.SeedKnowledgeRequest
 	(*SeedKnowledgeResponse)(nil),         // 13: lot.v1.SeedKnowledgeResponse
-	(*KnowledgeGroup)(nil),                // 14: lot.v1.KnowledgeGroup
+	(*KnowledgePack)(nil),                 // 14: lot.v1.KnowledgePack
 	(*ReindexRequest)(nil),                // 15: lot.v1.ReindexRequest
 	(*ReindexResponse)(nil),               // 16: lot.v1.ReindexResponse
 	(*CompactRequest)(nil),                // 17: lot.v1.CompactRequest
@@ -2029,10 +2029,10 @@ var file_lot_v1_admin_service_proto_goTypes = []any{
 	(*TextEmbedding)(nil),                 // 22: lot.v1.TextEmbedding
 	(*ClearNamespaceRequest)(nil),         // 23: lot.v1.ClearNamespaceRequest
 	(*ClearNamespaceResponse)(nil),        // 24: lot.v1.ClearNamespaceResponse
-	nil,                                   // 25: lot.v1.GetServerInfoResponse.CountsEntry
-	nil,                                   // 26: lot.v1.NamespaceUsage.CountsEntry
+	nil,                                   // 25: lot.v1.GetServerInfoResponse.RecordCountsEntry
+	nil,                                   // 26: lot.v1.NamespaceUsage.RecordCountsEntry
 	nil,                                   // 27: lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
-	nil,                                   // 28: lot.v1.SeedKnowledgeResponse.CreatedByGroupEntry
+	nil,                                   // 28: lot.v1.SeedKnowledgeResponse.CreatedByPackEntry
 	nil,                                   // 29: lot.v1.ClearNamespaceResponse.DeletedCountsEntry
 	(*timestamppb.Timestamp)(nil),         // 30: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),           // 31: google.protobuf.Duration
@@ -2047,7 +2047,7 @@ var file_lot_v1_admin_service_proto_goTypes = []any{
 	(*ImportResponse)(nil),                // 40: lot.v1.ImportResponse
 }
 var file_lot_v1_admin_service_proto_depIdxs = []int32{
-	25, // 0: lot.v1.GetServerInfoResponse.counts:type_name -> lot.v1.GetServerInfoResponse.CountsEntry
+	25, // 0: lot.v1.GetServerInfoResponse.record_counts:type_name -> lot.v1.GetServerInfoResponse.RecordCountsEntry
 	4,  // 1: lot.v1.GetServerInfoResponse.store:type_name -> lot.v1.StoreStatus
 	5,  // 2: lot.v1.GetServerInfoResponse.limits:type_name -> lot.v1.ServerLimits
 	30, // 3: lot.v1.GetServerInfoResponse.start_time:type_name -> google.protobuf.Timestamp
@@ -2055,10 +2055,10 @@ var file_lot_v1_admin_service_proto_depIdxs = []int32{
 	31, // 5: lot.v1.ServerLimits.max_call_duration:type_name -> google.protobuf.Duration
 	8,  // 6: lot.v1.CheckReadyResponse.checks:type_name -> lot.v1.ReadyCheck
 	11, // 7: lot.v1.ListNamespacesResponse.namespaces:type_name -> lot.v1.NamespaceUsage
-	26, // 8: lot.v1.NamespaceUsage.counts:type_name -> lot.v1.NamespaceUsage.CountsEntry
+	26, // 8: lot.v1.NamespaceUsage.record_counts:type_name -> lot.v1.NamespaceUsage.RecordCountsEntry
 	27, // 9: lot.v1.SeedKnowledgeResponse.created_counts:type_name -> lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
-	28, // 10: lot.v1.SeedKnowledgeResponse.created_by_group:type_name -> lot.v1.SeedKnowledgeResponse.CreatedByGroupEntry
-	14, // 11: lot.v1.SeedKnowledgeResponse.groups:type_name -> lot.v1.KnowledgeGroup
+	28, // 10: lot.v1.SeedKnowledgeResponse.created_by_pack:type_name -> lot.v1.SeedKnowledgeResponse.CreatedByPackEntry
+	14, // 11: lot.v1.SeedKnowledgeResponse.packs:type_name -> lot.v1.KnowledgePack
 	0,  // 12: lot.v1.ReindexResponse.phase:type_name -> lot.v1.ReindexPhase
 	32, // 13: lot.v1.ReindexResponse.resource_kind:type_name -> lot.v1.ResourceKind
 	31, // 14: lot.v1.ReindexResponse.elapsed:type_name -> google.protobuf.Duration

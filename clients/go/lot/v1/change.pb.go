@@ -29,24 +29,24 @@ type ChangeType int32
 const (
 	// Never returned.
 	ChangeType_CHANGE_TYPE_UNSPECIFIED ChangeType = 0
-	// `memory.stored`: new to the watcher, possibly edited since. If several servers share a store, a
+	// `record.stored`: new to the watcher, possibly edited since. If several servers share a store, a
 	// record that another server changed immediately may be reported as UPDATED.
 	ChangeType_CHANGE_TYPE_STORED ChangeType = 1
-	// `memory.updated`: edited, or its outcomes or status changed.
+	// `record.updated`: edited, or its outcomes or status changed.
 	ChangeType_CHANGE_TYPE_UPDATED ChangeType = 2
-	// `memory.deleted`: deleted. Expiry is not reported.
+	// `record.deleted`: deleted. Expiry is not reported.
 	ChangeType_CHANGE_TYPE_DELETED ChangeType = 3
-	// `memory.cleared`: the namespace, or one resource kind of it, was cleared. Sent once the clear
+	// `record.cleared`: the namespace, or one resource kind of it, was cleared. Sent once the clear
 	// is done, to all watchers of any of its kinds; the deletions are not reported individually. A
 	// later clear of the whole namespace replaces earlier ones.
 	ChangeType_CHANGE_TYPE_CLEARED ChangeType = 4
-	// `memory.pattern.learned`: sent instead of STORED for an extracted or distilled pattern, that
+	// `pattern.learned`: sent instead of STORED for an extracted or distilled pattern, that
 	// is, one that is LEARNED or DISTILLED or names its source episodes or patterns.
 	ChangeType_CHANGE_TYPE_PATTERN_LEARNED ChangeType = 5
-	// `memory.pattern.matched`: RecallPatterns found a pattern for a query. Live only: sent without a
+	// `pattern.matched`: RecallPatterns found a pattern for a query. Live only: sent without a
 	// cursor to current watchers of this server.
 	ChangeType_CHANGE_TYPE_PATTERN_MATCHED ChangeType = 6
-	// `memory.context.suggested`: GetTaskContext returned. Live only: sent without a cursor to
+	// `context.suggested`: GetTaskContext returned. Live only: sent without a cursor to
 	// current watchers of patterns or episodes on this server.
 	ChangeType_CHANGE_TYPE_CONTEXT_SUGGESTED ChangeType = 7
 )
@@ -113,7 +113,7 @@ type WatchChangesRequest struct {
 	// session.
 	ResourceKinds []ResourceKind `protobuf:"varint,2,rep,packed,name=resource_kinds,json=resourceKinds,proto3,enum=lot.v1.ResourceKind" json:"resource_kinds,omitempty"`
 	// Resume after the change or heartbeat with this cursor, also after a server restart or with
-	// other kinds or types. Empty means from now on. Fails with CURSOR_TOO_OLD if older than the
+	// other kinds or types. Empty means from now on. Fails with CURSOR_EXPIRED if older than the
 	// server retains (7 days by default) or from another store.
 	AfterCursor string `protobuf:"bytes,3,opt,name=after_cursor,json=afterCursor,proto3" json:"after_cursor,omitempty"`
 	// First report all existing records in their current state as STORED, newest first within each
@@ -287,7 +287,7 @@ type ChangeEvent struct {
 	// Empty for CLEARED.
 	Id string `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
 	// When it changed; for a record reported by from_start, when it was created.
-	Time *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
+	ChangeTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=change_time,json=changeTime,proto3" json:"change_time,omitempty"`
 	// The record as of when the change was sent, which may be newer than the change. Unset for
 	// DELETED and CLEARED.
 	//
@@ -368,9 +368,9 @@ func (x *ChangeEvent) GetId() string {
 	return ""
 }
 
-func (x *ChangeEvent) GetTime() *timestamppb.Timestamp {
+func (x *ChangeEvent) GetChangeTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Time
+		return x.ChangeTime
 	}
 	return nil
 }
@@ -717,13 +717,14 @@ const file_lot_v1_change_proto_rawDesc = "" +
 	"\rchange_events\x18\x01 \x03(\v2\x13.lot.v1.ChangeEventR\fchangeEvents\x12\x16\n" +
 	"\x06cursor\x18\x02 \x01(\tR\x06cursor\x12;\n" +
 	"\vserver_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"serverTime\"\x91\x06\n" +
+	"serverTime\"\x9e\x06\n" +
 	"\vChangeEvent\x12\x16\n" +
 	"\x06cursor\x18\x01 \x01(\tR\x06cursor\x12&\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x12.lot.v1.ChangeTypeR\x04type\x129\n" +
 	"\rresource_kind\x18\x03 \x01(\x0e2\x14.lot.v1.ResourceKindR\fresourceKind\x12\x0e\n" +
-	"\x02id\x18\x04 \x01(\tR\x02id\x12.\n" +
-	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12(\n" +
+	"\x02id\x18\x04 \x01(\tR\x02id\x12;\n" +
+	"\vchange_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"changeTime\x12(\n" +
 	"\x06memory\x18\x06 \x01(\v2\x0e.lot.v1.MemoryH\x00R\x06memory\x12+\n" +
 	"\apattern\x18\a \x01(\v2\x0f.lot.v1.PatternH\x00R\apattern\x12+\n" +
 	"\aepisode\x18\b \x01(\v2\x0f.lot.v1.EpisodeH\x00R\aepisode\x12>\n" +
@@ -807,7 +808,7 @@ var file_lot_v1_change_proto_depIdxs = []int32{
 	8,  // 4: lot.v1.WatchChangesResponse.server_time:type_name -> google.protobuf.Timestamp
 	0,  // 5: lot.v1.ChangeEvent.type:type_name -> lot.v1.ChangeType
 	6,  // 6: lot.v1.ChangeEvent.resource_kind:type_name -> lot.v1.ResourceKind
-	8,  // 7: lot.v1.ChangeEvent.time:type_name -> google.protobuf.Timestamp
+	8,  // 7: lot.v1.ChangeEvent.change_time:type_name -> google.protobuf.Timestamp
 	9,  // 8: lot.v1.ChangeEvent.memory:type_name -> lot.v1.Memory
 	10, // 9: lot.v1.ChangeEvent.pattern:type_name -> lot.v1.Pattern
 	11, // 10: lot.v1.ChangeEvent.episode:type_name -> lot.v1.Episode

@@ -23,57 +23,57 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Takeover controls opening a stream while another one records the same episode, on this server or
-// on another one of the same store.
-type Takeover int32
+// TakeoverPolicy controls opening a stream while another one records the same episode, on this
+// server or on another one of the same store.
+type TakeoverPolicy int32
 
 const (
-	// Same as TAKE_OVER.
-	Takeover_TAKEOVER_UNSPECIFIED Takeover = 0
+	// Same as REPLACE.
+	TakeoverPolicy_TAKEOVER_POLICY_UNSPECIFIED TakeoverPolicy = 0
 	// The other stream ends with WRITER_REPLACED; its acknowledged events are retained.
-	Takeover_TAKEOVER_TAKE_OVER Takeover = 1
+	TakeoverPolicy_TAKEOVER_POLICY_REPLACE TakeoverPolicy = 1
 	// This stream ends with EPISODE_STREAM_OPEN.
-	Takeover_TAKEOVER_REFUSE Takeover = 2
+	TakeoverPolicy_TAKEOVER_POLICY_REFUSE TakeoverPolicy = 2
 )
 
-// Enum value maps for Takeover.
+// Enum value maps for TakeoverPolicy.
 var (
-	Takeover_name = map[int32]string{
-		0: "TAKEOVER_UNSPECIFIED",
-		1: "TAKEOVER_TAKE_OVER",
-		2: "TAKEOVER_REFUSE",
+	TakeoverPolicy_name = map[int32]string{
+		0: "TAKEOVER_POLICY_UNSPECIFIED",
+		1: "TAKEOVER_POLICY_REPLACE",
+		2: "TAKEOVER_POLICY_REFUSE",
 	}
-	Takeover_value = map[string]int32{
-		"TAKEOVER_UNSPECIFIED": 0,
-		"TAKEOVER_TAKE_OVER":   1,
-		"TAKEOVER_REFUSE":      2,
+	TakeoverPolicy_value = map[string]int32{
+		"TAKEOVER_POLICY_UNSPECIFIED": 0,
+		"TAKEOVER_POLICY_REPLACE":     1,
+		"TAKEOVER_POLICY_REFUSE":      2,
 	}
 )
 
-func (x Takeover) Enum() *Takeover {
-	p := new(Takeover)
+func (x TakeoverPolicy) Enum() *TakeoverPolicy {
+	p := new(TakeoverPolicy)
 	*p = x
 	return p
 }
 
-func (x Takeover) String() string {
+func (x TakeoverPolicy) String() string {
 	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
 }
 
-func (Takeover) Descriptor() protoreflect.EnumDescriptor {
+func (TakeoverPolicy) Descriptor() protoreflect.EnumDescriptor {
 	return file_lot_v1_episode_service_proto_enumTypes[0].Descriptor()
 }
 
-func (Takeover) Type() protoreflect.EnumType {
+func (TakeoverPolicy) Type() protoreflect.EnumType {
 	return &file_lot_v1_episode_service_proto_enumTypes[0]
 }
 
-func (x Takeover) Number() protoreflect.EnumNumber {
+func (x TakeoverPolicy) Number() protoreflect.EnumNumber {
 	return protoreflect.EnumNumber(x)
 }
 
-// Deprecated: Use Takeover.Descriptor instead.
-func (Takeover) EnumDescriptor() ([]byte, []int) {
+// Deprecated: Use TakeoverPolicy.Descriptor instead.
+func (TakeoverPolicy) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_episode_service_proto_rawDescGZIP(), []int{0}
 }
 
@@ -347,7 +347,7 @@ type RecordEventsRequest struct {
 	// an episode.
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
 	// What to do if another stream is open; in the first message only.
-	Takeover Takeover `protobuf:"varint,3,opt,name=takeover,proto3,enum=lot.v1.Takeover" json:"takeover,omitempty"`
+	TakeoverPolicy TakeoverPolicy `protobuf:"varint,3,opt,name=takeover_policy,json=takeoverPolicy,proto3,enum=lot.v1.TakeoverPolicy" json:"takeover_policy,omitempty"`
 	// Events in order, at most 1,000 per message, each with its sequence (1 or more). The first
 	// message may carry some too. Empty is a heartbeat.
 	Events        []*EpisodeEvent `protobuf:"bytes,4,rep,name=events,proto3" json:"events,omitempty"`
@@ -399,11 +399,11 @@ func (x *RecordEventsRequest) GetEpisodeId() string {
 	return ""
 }
 
-func (x *RecordEventsRequest) GetTakeover() Takeover {
+func (x *RecordEventsRequest) GetTakeoverPolicy() TakeoverPolicy {
 	if x != nil {
-		return x.Takeover
+		return x.TakeoverPolicy
 	}
-	return Takeover_TAKEOVER_UNSPECIFIED
+	return TakeoverPolicy_TAKEOVER_POLICY_UNSPECIFIED
 }
 
 func (x *RecordEventsRequest) GetEvents() []*EpisodeEvent {
@@ -503,7 +503,7 @@ type EndEpisodeRequest struct {
 	// whenever the group has grown by a tenth. In any case: an ErrorSolution per error in its events,
 	// with the steps that overcame it, or with `worked` false and the steps that did not. If it
 	// FAILED: also its `error`, with `worked` false.
-	AutoExtractPatterns bool `protobuf:"varint,14,opt,name=auto_extract_patterns,json=autoExtractPatterns,proto3" json:"auto_extract_patterns,omitempty"`
+	ExtractKnowledge bool `protobuf:"varint,14,opt,name=extract_knowledge,json=extractKnowledge,proto3" json:"extract_knowledge,omitempty"`
 	// Makes a retry safe for 24 h: the same request completes or returns the same write; other
 	// content fails with REQUEST_ID_REUSED. If the episode has been deleted since, a retry fails with
 	// EPISODE_NOT_FOUND, even if its ID is in use again.
@@ -636,9 +636,9 @@ func (x *EndEpisodeRequest) GetApproach() string {
 	return ""
 }
 
-func (x *EndEpisodeRequest) GetAutoExtractPatterns() bool {
+func (x *EndEpisodeRequest) GetExtractKnowledge() bool {
 	if x != nil {
-		return x.AutoExtractPatterns
+		return x.ExtractKnowledge
 	}
 	return false
 }
@@ -662,10 +662,10 @@ type EndEpisodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The episode after the call.
 	Episode *Episode `protobuf:"bytes,1,opt,name=episode,proto3" json:"episode,omitempty"`
-	// Extracted patterns after the call; with auto_extract_patterns.
+	// Extracted patterns after the call; with extract_knowledge.
 	ExtractedPatterns []*Pattern `protobuf:"bytes,2,rep,name=extracted_patterns,json=extractedPatterns,proto3" json:"extracted_patterns,omitempty"`
 	// Extracted error solutions after the call, at most 20, tagged `extracted`; with
-	// auto_extract_patterns. Those stored before, or deleted since, are not stored again.
+	// extract_knowledge. Those stored before, or deleted since, are not stored again.
 	ExtractedErrorSolutions []*ErrorSolution `protobuf:"bytes,3,rep,name=extracted_error_solutions,json=extractedErrorSolutions,proto3" json:"extracted_error_solutions,omitempty"`
 	// Notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
@@ -748,7 +748,7 @@ type RecordEpisodeRequest struct {
 	// whenever the group has grown by a tenth. In any case: an ErrorSolution per error in its events,
 	// with the steps that overcame it, or with `worked` false and the steps that did not. If it
 	// FAILED: also its `error`, with `worked` false.
-	AutoExtractPatterns bool `protobuf:"varint,5,opt,name=auto_extract_patterns,json=autoExtractPatterns,proto3" json:"auto_extract_patterns,omitempty"`
+	ExtractKnowledge bool `protobuf:"varint,5,opt,name=extract_knowledge,json=extractKnowledge,proto3" json:"extract_knowledge,omitempty"`
 	// Makes a retry safe for 24 h: the same request completes or returns the same write; other
 	// content fails with REQUEST_ID_REUSED. If the episode has been deleted since, a retry fails with
 	// EPISODE_NOT_FOUND, even if its ID is in use again.
@@ -815,9 +815,9 @@ func (x *RecordEpisodeRequest) GetEvents() []*EpisodeEvent {
 	return nil
 }
 
-func (x *RecordEpisodeRequest) GetAutoExtractPatterns() bool {
+func (x *RecordEpisodeRequest) GetExtractKnowledge() bool {
 	if x != nil {
-		return x.AutoExtractPatterns
+		return x.ExtractKnowledge
 	}
 	return false
 }
@@ -838,10 +838,10 @@ type RecordEpisodeResponse struct {
 	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
 	// Notices, for example that a text is longer than the model reads.
 	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
-	// Extracted patterns after the call; with auto_extract_patterns.
+	// Extracted patterns after the call; with extract_knowledge.
 	ExtractedPatterns []*Pattern `protobuf:"bytes,4,rep,name=extracted_patterns,json=extractedPatterns,proto3" json:"extracted_patterns,omitempty"`
 	// Extracted error solutions after the call, at most 20, tagged `extracted`; with
-	// auto_extract_patterns. Those stored before, or deleted since, are not stored again.
+	// extract_knowledge. Those stored before, or deleted since, are not stored again.
 	ExtractedErrorSolutions []*ErrorSolution `protobuf:"bytes,5,rep,name=extracted_error_solutions,json=extractedErrorSolutions,proto3" json:"extracted_error_solutions,omitempty"`
 	unknownFields           protoimpl.UnknownFields
 	sizeCache               protoimpl.SizeCache
@@ -2250,16 +2250,16 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\"A\n" +
 	"\x13RecordEventResponse\x12*\n" +
-	"\x05event\x18\x01 \x01(\v2\x14.lot.v1.EpisodeEventR\x05event\"\xae\x01\n" +
+	"\x05event\x18\x01 \x01(\v2\x14.lot.v1.EpisodeEventR\x05event\"\xc1\x01\n" +
 	"\x13RecordEventsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
-	"episode_id\x18\x02 \x01(\tR\tepisodeId\x12,\n" +
-	"\btakeover\x18\x03 \x01(\x0e2\x10.lot.v1.TakeoverR\btakeover\x12,\n" +
+	"episode_id\x18\x02 \x01(\tR\tepisodeId\x12?\n" +
+	"\x0ftakeover_policy\x18\x03 \x01(\x0e2\x16.lot.v1.TakeoverPolicyR\x0etakeoverPolicy\x12,\n" +
 	"\x06events\x18\x04 \x03(\v2\x14.lot.v1.EpisodeEventR\x06events\"^\n" +
 	"\x14RecordEventsResponse\x12#\n" +
 	"\rlast_sequence\x18\x01 \x01(\x03R\flastSequence\x12!\n" +
-	"\fwriter_epoch\x18\x02 \x01(\x03R\vwriterEpoch\"\xd4\x05\n" +
+	"\fwriter_epoch\x18\x02 \x01(\x03R\vwriterEpoch\"\xcd\x05\n" +
 	"\x11EndEpisodeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -2276,8 +2276,8 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	" \x01(\x01H\x00R\x06reward\x88\x01\x01\x12(\n" +
 	"\x10used_pattern_ids\x18\v \x03(\tR\x0eusedPatternIds\x125\n" +
 	"\bend_time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x1a\n" +
-	"\bapproach\x18\r \x01(\tR\bapproach\x122\n" +
-	"\x15auto_extract_patterns\x18\x0e \x01(\bR\x13autoExtractPatterns\x12\x1d\n" +
+	"\bapproach\x18\r \x01(\tR\bapproach\x12+\n" +
+	"\x11extract_knowledge\x18\x0e \x01(\bR\x10extractKnowledge\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x0f \x01(\tR\trequestId\x12(\n" +
 	"\x10used_episode_ids\x18\x10 \x03(\tR\x0eusedEpisodeIds\x1a:\n" +
@@ -2289,14 +2289,14 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\aepisode\x18\x01 \x01(\v2\x0f.lot.v1.EpisodeR\aepisode\x12>\n" +
 	"\x12extracted_patterns\x18\x02 \x03(\v2\x0f.lot.v1.PatternR\x11extractedPatterns\x12Q\n" +
 	"\x19extracted_error_solutions\x18\x03 \x03(\v2\x15.lot.v1.ErrorSolutionR\x17extractedErrorSolutions\x12(\n" +
-	"\anotices\x18\x04 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xff\x01\n" +
+	"\anotices\x18\x04 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xf8\x01\n" +
 	"\x14RecordEpisodeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12)\n" +
 	"\aepisode\x18\x02 \x01(\v2\x0f.lot.v1.EpisodeR\aepisode\x12\x1d\n" +
 	"\n" +
 	"episode_id\x18\x03 \x01(\tR\tepisodeId\x12,\n" +
-	"\x06events\x18\x04 \x03(\v2\x14.lot.v1.EpisodeEventR\x06events\x122\n" +
-	"\x15auto_extract_patterns\x18\x05 \x01(\bR\x13autoExtractPatterns\x12\x1d\n" +
+	"\x06events\x18\x04 \x03(\v2\x14.lot.v1.EpisodeEventR\x06events\x12+\n" +
+	"\x11extract_knowledge\x18\x05 \x01(\bR\x10extractKnowledge\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x06 \x01(\tR\trequestId\"\x99\x02\n" +
 	"\x15RecordEpisodeResponse\x12)\n" +
@@ -2416,11 +2416,11 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"signatures\x12'\n" +
 	"\x0fsignature_count\x18\x10 \x01(\x03R\x0esignatureCount\x12/\n" +
 	"\x14last_good_episode_id\x18\x11 \x01(\tR\x11lastGoodEpisodeId\x120\n" +
-	"\x14last_good_similarity\x18\x12 \x01(\x01R\x12lastGoodSimilarity*Q\n" +
-	"\bTakeover\x12\x18\n" +
-	"\x14TAKEOVER_UNSPECIFIED\x10\x00\x12\x16\n" +
-	"\x12TAKEOVER_TAKE_OVER\x10\x01\x12\x13\n" +
-	"\x0fTAKEOVER_REFUSE\x10\x022\xd0\a\n" +
+	"\x14last_good_similarity\x18\x12 \x01(\x01R\x12lastGoodSimilarity*j\n" +
+	"\x0eTakeoverPolicy\x12\x1f\n" +
+	"\x1bTAKEOVER_POLICY_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17TAKEOVER_POLICY_REPLACE\x10\x01\x12\x1a\n" +
+	"\x16TAKEOVER_POLICY_REFUSE\x10\x022\xd0\a\n" +
 	"\x0eEpisodeService\x12I\n" +
 	"\fStartEpisode\x12\x1b.lot.v1.StartEpisodeRequest\x1a\x1c.lot.v1.StartEpisodeResponse\x12F\n" +
 	"\vRecordEvent\x12\x1a.lot.v1.RecordEventRequest\x1a\x1b.lot.v1.RecordEventResponse\x12M\n" +
@@ -2453,7 +2453,7 @@ func file_lot_v1_episode_service_proto_rawDescGZIP() []byte {
 var file_lot_v1_episode_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_lot_v1_episode_service_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_lot_v1_episode_service_proto_goTypes = []any{
-	(Takeover)(0),                     // 0: lot.v1.Takeover
+	(TakeoverPolicy)(0),               // 0: lot.v1.TakeoverPolicy
 	(*StartEpisodeRequest)(nil),       // 1: lot.v1.StartEpisodeRequest
 	(*StartEpisodeResponse)(nil),      // 2: lot.v1.StartEpisodeResponse
 	(*RecordEventRequest)(nil),        // 3: lot.v1.RecordEventRequest
@@ -2500,7 +2500,7 @@ var file_lot_v1_episode_service_proto_depIdxs = []int32{
 	29, // 2: lot.v1.StartEpisodeResponse.notices:type_name -> lot.v1.Notice
 	30, // 3: lot.v1.RecordEventRequest.event:type_name -> lot.v1.EpisodeEvent
 	30, // 4: lot.v1.RecordEventResponse.event:type_name -> lot.v1.EpisodeEvent
-	0,  // 5: lot.v1.RecordEventsRequest.takeover:type_name -> lot.v1.Takeover
+	0,  // 5: lot.v1.RecordEventsRequest.takeover_policy:type_name -> lot.v1.TakeoverPolicy
 	30, // 6: lot.v1.RecordEventsRequest.events:type_name -> lot.v1.EpisodeEvent
 	31, // 7: lot.v1.EndEpisodeRequest.status:type_name -> lot.v1.EpisodeStatus
 	32, // 8: lot.v1.EndEpisodeRequest.error:type_name -> lot.v1.EpisodeError

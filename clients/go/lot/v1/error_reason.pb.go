@@ -53,8 +53,8 @@ const (
 	//	{ "reason": "PAGE_TOKEN_MISMATCH", "domain": "lot.v1", "metadata": {} }
 	ErrorReason_ERROR_REASON_PAGE_TOKEN_MISMATCH ErrorReason = 4
 	// The request exceeds a limit set by the operator, or one of the server that is not a rule of the
-	// contract. Code INVALID_ARGUMENT. Split the request. `given` is absent if not counted to the
-	// end.
+	// contract. Code INVALID_ARGUMENT. Split the request. `limit` may have a unit (`5 s of CPU
+	// time`); `given` is `more than` and the limit if counting stopped there.
 	//
 	//	{ "reason": "LIMIT_EXCEEDED", "domain": "lot.v1",
 	//	  "metadata": { "limit": "500", "given": "501" } }
@@ -62,7 +62,7 @@ const (
 	// A call or option that this server version does not implement. Code UNIMPLEMENTED.
 	//
 	//	{ "reason": "NOT_IMPLEMENTED", "domain": "lot.v1",
-	//	  "metadata": { "what": "PatternService.DistillPatterns" } }
+	//	  "metadata": { "capability": "PatternService.DistillPatterns" } }
 	ErrorReason_ERROR_REASON_NOT_IMPLEMENTED ErrorReason = 6
 	// No such pattern in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`.
 	//
@@ -83,9 +83,9 @@ const (
 	// The retrieval ID was never issued, is older than 7 days, or was lost in a crash (it is stored
 	// within a second of the response). Code NOT_FOUND. Send `query` too, or instead.
 	//
-	//	{ "reason": "RETRIEVAL_UNKNOWN", "domain": "lot.v1",
+	//	{ "reason": "RETRIEVAL_NOT_FOUND", "domain": "lot.v1",
 	//	  "metadata": { "namespace": "default", "id": "r-1" } }
-	ErrorReason_ERROR_REASON_RETRIEVAL_UNKNOWN ErrorReason = 10
+	ErrorReason_ERROR_REASON_RETRIEVAL_NOT_FOUND ErrorReason = 10
 	// The pattern ID is in use with other content. Code ALREADY_EXISTS, with
 	// `google.rpc.ResourceInfo`. Choose another ID, or use UpdatePattern.
 	//
@@ -116,7 +116,8 @@ const (
 	// Too many concurrent writers of one record. Code ABORTED, with `google.rpc.RetryInfo`; nothing
 	// was acknowledged. Retry with the same request ID.
 	//
-	//	{ "reason": "CONTENTION", "domain": "lot.v1", "metadata": { "id": "p-1" } }
+	//	{ "reason": "CONTENTION", "domain": "lot.v1",
+	//	  "metadata": { "resource_kind": "pattern", "id": "p-1" } }
 	ErrorReason_ERROR_REASON_CONTENTION ErrorReason = 16
 	// The episode has ended and accepts neither events nor another end. Code FAILED_PRECONDITION.
 	//
@@ -125,7 +126,7 @@ const (
 	ErrorReason_ERROR_REASON_EPISODE_ENDED ErrorReason = 17
 	// A stream is recording the episode, and another was opened with REFUSE or RecordEvent was
 	// called. Streams of all servers count; that of a crashed server counts as open for 30 seconds.
-	// Code FAILED_PRECONDITION. Close it, or open with TAKE_OVER.
+	// Code FAILED_PRECONDITION. Close it, or open with REPLACE.
 	//
 	//	{ "reason": "EPISODE_STREAM_OPEN", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
 	ErrorReason_ERROR_REASON_EPISODE_STREAM_OPEN ErrorReason = 18
@@ -148,11 +149,11 @@ const (
 	//	{ "reason": "EVENT_CONFLICT", "domain": "lot.v1",
 	//	  "metadata": { "episode_id": "e-1", "sequence": "7" } }
 	ErrorReason_ERROR_REASON_EVENT_CONFLICT ErrorReason = 22
-	// The server is at its limit of calls, streams or memory for requests. Code RESOURCE_EXHAUSTED,
-	// with `google.rpc.RetryInfo`. Nothing was done; back off and retry. Also ends a response stream
-	// whose client did not read for a minute: reopen it after the last message received. A limit of
-	// time is given as `limit_seconds`; `limit` is then absent, as it is if the code parser cannot
-	// run.
+	// The server is at its limit of calls, streams or memory for requests, or cannot run its code
+	// parser. Code RESOURCE_EXHAUSTED, with `google.rpc.RetryInfo`. Nothing was done; back off and
+	// retry. Also ends a response stream whose client did not read for a minute: reopen it after the
+	// last message received. `limit` is a number, or has a unit (`60 s`, `1 parser process`); a limit
+	// of time is also given as `limit_seconds`.
 	//
 	//	{ "reason": "OVERLOADED", "domain": "lot.v1", "metadata": { "limit": "256" } }
 	ErrorReason_ERROR_REASON_OVERLOADED ErrorReason = 23
@@ -163,8 +164,8 @@ const (
 	// The call exceeded the server's time limit. Code DEADLINE_EXCEEDED. A write may have been
 	// applied: retry it with the same request ID.
 	//
-	//	{ "reason": "CALL_TIME_LIMIT", "domain": "lot.v1", "metadata": { "limit_seconds": "60" } }
-	ErrorReason_ERROR_REASON_CALL_TIME_LIMIT ErrorReason = 25
+	//	{ "reason": "CALL_TIMEOUT", "domain": "lot.v1", "metadata": { "limit_seconds": "60" } }
+	ErrorReason_ERROR_REASON_CALL_TIMEOUT ErrorReason = 25
 	// The store is unreachable or returned an invalid response. Code UNAVAILABLE, with
 	// `google.rpc.RetryInfo`. A write may have been applied: retry it with the same request ID.
 	//
@@ -174,7 +175,7 @@ const (
 	// operator frees space, writes resume by themselves.
 	//
 	//	{ "reason": "STORAGE_FULL", "domain": "lot.v1",
-	//	  "metadata": { "free_bytes": "104857600", "needed_bytes": "419430400" } }
+	//	  "metadata": { "free_bytes": "104857600", "min_free_bytes": "419430400" } }
 	ErrorReason_ERROR_REASON_STORAGE_FULL ErrorReason = 27
 	// The model could not embed a text. Code INTERNAL. The operator finds the cause in the log.
 	//
@@ -222,8 +223,8 @@ const (
 	// another store. Code OUT_OF_RANGE. Watch with from_start, which reports all records and
 	// continues.
 	//
-	//	{ "reason": "CURSOR_TOO_OLD", "domain": "lot.v1", "metadata": {} }
-	ErrorReason_ERROR_REASON_CURSOR_TOO_OLD ErrorReason = 35
+	//	{ "reason": "CURSOR_EXPIRED", "domain": "lot.v1", "metadata": {} }
+	ErrorReason_ERROR_REASON_CURSOR_EXPIRED ErrorReason = 35
 	// The embedded store cannot be compacted while serving: the process would block. Code
 	// FAILED_PRECONDITION. Stop the server and run `lot-grpc compact`.
 	//
@@ -249,14 +250,14 @@ const (
 	// The entry has already been corrected. Code FAILED_PRECONDITION. Correct the correction instead.
 	//
 	//	{ "reason": "OUTCOME_CORRECTED", "domain": "lot.v1",
-	//	  "metadata": { "outcome_id": "o-1", "corrected_by": "o-2" } }
+	//	  "metadata": { "outcome_id": "o-1", "corrected_by_outcome_id": "o-2" } }
 	ErrorReason_ERROR_REASON_OUTCOME_CORRECTED ErrorReason = 47
 	// The selection ID was never issued, or is older than 30 days. Code NOT_FOUND. Nothing was
 	// learned; send state and action instead.
 	//
-	//	{ "reason": "SELECTION_UNKNOWN", "domain": "lot.v1",
+	//	{ "reason": "SELECTION_NOT_FOUND", "domain": "lot.v1",
 	//	  "metadata": { "namespace": "default", "id": "s-1" } }
-	ErrorReason_ERROR_REASON_SELECTION_UNKNOWN ErrorReason = 40
+	ErrorReason_ERROR_REASON_SELECTION_NOT_FOUND ErrorReason = 40
 	// The decision ID is in use by another decision. Code ALREADY_EXISTS.
 	//
 	//	{ "reason": "DECISION_ID_IN_USE", "domain": "lot.v1",
@@ -317,8 +318,8 @@ const (
 	//	    "server_version": "0.9.0" } }
 	ErrorReason_ERROR_REASON_IMPORT_FORMAT_TOO_NEW ErrorReason = 50
 	// An imported record has the ID of a stored one with other content, and the import was opened
-	// with IMPORT_CONFLICT_FAIL. Code ALREADY_EXISTS. Records before it are stored. Import again with
-	// IMPORT_CONFLICT_SKIP or IMPORT_CONFLICT_OVERWRITE.
+	// with IMPORT_CONFLICT_POLICY_FAIL. Code ALREADY_EXISTS. Records before it are stored. Import
+	// again with IMPORT_CONFLICT_POLICY_SKIP or IMPORT_CONFLICT_POLICY_OVERWRITE.
 	//
 	//	{ "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
 	//	  "metadata": { "namespace": "default", "resource_kind": "pattern", "id": "p-1" } }
@@ -338,7 +339,7 @@ var (
 		7:  "ERROR_REASON_PATTERN_NOT_FOUND",
 		8:  "ERROR_REASON_EPISODE_NOT_FOUND",
 		9:  "ERROR_REASON_MEMORY_NOT_FOUND",
-		10: "ERROR_REASON_RETRIEVAL_UNKNOWN",
+		10: "ERROR_REASON_RETRIEVAL_NOT_FOUND",
 		11: "ERROR_REASON_PATTERN_ID_IN_USE",
 		12: "ERROR_REASON_EPISODE_ID_IN_USE",
 		13: "ERROR_REASON_MEMORY_ID_IN_USE",
@@ -353,7 +354,7 @@ var (
 		22: "ERROR_REASON_EVENT_CONFLICT",
 		23: "ERROR_REASON_OVERLOADED",
 		24: "ERROR_REASON_SHUTTING_DOWN",
-		25: "ERROR_REASON_CALL_TIME_LIMIT",
+		25: "ERROR_REASON_CALL_TIMEOUT",
 		26: "ERROR_REASON_STORE_UNAVAILABLE",
 		27: "ERROR_REASON_STORAGE_FULL",
 		28: "ERROR_REASON_EMBEDDING_FAILED",
@@ -364,13 +365,13 @@ var (
 		33: "ERROR_REASON_DECISION_NOT_FOUND",
 		58: "ERROR_REASON_LEARNING_EVENT_NOT_FOUND",
 		34: "ERROR_REASON_NAMESPACE_CLEARING",
-		35: "ERROR_REASON_CURSOR_TOO_OLD",
+		35: "ERROR_REASON_CURSOR_EXPIRED",
 		36: "ERROR_REASON_COMPACT_OFFLINE_ONLY",
 		37: "ERROR_REASON_EMBEDDING_UNAVAILABLE",
 		38: "ERROR_REASON_RERANKER_UNAVAILABLE",
 		39: "ERROR_REASON_OUTCOME_NOT_FOUND",
 		47: "ERROR_REASON_OUTCOME_CORRECTED",
-		40: "ERROR_REASON_SELECTION_UNKNOWN",
+		40: "ERROR_REASON_SELECTION_NOT_FOUND",
 		44: "ERROR_REASON_DECISION_ID_IN_USE",
 		45: "ERROR_REASON_LEARNING_EVENT_ID_IN_USE",
 		43: "ERROR_REASON_ERROR_SOLUTION_ID_IN_USE",
@@ -394,7 +395,7 @@ var (
 		"ERROR_REASON_PATTERN_NOT_FOUND":           7,
 		"ERROR_REASON_EPISODE_NOT_FOUND":           8,
 		"ERROR_REASON_MEMORY_NOT_FOUND":            9,
-		"ERROR_REASON_RETRIEVAL_UNKNOWN":           10,
+		"ERROR_REASON_RETRIEVAL_NOT_FOUND":         10,
 		"ERROR_REASON_PATTERN_ID_IN_USE":           11,
 		"ERROR_REASON_EPISODE_ID_IN_USE":           12,
 		"ERROR_REASON_MEMORY_ID_IN_USE":            13,
@@ -409,7 +410,7 @@ var (
 		"ERROR_REASON_EVENT_CONFLICT":              22,
 		"ERROR_REASON_OVERLOADED":                  23,
 		"ERROR_REASON_SHUTTING_DOWN":               24,
-		"ERROR_REASON_CALL_TIME_LIMIT":             25,
+		"ERROR_REASON_CALL_TIMEOUT":                25,
 		"ERROR_REASON_STORE_UNAVAILABLE":           26,
 		"ERROR_REASON_STORAGE_FULL":                27,
 		"ERROR_REASON_EMBEDDING_FAILED":            28,
@@ -420,13 +421,13 @@ var (
 		"ERROR_REASON_DECISION_NOT_FOUND":          33,
 		"ERROR_REASON_LEARNING_EVENT_NOT_FOUND":    58,
 		"ERROR_REASON_NAMESPACE_CLEARING":          34,
-		"ERROR_REASON_CURSOR_TOO_OLD":              35,
+		"ERROR_REASON_CURSOR_EXPIRED":              35,
 		"ERROR_REASON_COMPACT_OFFLINE_ONLY":        36,
 		"ERROR_REASON_EMBEDDING_UNAVAILABLE":       37,
 		"ERROR_REASON_RERANKER_UNAVAILABLE":        38,
 		"ERROR_REASON_OUTCOME_NOT_FOUND":           39,
 		"ERROR_REASON_OUTCOME_CORRECTED":           47,
-		"ERROR_REASON_SELECTION_UNKNOWN":           40,
+		"ERROR_REASON_SELECTION_NOT_FOUND":         40,
 		"ERROR_REASON_DECISION_ID_IN_USE":          44,
 		"ERROR_REASON_LEARNING_EVENT_ID_IN_USE":    45,
 		"ERROR_REASON_ERROR_SOLUTION_ID_IN_USE":    43,
@@ -472,7 +473,7 @@ var File_lot_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\x9a\x0f\n" +
+	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\x9b\x0f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x01\x12 \n" +
@@ -483,8 +484,8 @@ const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\x1cERROR_REASON_NOT_IMPLEMENTED\x10\x06\x12\"\n" +
 	"\x1eERROR_REASON_PATTERN_NOT_FOUND\x10\a\x12\"\n" +
 	"\x1eERROR_REASON_EPISODE_NOT_FOUND\x10\b\x12!\n" +
-	"\x1dERROR_REASON_MEMORY_NOT_FOUND\x10\t\x12\"\n" +
-	"\x1eERROR_REASON_RETRIEVAL_UNKNOWN\x10\n" +
+	"\x1dERROR_REASON_MEMORY_NOT_FOUND\x10\t\x12$\n" +
+	" ERROR_REASON_RETRIEVAL_NOT_FOUND\x10\n" +
 	"\x12\"\n" +
 	"\x1eERROR_REASON_PATTERN_ID_IN_USE\x10\v\x12\"\n" +
 	"\x1eERROR_REASON_EPISODE_ID_IN_USE\x10\f\x12!\n" +
@@ -499,8 +500,8 @@ const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\x1fERROR_REASON_EVENT_SEQUENCE_GAP\x10\x15\x12\x1f\n" +
 	"\x1bERROR_REASON_EVENT_CONFLICT\x10\x16\x12\x1b\n" +
 	"\x17ERROR_REASON_OVERLOADED\x10\x17\x12\x1e\n" +
-	"\x1aERROR_REASON_SHUTTING_DOWN\x10\x18\x12 \n" +
-	"\x1cERROR_REASON_CALL_TIME_LIMIT\x10\x19\x12\"\n" +
+	"\x1aERROR_REASON_SHUTTING_DOWN\x10\x18\x12\x1d\n" +
+	"\x19ERROR_REASON_CALL_TIMEOUT\x10\x19\x12\"\n" +
 	"\x1eERROR_REASON_STORE_UNAVAILABLE\x10\x1a\x12\x1d\n" +
 	"\x19ERROR_REASON_STORAGE_FULL\x10\x1b\x12!\n" +
 	"\x1dERROR_REASON_EMBEDDING_FAILED\x10\x1c\x12)\n" +
@@ -511,13 +512,13 @@ const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\x1fERROR_REASON_DECISION_NOT_FOUND\x10!\x12)\n" +
 	"%ERROR_REASON_LEARNING_EVENT_NOT_FOUND\x10:\x12#\n" +
 	"\x1fERROR_REASON_NAMESPACE_CLEARING\x10\"\x12\x1f\n" +
-	"\x1bERROR_REASON_CURSOR_TOO_OLD\x10#\x12%\n" +
+	"\x1bERROR_REASON_CURSOR_EXPIRED\x10#\x12%\n" +
 	"!ERROR_REASON_COMPACT_OFFLINE_ONLY\x10$\x12&\n" +
 	"\"ERROR_REASON_EMBEDDING_UNAVAILABLE\x10%\x12%\n" +
 	"!ERROR_REASON_RERANKER_UNAVAILABLE\x10&\x12\"\n" +
 	"\x1eERROR_REASON_OUTCOME_NOT_FOUND\x10'\x12\"\n" +
-	"\x1eERROR_REASON_OUTCOME_CORRECTED\x10/\x12\"\n" +
-	"\x1eERROR_REASON_SELECTION_UNKNOWN\x10(\x12#\n" +
+	"\x1eERROR_REASON_OUTCOME_CORRECTED\x10/\x12$\n" +
+	" ERROR_REASON_SELECTION_NOT_FOUND\x10(\x12#\n" +
 	"\x1fERROR_REASON_DECISION_ID_IN_USE\x10,\x12)\n" +
 	"%ERROR_REASON_LEARNING_EVENT_ID_IN_USE\x10-\x12)\n" +
 	"%ERROR_REASON_ERROR_SOLUTION_ID_IN_USE\x10+\x12\x1c\n" +

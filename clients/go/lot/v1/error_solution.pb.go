@@ -110,7 +110,7 @@ type ErrorSolution struct {
 	// resolution was tried and did not help. Always returned.
 	Worked *bool `protobuf:"varint,10,opt,name=worked,proto3,oneof" json:"worked,omitempty"`
 	// Output only. Outcomes recorded for it.
-	Outcomes *Outcomes `protobuf:"bytes,11,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
+	Outcomes *OutcomeStats `protobuf:"bytes,11,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
 	// Tags for filtering. At most 100, no duplicates.
 	Tags []string `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty"`
 	// Labels for filtering, as for Memory.labels.
@@ -240,7 +240,7 @@ func (x *ErrorSolution) GetWorked() bool {
 	return false
 }
 
-func (x *ErrorSolution) GetOutcomes() *Outcomes {
+func (x *ErrorSolution) GetOutcomes() *OutcomeStats {
 	if x != nil {
 		return x.Outcomes
 	}
@@ -1690,7 +1690,7 @@ var File_lot_v1_error_solution_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_solution_proto_rawDesc = "" +
 	"\n" +
-	"\x1blot/v1/error_solution.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xac\a\n" +
+	"\x1blot/v1/error_solution.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xb0\a\n" +
 	"\rErrorSolution\x12*\n" +
 	"\x11error_solution_id\x18\x01 \x01(\tR\x0ferrorSolutionId\x12\x1d\n" +
 	"\n" +
@@ -1707,8 +1707,8 @@ const file_lot_v1_error_solution_proto_rawDesc = "" +
 	"categories\x18\t \x03(\tR\n" +
 	"categories\x12\x1b\n" +
 	"\x06worked\x18\n" +
-	" \x01(\bH\x01R\x06worked\x88\x01\x01\x12,\n" +
-	"\boutcomes\x18\v \x01(\v2\x10.lot.v1.OutcomesR\boutcomes\x12\x12\n" +
+	" \x01(\bH\x01R\x06worked\x88\x01\x01\x120\n" +
+	"\boutcomes\x18\v \x01(\v2\x14.lot.v1.OutcomeStatsR\boutcomes\x12\x12\n" +
 	"\x04tags\x18\f \x03(\tR\x04tags\x129\n" +
 	"\x06labels\x18\r \x03(\v2!.lot.v1.ErrorSolution.LabelsEntryR\x06labels\x123\n" +
 	"\bmetadata\x18\x0e \x01(\v2\x17.google.protobuf.StructR\bmetadata\x12,\n" +
@@ -1891,7 +1891,7 @@ var file_lot_v1_error_solution_proto_goTypes = []any{
 	(*DeleteErrorSolutionResponse)(nil),        // 18: lot.v1.DeleteErrorSolutionResponse
 	nil,                                        // 19: lot.v1.ErrorSolution.LabelsEntry
 	nil,                                        // 20: lot.v1.ErrorSolutionFilter.LabelsEntry
-	(*Outcomes)(nil),                           // 21: lot.v1.Outcomes
+	(*OutcomeStats)(nil),                       // 21: lot.v1.OutcomeStats
 	(*structpb.Struct)(nil),                    // 22: google.protobuf.Struct
 	(*timestamppb.Timestamp)(nil),              // 23: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),                // 24: google.protobuf.Duration
@@ -1901,7 +1901,7 @@ var file_lot_v1_error_solution_proto_goTypes = []any{
 	(Outcome)(0),                               // 28: lot.v1.Outcome
 }
 var file_lot_v1_error_solution_proto_depIdxs = []int32{
-	21, // 0: lot.v1.ErrorSolution.outcomes:type_name -> lot.v1.Outcomes
+	21, // 0: lot.v1.ErrorSolution.outcomes:type_name -> lot.v1.OutcomeStats
 	19, // 1: lot.v1.ErrorSolution.labels:type_name -> lot.v1.ErrorSolution.LabelsEntry
 	22, // 2: lot.v1.ErrorSolution.metadata:type_name -> google.protobuf.Struct
 	23, // 3: lot.v1.ErrorSolution.create_time:type_name -> google.protobuf.Timestamp

@@ -103,7 +103,7 @@ type FeedbackEntry struct {
 	FeedbackId string `protobuf:"bytes,1,opt,name=feedback_id,json=feedbackId,proto3" json:"feedback_id,omitempty"`
 	// Position in the order in which feedback was applied, from 1. 0 until applied, for a moment
 	// during the call or after a crash.
-	Number int64 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	Sequence int64 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// Whether the pattern was helpful, if given.
 	Helpful *bool `protobuf:"varint,3,opt,name=helpful,proto3,oneof" json:"helpful,omitempty"`
 	// Adjustment of the confidence, if given.
@@ -158,9 +158,9 @@ func (x *FeedbackEntry) GetFeedbackId() string {
 	return ""
 }
 
-func (x *FeedbackEntry) GetNumber() int64 {
+func (x *FeedbackEntry) GetSequence() int64 {
 	if x != nil {
-		return x.Number
+		return x.Sequence
 	}
 	return 0
 }
@@ -216,11 +216,11 @@ const file_lot_v1_feedback_proto_rawDesc = "" +
 	"\x0efeedback_count\x18\x01 \x01(\x03R\rfeedbackCount\x12#\n" +
 	"\rhelpful_count\x18\x02 \x01(\x03R\fhelpfulCount\x12'\n" +
 	"\x0funhelpful_count\x18\x03 \x01(\x03R\x0eunhelpfulCount\x12H\n" +
-	"\x12last_feedback_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x10lastFeedbackTime\"\xf0\x02\n" +
+	"\x12last_feedback_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x10lastFeedbackTime\"\xf4\x02\n" +
 	"\rFeedbackEntry\x12\x1f\n" +
 	"\vfeedback_id\x18\x01 \x01(\tR\n" +
-	"feedbackId\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x1d\n" +
+	"feedbackId\x12\x1a\n" +
+	"\bsequence\x18\x02 \x01(\x03R\bsequence\x12\x1d\n" +
 	"\ahelpful\x18\x03 \x01(\bH\x00R\ahelpful\x88\x01\x01\x128\n" +
 	"\x15confidence_adjustment\x18\x04 \x01(\x01H\x01R\x14confidenceAdjustment\x88\x01\x01\x12\x12\n" +
 	"\x04text\x18\x05 \x01(\tR\x04text\x12+\n" +

@@ -472,8 +472,8 @@ func (x *SelectActionResponse) GetActionValues() []*ActionValue {
 	return nil
 }
 
-// Step is one choice of a trajectory and its result.
-type Step struct {
+// TrajectoryStep is one choice of a trajectory and its result.
+type TrajectoryStep struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// State in which the action was chosen. Required unless selection_id is set.
 	State *LearningState `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
@@ -489,20 +489,20 @@ type Step struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Step) Reset() {
-	*x = Step{}
+func (x *TrajectoryStep) Reset() {
+	*x = TrajectoryStep{}
 	mi := &file_lot_v1_learning_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Step) String() string {
+func (x *TrajectoryStep) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Step) ProtoMessage() {}
+func (*TrajectoryStep) ProtoMessage() {}
 
-func (x *Step) ProtoReflect() protoreflect.Message {
+func (x *TrajectoryStep) ProtoReflect() protoreflect.Message {
 	mi := &file_lot_v1_learning_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -514,40 +514,40 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Step.ProtoReflect.Descriptor instead.
-func (*Step) Descriptor() ([]byte, []int) {
+// Deprecated: Use TrajectoryStep.ProtoReflect.Descriptor instead.
+func (*TrajectoryStep) Descriptor() ([]byte, []int) {
 	return file_lot_v1_learning_proto_rawDescGZIP(), []int{5}
 }
 
-func (x *Step) GetState() *LearningState {
+func (x *TrajectoryStep) GetState() *LearningState {
 	if x != nil {
 		return x.State
 	}
 	return nil
 }
 
-func (x *Step) GetAction() string {
+func (x *TrajectoryStep) GetAction() string {
 	if x != nil {
 		return x.Action
 	}
 	return ""
 }
 
-func (x *Step) GetReward() float64 {
+func (x *TrajectoryStep) GetReward() float64 {
 	if x != nil {
 		return x.Reward
 	}
 	return 0
 }
 
-func (x *Step) GetNextState() *LearningState {
+func (x *TrajectoryStep) GetNextState() *LearningState {
 	if x != nil {
 		return x.NextState
 	}
 	return nil
 }
 
-func (x *Step) GetSelectionId() string {
+func (x *TrajectoryStep) GetSelectionId() string {
 	if x != nil {
 		return x.SelectionId
 	}
@@ -560,7 +560,7 @@ type RecordStepsRequest struct {
 	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Steps of a finished trajectory, in order, 1 to 1,000. Learned from last to first.
-	Steps []*Step `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
+	Steps []*TrajectoryStep `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
 	// Episode they come from; stored, not looked up.
 	EpisodeId string `protobuf:"bytes,3,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
 	// Makes a retry safe for 24 h: a trajectory is never learned twice.
@@ -606,7 +606,7 @@ func (x *RecordStepsRequest) GetNamespace() string {
 	return ""
 }
 
-func (x *RecordStepsRequest) GetSteps() []*Step {
+func (x *RecordStepsRequest) GetSteps() []*TrajectoryStep {
 	if x != nil {
 		return x.Steps
 	}
@@ -673,8 +673,8 @@ func (x *RecordStepsResponse) GetActionValues() []*ActionValue {
 	return nil
 }
 
-// Request of GetBestActions.
-type GetBestActionsRequest struct {
+// Request of ListActionValues.
+type ListActionValuesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -686,20 +686,20 @@ type GetBestActionsRequest struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *GetBestActionsRequest) Reset() {
-	*x = GetBestActionsRequest{}
+func (x *ListActionValuesRequest) Reset() {
+	*x = ListActionValuesRequest{}
 	mi := &file_lot_v1_learning_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *GetBestActionsRequest) String() string {
+func (x *ListActionValuesRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*GetBestActionsRequest) ProtoMessage() {}
+func (*ListActionValuesRequest) ProtoMessage() {}
 
-func (x *GetBestActionsRequest) ProtoReflect() protoreflect.Message {
+func (x *ListActionValuesRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_lot_v1_learning_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -711,34 +711,34 @@ func (x *GetBestActionsRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use GetBestActionsRequest.ProtoReflect.Descriptor instead.
-func (*GetBestActionsRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use ListActionValuesRequest.ProtoReflect.Descriptor instead.
+func (*ListActionValuesRequest) Descriptor() ([]byte, []int) {
 	return file_lot_v1_learning_proto_rawDescGZIP(), []int{8}
 }
 
-func (x *GetBestActionsRequest) GetNamespace() string {
+func (x *ListActionValuesRequest) GetNamespace() string {
 	if x != nil {
 		return x.Namespace
 	}
 	return ""
 }
 
-func (x *GetBestActionsRequest) GetState() *LearningState {
+func (x *ListActionValuesRequest) GetState() *LearningState {
 	if x != nil {
 		return x.State
 	}
 	return nil
 }
 
-func (x *GetBestActionsRequest) GetLimit() int32 {
+func (x *ListActionValuesRequest) GetLimit() int32 {
 	if x != nil {
 		return x.Limit
 	}
 	return 0
 }
 
-// Response of GetBestActions.
-type GetBestActionsResponse struct {
+// Response of ListActionValues.
+type ListActionValuesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Action values, best first; empty for an unknown state.
 	ActionValues  []*ActionValue `protobuf:"bytes,1,rep,name=action_values,json=actionValues,proto3" json:"action_values,omitempty"`
@@ -746,20 +746,20 @@ type GetBestActionsResponse struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *GetBestActionsResponse) Reset() {
-	*x = GetBestActionsResponse{}
+func (x *ListActionValuesResponse) Reset() {
+	*x = ListActionValuesResponse{}
 	mi := &file_lot_v1_learning_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *GetBestActionsResponse) String() string {
+func (x *ListActionValuesResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*GetBestActionsResponse) ProtoMessage() {}
+func (*ListActionValuesResponse) ProtoMessage() {}
 
-func (x *GetBestActionsResponse) ProtoReflect() protoreflect.Message {
+func (x *ListActionValuesResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_lot_v1_learning_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -771,12 +771,12 @@ func (x *GetBestActionsResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use GetBestActionsResponse.ProtoReflect.Descriptor instead.
-func (*GetBestActionsResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use ListActionValuesResponse.ProtoReflect.Descriptor instead.
+func (*ListActionValuesResponse) Descriptor() ([]byte, []int) {
 	return file_lot_v1_learning_proto_rawDescGZIP(), []int{9}
 }
 
-func (x *GetBestActionsResponse) GetActionValues() []*ActionValue {
+func (x *ListActionValuesResponse) GetActionValues() []*ActionValue {
 	if x != nil {
 		return x.ActionValues
 	}
@@ -825,28 +825,28 @@ const file_lot_v1_learning_proto_rawDesc = "" +
 	"\x06action\x18\x01 \x01(\v2\x14.lot.v1.ActionOptionR\x06action\x12!\n" +
 	"\fselection_id\x18\x02 \x01(\tR\vselectionId\x12\x1a\n" +
 	"\bexplored\x18\x03 \x01(\bR\bexplored\x128\n" +
-	"\raction_values\x18\x04 \x03(\v2\x13.lot.v1.ActionValueR\factionValues\"\xbc\x01\n" +
-	"\x04Step\x12+\n" +
+	"\raction_values\x18\x04 \x03(\v2\x13.lot.v1.ActionValueR\factionValues\"\xc6\x01\n" +
+	"\x0eTrajectoryStep\x12+\n" +
 	"\x05state\x18\x01 \x01(\v2\x15.lot.v1.LearningStateR\x05state\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x16\n" +
 	"\x06reward\x18\x03 \x01(\x01R\x06reward\x124\n" +
 	"\n" +
 	"next_state\x18\x04 \x01(\v2\x15.lot.v1.LearningStateR\tnextState\x12!\n" +
-	"\fselection_id\x18\x05 \x01(\tR\vselectionId\"\x94\x01\n" +
+	"\fselection_id\x18\x05 \x01(\tR\vselectionId\"\x9e\x01\n" +
 	"\x12RecordStepsRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\"\n" +
-	"\x05steps\x18\x02 \x03(\v2\f.lot.v1.StepR\x05steps\x12\x1d\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12,\n" +
+	"\x05steps\x18\x02 \x03(\v2\x16.lot.v1.TrajectoryStepR\x05steps\x12\x1d\n" +
 	"\n" +
 	"episode_id\x18\x03 \x01(\tR\tepisodeId\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\"O\n" +
 	"\x13RecordStepsResponse\x128\n" +
-	"\raction_values\x18\x01 \x03(\v2\x13.lot.v1.ActionValueR\factionValues\"x\n" +
-	"\x15GetBestActionsRequest\x12\x1c\n" +
+	"\raction_values\x18\x01 \x03(\v2\x13.lot.v1.ActionValueR\factionValues\"z\n" +
+	"\x17ListActionValuesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12+\n" +
 	"\x05state\x18\x02 \x01(\v2\x15.lot.v1.LearningStateR\x05state\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x05R\x05limit\"R\n" +
-	"\x16GetBestActionsResponse\x128\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\"T\n" +
+	"\x18ListActionValuesResponse\x128\n" +
 	"\raction_values\x18\x01 \x03(\v2\x13.lot.v1.ActionValueR\factionValues*\xae\x01\n" +
 	"\x0fSelectionPolicy\x12 \n" +
 	"\x1cSELECTION_POLICY_UNSPECIFIED\x10\x00\x12#\n" +
@@ -871,20 +871,20 @@ func file_lot_v1_learning_proto_rawDescGZIP() []byte {
 var file_lot_v1_learning_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_lot_v1_learning_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_lot_v1_learning_proto_goTypes = []any{
-	(SelectionPolicy)(0),           // 0: lot.v1.SelectionPolicy
-	(*LearningState)(nil),          // 1: lot.v1.LearningState
-	(*ActionOption)(nil),           // 2: lot.v1.ActionOption
-	(*ActionValue)(nil),            // 3: lot.v1.ActionValue
-	(*SelectActionRequest)(nil),    // 4: lot.v1.SelectActionRequest
-	(*SelectActionResponse)(nil),   // 5: lot.v1.SelectActionResponse
-	(*Step)(nil),                   // 6: lot.v1.Step
-	(*RecordStepsRequest)(nil),     // 7: lot.v1.RecordStepsRequest
-	(*RecordStepsResponse)(nil),    // 8: lot.v1.RecordStepsResponse
-	(*GetBestActionsRequest)(nil),  // 9: lot.v1.GetBestActionsRequest
-	(*GetBestActionsResponse)(nil), // 10: lot.v1.GetBestActionsResponse
-	(Complexity)(0),                // 11: lot.v1.Complexity
-	(*structpb.Struct)(nil),        // 12: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),  // 13: google.protobuf.Timestamp
+	(SelectionPolicy)(0),             // 0: lot.v1.SelectionPolicy
+	(*LearningState)(nil),            // 1: lot.v1.LearningState
+	(*ActionOption)(nil),             // 2: lot.v1.ActionOption
+	(*ActionValue)(nil),              // 3: lot.v1.ActionValue
+	(*SelectActionRequest)(nil),      // 4: lot.v1.SelectActionRequest
+	(*SelectActionResponse)(nil),     // 5: lot.v1.SelectActionResponse
+	(*TrajectoryStep)(nil),           // 6: lot.v1.TrajectoryStep
+	(*RecordStepsRequest)(nil),       // 7: lot.v1.RecordStepsRequest
+	(*RecordStepsResponse)(nil),      // 8: lot.v1.RecordStepsResponse
+	(*ListActionValuesRequest)(nil),  // 9: lot.v1.ListActionValuesRequest
+	(*ListActionValuesResponse)(nil), // 10: lot.v1.ListActionValuesResponse
+	(Complexity)(0),                  // 11: lot.v1.Complexity
+	(*structpb.Struct)(nil),          // 12: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 13: google.protobuf.Timestamp
 }
 var file_lot_v1_learning_proto_depIdxs = []int32{
 	11, // 0: lot.v1.LearningState.complexity:type_name -> lot.v1.Complexity
@@ -897,12 +897,12 @@ var file_lot_v1_learning_proto_depIdxs = []int32{
 	0,  // 7: lot.v1.SelectActionRequest.policy:type_name -> lot.v1.SelectionPolicy
 	2,  // 8: lot.v1.SelectActionResponse.action:type_name -> lot.v1.ActionOption
 	3,  // 9: lot.v1.SelectActionResponse.action_values:type_name -> lot.v1.ActionValue
-	1,  // 10: lot.v1.Step.state:type_name -> lot.v1.LearningState
-	1,  // 11: lot.v1.Step.next_state:type_name -> lot.v1.LearningState
-	6,  // 12: lot.v1.RecordStepsRequest.steps:type_name -> lot.v1.Step
+	1,  // 10: lot.v1.TrajectoryStep.state:type_name -> lot.v1.LearningState
+	1,  // 11: lot.v1.TrajectoryStep.next_state:type_name -> lot.v1.LearningState
+	6,  // 12: lot.v1.RecordStepsRequest.steps:type_name -> lot.v1.TrajectoryStep
 	3,  // 13: lot.v1.RecordStepsResponse.action_values:type_name -> lot.v1.ActionValue
-	1,  // 14: lot.v1.GetBestActionsRequest.state:type_name -> lot.v1.LearningState
-	3,  // 15: lot.v1.GetBestActionsResponse.action_values:type_name -> lot.v1.ActionValue
+	1,  // 14: lot.v1.ListActionValuesRequest.state:type_name -> lot.v1.LearningState
+	3,  // 15: lot.v1.ListActionValuesResponse.action_values:type_name -> lot.v1.ActionValue
 	16, // [16:16] is the sub-list for method output_type
 	16, // [16:16] is the sub-list for method input_type
 	16, // [16:16] is the sub-list for extension type_name

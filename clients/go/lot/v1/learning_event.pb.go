@@ -1068,9 +1068,9 @@ type SubmitFeedbackResponse struct {
 	// Reward, given or derived; 0 if derived without certainty.
 	Reward float64 `protobuf:"fixed64,1,opt,name=reward,proto3" json:"reward,omitempty"`
 	// True if the server derived the reward from the text.
-	Judged bool `protobuf:"varint,2,opt,name=judged,proto3" json:"judged,omitempty"`
+	RewardInferred bool `protobuf:"varint,2,opt,name=reward_inferred,json=rewardInferred,proto3" json:"reward_inferred,omitempty"`
 	// Learning event under which it is stored, of type `user_feedback`. If derived, its metadata has
-	// `judged` and `sure`.
+	// `reward_inferred` and `conclusive`.
 	LearningEvent *LearningEvent `protobuf:"bytes,3,opt,name=learning_event,json=learningEvent,proto3" json:"learning_event,omitempty"`
 	// Preference under which it is also stored, in category `learned`, if the reward is above 0.5 and
 	// there is a text or a task. Its value has `feedback` and `task`. There is one per task and text
@@ -1122,9 +1122,9 @@ func (x *SubmitFeedbackResponse) GetReward() float64 {
 	return 0
 }
 
-func (x *SubmitFeedbackResponse) GetJudged() bool {
+func (x *SubmitFeedbackResponse) GetRewardInferred() bool {
 	if x != nil {
-		return x.Judged
+		return x.RewardInferred
 	}
 	return false
 }
@@ -1250,10 +1250,10 @@ const file_lot_v1_learning_event_proto_rawDesc = "" +
 	"\x04task\x18\x05 \x01(\tR\x04task\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x06 \x01(\tR\trequestIdB\t\n" +
-	"\a_reward\"\xda\x01\n" +
+	"\a_reward\"\xeb\x01\n" +
 	"\x16SubmitFeedbackResponse\x12\x16\n" +
-	"\x06reward\x18\x01 \x01(\x01R\x06reward\x12\x16\n" +
-	"\x06judged\x18\x02 \x01(\bR\x06judged\x12<\n" +
+	"\x06reward\x18\x01 \x01(\x01R\x06reward\x12'\n" +
+	"\x0freward_inferred\x18\x02 \x01(\bR\x0erewardInferred\x12<\n" +
 	"\x0elearning_event\x18\x03 \x01(\v2\x15.lot.v1.LearningEventR\rlearningEvent\x122\n" +
 	"\n" +
 	"preference\x18\x04 \x01(\v2\x12.lot.v1.PreferenceR\n" +

@@ -24,7 +24,7 @@ var File_lot_v1_learning_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_learning_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dlot/v1/learning_service.proto\x12\x06lot.v1\x1a\x15lot/v1/decision.proto\x1a\x15lot/v1/learning.proto\x1a\x1blot/v1/learning_event.proto\x1a\x18lot/v1/performance.proto\x1a\x1blot/v1/recommendation.proto2\x82\v\n" +
+	"\x1dlot/v1/learning_service.proto\x12\x06lot.v1\x1a\x15lot/v1/decision.proto\x1a\x15lot/v1/learning.proto\x1a\x1blot/v1/learning_event.proto\x1a\x18lot/v1/performance.proto\x1a\x1blot/v1/recommendation.proto2\x88\v\n" +
 	"\x0fLearningService\x12`\n" +
 	"\x12GetRecommendations\x12!.lot.v1.GetRecommendationsRequest\x1a\".lot.v1.GetRecommendationsResponse\"\x03\x90\x02\x01\x12E\n" +
 	"\tGetTrends\x12\x18.lot.v1.GetTrendsRequest\x1a\x19.lot.v1.GetTrendsResponse\"\x03\x90\x02\x01\x12f\n" +
@@ -39,8 +39,8 @@ const file_lot_v1_learning_service_proto_rawDesc = "" +
 	"\x0eDeleteDecision\x12\x1d.lot.v1.DeleteDecisionRequest\x1a\x1e.lot.v1.DeleteDecisionResponse\x12Q\n" +
 	"\rListDecisions\x12\x1c.lot.v1.ListDecisionsRequest\x1a\x1d.lot.v1.ListDecisionsResponse\"\x03\x90\x02\x01\x12I\n" +
 	"\fSelectAction\x12\x1b.lot.v1.SelectActionRequest\x1a\x1c.lot.v1.SelectActionResponse\x12F\n" +
-	"\vRecordSteps\x12\x1a.lot.v1.RecordStepsRequest\x1a\x1b.lot.v1.RecordStepsResponse\x12T\n" +
-	"\x0eGetBestActions\x12\x1d.lot.v1.GetBestActionsRequest\x1a\x1e.lot.v1.GetBestActionsResponse\"\x03\x90\x02\x01\x12O\n" +
+	"\vRecordSteps\x12\x1a.lot.v1.RecordStepsRequest\x1a\x1b.lot.v1.RecordStepsResponse\x12Z\n" +
+	"\x10ListActionValues\x12\x1f.lot.v1.ListActionValuesRequest\x1a .lot.v1.ListActionValuesResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\x0eSubmitFeedback\x12\x1d.lot.v1.SubmitFeedbackRequest\x1a\x1e.lot.v1.SubmitFeedbackResponseBG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
@@ -59,7 +59,7 @@ var file_lot_v1_learning_service_proto_goTypes = []any{
 	(*ListDecisionsRequest)(nil),          // 11: lot.v1.ListDecisionsRequest
 	(*SelectActionRequest)(nil),           // 12: lot.v1.SelectActionRequest
 	(*RecordStepsRequest)(nil),            // 13: lot.v1.RecordStepsRequest
-	(*GetBestActionsRequest)(nil),         // 14: lot.v1.GetBestActionsRequest
+	(*ListActionValuesRequest)(nil),       // 14: lot.v1.ListActionValuesRequest
 	(*SubmitFeedbackRequest)(nil),         // 15: lot.v1.SubmitFeedbackRequest
 	(*GetRecommendationsResponse)(nil),    // 16: lot.v1.GetRecommendationsResponse
 	(*GetTrendsResponse)(nil),             // 17: lot.v1.GetTrendsResponse
@@ -75,7 +75,7 @@ var file_lot_v1_learning_service_proto_goTypes = []any{
 	(*ListDecisionsResponse)(nil),         // 27: lot.v1.ListDecisionsResponse
 	(*SelectActionResponse)(nil),          // 28: lot.v1.SelectActionResponse
 	(*RecordStepsResponse)(nil),           // 29: lot.v1.RecordStepsResponse
-	(*GetBestActionsResponse)(nil),        // 30: lot.v1.GetBestActionsResponse
+	(*ListActionValuesResponse)(nil),      // 30: lot.v1.ListActionValuesResponse
 	(*SubmitFeedbackResponse)(nil),        // 31: lot.v1.SubmitFeedbackResponse
 }
 var file_lot_v1_learning_service_proto_depIdxs = []int32{
@@ -93,7 +93,7 @@ var file_lot_v1_learning_service_proto_depIdxs = []int32{
 	11, // 11: lot.v1.LearningService.ListDecisions:input_type -> lot.v1.ListDecisionsRequest
 	12, // 12: lot.v1.LearningService.SelectAction:input_type -> lot.v1.SelectActionRequest
 	13, // 13: lot.v1.LearningService.RecordSteps:input_type -> lot.v1.RecordStepsRequest
-	14, // 14: lot.v1.LearningService.GetBestActions:input_type -> lot.v1.GetBestActionsRequest
+	14, // 14: lot.v1.LearningService.ListActionValues:input_type -> lot.v1.ListActionValuesRequest
 	15, // 15: lot.v1.LearningService.SubmitFeedback:input_type -> lot.v1.SubmitFeedbackRequest
 	16, // 16: lot.v1.LearningService.GetRecommendations:output_type -> lot.v1.GetRecommendationsResponse
 	17, // 17: lot.v1.LearningService.GetTrends:output_type -> lot.v1.GetTrendsResponse
@@ -109,7 +109,7 @@ var file_lot_v1_learning_service_proto_depIdxs = []int32{
 	27, // 27: lot.v1.LearningService.ListDecisions:output_type -> lot.v1.ListDecisionsResponse
 	28, // 28: lot.v1.LearningService.SelectAction:output_type -> lot.v1.SelectActionResponse
 	29, // 29: lot.v1.LearningService.RecordSteps:output_type -> lot.v1.RecordStepsResponse
-	30, // 30: lot.v1.LearningService.GetBestActions:output_type -> lot.v1.GetBestActionsResponse
+	30, // 30: lot.v1.LearningService.ListActionValues:output_type -> lot.v1.ListActionValuesResponse
 	31, // 31: lot.v1.LearningService.SubmitFeedback:output_type -> lot.v1.SubmitFeedbackResponse
 	16, // [16:32] is the sub-list for method output_type
 	0,  // [0:16] is the sub-list for method input_type

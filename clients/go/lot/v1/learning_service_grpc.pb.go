@@ -33,7 +33,7 @@ const (
 	LearningService_ListDecisions_FullMethodName         = "/lot.v1.LearningService/ListDecisions"
 	LearningService_SelectAction_FullMethodName          = "/lot.v1.LearningService/SelectAction"
 	LearningService_RecordSteps_FullMethodName           = "/lot.v1.LearningService/RecordSteps"
-	LearningService_GetBestActions_FullMethodName        = "/lot.v1.LearningService/GetBestActions"
+	LearningService_ListActionValues_FullMethodName      = "/lot.v1.LearningService/ListActionValues"
 	LearningService_SubmitFeedback_FullMethodName        = "/lot.v1.LearningService/SubmitFeedback"
 )
 
@@ -82,14 +82,14 @@ type LearningServiceClient interface {
 	// RecordSteps learns from a finished trajectory, from the last step to the first: Q(s,a) changes
 	// by α (r + γ max Q(s',·) − Q(s,a)), where unknown Q is 0 and, unless NamespacePolicy sets
 	// others, α = 0.1 and γ = 0.95. Each step is learned exactly once, even across failures. Errors:
-	// SELECTION_UNKNOWN (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
+	// SELECTION_NOT_FOUND (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
 	RecordSteps(ctx context.Context, in *RecordStepsRequest, opts ...grpc.CallOption) (*RecordStepsResponse, error)
-	// GetBestActions lists the actions of a state by value, then by name.
-	GetBestActions(ctx context.Context, in *GetBestActionsRequest, opts ...grpc.CallOption) (*GetBestActionsResponse, error)
+	// ListActionValues lists the actions of a state by value, then by name.
+	ListActionValues(ctx context.Context, in *ListActionValuesRequest, opts ...grpc.CallOption) (*ListActionValuesResponse, error)
 	// SubmitFeedback learns from a judgment in words, a reward, or both. It is stored as a learning
 	// event and changes its target: see FeedbackTarget. Errors: the target's NOT_FOUND reason,
-	// RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (then nothing is stored), REQUEST_ID_REUSED, CONTENTION;
-	// LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
+	// RETRIEVAL_NOT_FOUND or SELECTION_NOT_FOUND (then nothing is stored), REQUEST_ID_REUSED,
+	// CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
 	SubmitFeedback(ctx context.Context, in *SubmitFeedbackRequest, opts ...grpc.CallOption) (*SubmitFeedbackResponse, error)
 }
 
@@ -241,10 +241,10 @@ func (c *learningServiceClient) RecordSteps(ctx context.Context, in *RecordSteps
 	return out, nil
 }
 
-func (c *learningServiceClient) GetBestActions(ctx context.Context, in *GetBestActionsRequest, opts ...grpc.CallOption) (*GetBestActionsResponse, error) {
+func (c *learningServiceClient) ListActionValues(ctx context.Context, in *ListActionValuesRequest, opts ...grpc.CallOption) (*ListActionValuesResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetBestActionsResponse)
-	err := c.cc.Invoke(ctx, LearningService_GetBestActions_FullMethodName, in, out, cOpts...)
+	out := new(ListActionValuesResponse)
+	err := c.cc.Invoke(ctx, LearningService_ListActionValues_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -306,14 +306,14 @@ type LearningServiceServer interface {
 	// RecordSteps learns from a finished trajectory, from the last step to the first: Q(s,a) changes
 	// by α (r + γ max Q(s',·) − Q(s,a)), where unknown Q is 0 and, unless NamespacePolicy sets
 	// others, α = 0.1 and γ = 0.95. Each step is learned exactly once, even across failures. Errors:
-	// SELECTION_UNKNOWN (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
+	// SELECTION_NOT_FOUND (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
 	RecordSteps(context.Context, *RecordStepsRequest) (*RecordStepsResponse, error)
-	// GetBestActions lists the actions of a state by value, then by name.
-	GetBestActions(context.Context, *GetBestActionsRequest) (*GetBestActionsResponse, error)
+	// ListActionValues lists the actions of a state by value, then by name.
+	ListActionValues(context.Context, *ListActionValuesRequest) (*ListActionValuesResponse, error)
 	// SubmitFeedback learns from a judgment in words, a reward, or both. It is stored as a learning
 	// event and changes its target: see FeedbackTarget. Errors: the target's NOT_FOUND reason,
-	// RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (then nothing is stored), REQUEST_ID_REUSED, CONTENTION;
-	// LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
+	// RETRIEVAL_NOT_FOUND or SELECTION_NOT_FOUND (then nothing is stored), REQUEST_ID_REUSED,
+	// CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
 	SubmitFeedback(context.Context, *SubmitFeedbackRequest) (*SubmitFeedbackResponse, error)
 	mustEmbedUnimplementedLearningServiceServer()
 }
@@ -367,8 +367,8 @@ func (UnimplementedLearningServiceServer) SelectAction(context.Context, *SelectA
 func (UnimplementedLearningServiceServer) RecordSteps(context.Context, *RecordStepsRequest) (*RecordStepsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RecordSteps not implemented")
 }
-func (UnimplementedLearningServiceServer) GetBestActions(context.Context, *GetBestActionsRequest) (*GetBestActionsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetBestActions not implemented")
+func (UnimplementedLearningServiceServer) ListActionValues(context.Context, *ListActionValuesRequest) (*ListActionValuesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListActionValues not implemented")
 }
 func (UnimplementedLearningServiceServer) SubmitFeedback(context.Context, *SubmitFeedbackRequest) (*SubmitFeedbackResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SubmitFeedback not implemented")
@@ -646,20 +646,20 @@ func _LearningService_RecordSteps_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
-func _LearningService_GetBestActions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetBestActionsRequest)
+func _LearningService_ListActionValues_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListActionValuesRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(LearningServiceServer).GetBestActions(ctx, in)
+		return srv.(LearningServiceServer).ListActionValues(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: LearningService_GetBestActions_FullMethodName,
+		FullMethod: LearningService_ListActionValues_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(LearningServiceServer).GetBestActions(ctx, req.(*GetBestActionsRequest))
+		return srv.(LearningServiceServer).ListActionValues(ctx, req.(*ListActionValuesRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -746,8 +746,8 @@ var LearningService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _LearningService_RecordSteps_Handler,
 		},
 		{
-			MethodName: "GetBestActions",
-			Handler:    _LearningService_GetBestActions_Handler,
+			MethodName: "ListActionValues",
+			Handler:    _LearningService_ListActionValues_Handler,
 		},
 		{
 			MethodName: "SubmitFeedback",

@@ -104,7 +104,7 @@ type MemoryServiceClient interface {
 	// the more there are.
 	FindErrorSolutions(ctx context.Context, in *FindErrorSolutionsRequest, opts ...grpc.CallOption) (*FindErrorSolutionsResponse, error)
 	// RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
-	// FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_UNKNOWN (a retrieval_id without
+	// FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
 	// error_message), REQUEST_ID_REUSED, CONTENTION.
 	RecordErrorSolutionOutcome(ctx context.Context, in *RecordErrorSolutionOutcomeRequest, opts ...grpc.CallOption) (*RecordErrorSolutionOutcomeResponse, error)
 	// ListErrorSolutions lists error solutions by creation time, newest first. Errors:
@@ -148,7 +148,7 @@ type MemoryServiceClient interface {
 	// cursor and no changes. Changes are ordered per record and sent at least once; intermediate
 	// states may be skipped, as each record is sent in its current state. So treat STORED and UPDATED
 	// alike. Expiry and episode events are not reported. When the server stops, the stream ends with
-	// SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_TOO_OLD; OVERLOADED if the client
+	// SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_EXPIRED; OVERLOADED if the client
 	// does not read for a minute.
 	WatchChanges(ctx context.Context, in *WatchChangesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchChangesResponse], error)
 }
@@ -487,7 +487,7 @@ type MemoryServiceServer interface {
 	// the more there are.
 	FindErrorSolutions(context.Context, *FindErrorSolutionsRequest) (*FindErrorSolutionsResponse, error)
 	// RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
-	// FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_UNKNOWN (a retrieval_id without
+	// FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
 	// error_message), REQUEST_ID_REUSED, CONTENTION.
 	RecordErrorSolutionOutcome(context.Context, *RecordErrorSolutionOutcomeRequest) (*RecordErrorSolutionOutcomeResponse, error)
 	// ListErrorSolutions lists error solutions by creation time, newest first. Errors:
@@ -531,7 +531,7 @@ type MemoryServiceServer interface {
 	// cursor and no changes. Changes are ordered per record and sent at least once; intermediate
 	// states may be skipped, as each record is sent in its current state. So treat STORED and UPDATED
 	// alike. Expiry and episode events are not reported. When the server stops, the stream ends with
-	// SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_TOO_OLD; OVERLOADED if the client
+	// SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_EXPIRED; OVERLOADED if the client
 	// does not read for a minute.
 	WatchChanges(*WatchChangesRequest, grpc.ServerStreamingServer[WatchChangesResponse]) error
 	mustEmbedUnimplementedMemoryServiceServer()

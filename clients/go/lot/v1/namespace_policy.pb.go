@@ -449,9 +449,9 @@ type UpdateNamespacePolicyResponse struct {
 	Policy *NamespacePolicy `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
 	// Number of records the next sweep will, or would, delete as of now, by resource kind without the
 	// enum prefix, for example `EPISODE`. Zero counts are omitted.
-	PendingDeletes map[string]int64 `protobuf:"bytes,2,rep,name=pending_deletes,json=pendingDeletes,proto3" json:"pending_deletes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	PendingDeleteCounts map[string]int64 `protobuf:"bytes,2,rep,name=pending_delete_counts,json=pendingDeleteCounts,proto3" json:"pending_delete_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *UpdateNamespacePolicyResponse) Reset() {
@@ -491,9 +491,9 @@ func (x *UpdateNamespacePolicyResponse) GetPolicy() *NamespacePolicy {
 	return nil
 }
 
-func (x *UpdateNamespacePolicyResponse) GetPendingDeletes() map[string]int64 {
+func (x *UpdateNamespacePolicyResponse) GetPendingDeleteCounts() map[string]int64 {
 	if x != nil {
-		return x.PendingDeletes
+		return x.PendingDeleteCounts
 	}
 	return nil
 }
@@ -536,11 +536,11 @@ const file_lot_v1_namespace_policy_proto_rawDesc = "" +
 	"updateMask\x12,\n" +
 	"\x06preset\x18\x04 \x01(\x0e2\x14.lot.v1.PolicyPresetR\x06preset\x12\x12\n" +
 	"\x04etag\x18\x05 \x01(\tR\x04etag\x12\x17\n" +
-	"\adry_run\x18\x06 \x01(\bR\x06dryRun\"\xf7\x01\n" +
+	"\adry_run\x18\x06 \x01(\bR\x06dryRun\"\x8c\x02\n" +
 	"\x1dUpdateNamespacePolicyResponse\x12/\n" +
-	"\x06policy\x18\x01 \x01(\v2\x17.lot.v1.NamespacePolicyR\x06policy\x12b\n" +
-	"\x0fpending_deletes\x18\x02 \x03(\v29.lot.v1.UpdateNamespacePolicyResponse.PendingDeletesEntryR\x0ependingDeletes\x1aA\n" +
-	"\x13PendingDeletesEntry\x12\x10\n" +
+	"\x06policy\x18\x01 \x01(\v2\x17.lot.v1.NamespacePolicyR\x06policy\x12r\n" +
+	"\x15pending_delete_counts\x18\x02 \x03(\v2>.lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntryR\x13pendingDeleteCounts\x1aF\n" +
+	"\x18PendingDeleteCountsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01*e\n" +
 	"\fPolicyPreset\x12\x1d\n" +
@@ -570,7 +570,7 @@ var file_lot_v1_namespace_policy_proto_goTypes = []any{
 	(*GetNamespacePolicyResponse)(nil),    // 3: lot.v1.GetNamespacePolicyResponse
 	(*UpdateNamespacePolicyRequest)(nil),  // 4: lot.v1.UpdateNamespacePolicyRequest
 	(*UpdateNamespacePolicyResponse)(nil), // 5: lot.v1.UpdateNamespacePolicyResponse
-	nil,                                   // 6: lot.v1.UpdateNamespacePolicyResponse.PendingDeletesEntry
+	nil,                                   // 6: lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntry
 	(*durationpb.Duration)(nil),           // 7: google.protobuf.Duration
 	(*timestamppb.Timestamp)(nil),         // 8: google.protobuf.Timestamp
 	(*fieldmaskpb.FieldMask)(nil),         // 9: google.protobuf.FieldMask
@@ -586,7 +586,7 @@ var file_lot_v1_namespace_policy_proto_depIdxs = []int32{
 	9,  // 7: lot.v1.UpdateNamespacePolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
 	0,  // 8: lot.v1.UpdateNamespacePolicyRequest.preset:type_name -> lot.v1.PolicyPreset
 	1,  // 9: lot.v1.UpdateNamespacePolicyResponse.policy:type_name -> lot.v1.NamespacePolicy
-	6,  // 10: lot.v1.UpdateNamespacePolicyResponse.pending_deletes:type_name -> lot.v1.UpdateNamespacePolicyResponse.PendingDeletesEntry
+	6,  // 10: lot.v1.UpdateNamespacePolicyResponse.pending_delete_counts:type_name -> lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntry
 	11, // [11:11] is the sub-list for method output_type
 	11, // [11:11] is the sub-list for method input_type
 	11, // [11:11] is the sub-list for extension type_name

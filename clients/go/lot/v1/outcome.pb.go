@@ -150,8 +150,8 @@ const (
 	// better results. Not allowed with `rerank`.
 	Ranking_RANKING_SIMILARITY Ranking = 2
 	// As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson, as
-	// for Outcomes.reliability) exceeds the chance assumed for untried hits, and only by the excess:
-	// what is proven comes first.
+	// for OutcomeStats.reliability) exceeds the chance assumed for untried hits, and only by the
+	// excess: what is proven comes first.
 	Ranking_RANKING_RELIABLE Ranking = 3
 	// As BALANCED, but the mean chance of success is moved towards a random sample of its possible
 	// values, further with more outcomes, and reproducibly with `seed`: failures are retried now and
@@ -296,9 +296,9 @@ func (NoticeCode) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_outcome_proto_rawDescGZIP(), []int{3}
 }
 
-// Outcomes summarize how well something worked. Output only; changed by outcomes, never by an
+// OutcomeStats summarizes how well something worked. Output only; changed by outcomes, never by an
 // update. Neither retrievals nor outcomes change `update_time`.
-type Outcomes struct {
+type OutcomeStats struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of outcomes. At 0 (never tried), success_rate is only the initial value set by the save
 	// (1.0 by default), which passes every `min_success_rate` up to it.
@@ -323,20 +323,20 @@ type Outcomes struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Outcomes) Reset() {
-	*x = Outcomes{}
+func (x *OutcomeStats) Reset() {
+	*x = OutcomeStats{}
 	mi := &file_lot_v1_outcome_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Outcomes) String() string {
+func (x *OutcomeStats) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Outcomes) ProtoMessage() {}
+func (*OutcomeStats) ProtoMessage() {}
 
-func (x *Outcomes) ProtoReflect() protoreflect.Message {
+func (x *OutcomeStats) ProtoReflect() protoreflect.Message {
 	mi := &file_lot_v1_outcome_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -348,61 +348,61 @@ func (x *Outcomes) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Outcomes.ProtoReflect.Descriptor instead.
-func (*Outcomes) Descriptor() ([]byte, []int) {
+// Deprecated: Use OutcomeStats.ProtoReflect.Descriptor instead.
+func (*OutcomeStats) Descriptor() ([]byte, []int) {
 	return file_lot_v1_outcome_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *Outcomes) GetUsageCount() int64 {
+func (x *OutcomeStats) GetUsageCount() int64 {
 	if x != nil {
 		return x.UsageCount
 	}
 	return 0
 }
 
-func (x *Outcomes) GetSuccessCount() int64 {
+func (x *OutcomeStats) GetSuccessCount() int64 {
 	if x != nil {
 		return x.SuccessCount
 	}
 	return 0
 }
 
-func (x *Outcomes) GetFailureCount() int64 {
+func (x *OutcomeStats) GetFailureCount() int64 {
 	if x != nil {
 		return x.FailureCount
 	}
 	return 0
 }
 
-func (x *Outcomes) GetPartialCount() int64 {
+func (x *OutcomeStats) GetPartialCount() int64 {
 	if x != nil {
 		return x.PartialCount
 	}
 	return 0
 }
 
-func (x *Outcomes) GetSuccessRate() float64 {
+func (x *OutcomeStats) GetSuccessRate() float64 {
 	if x != nil {
 		return x.SuccessRate
 	}
 	return 0
 }
 
-func (x *Outcomes) GetReliability() float64 {
+func (x *OutcomeStats) GetReliability() float64 {
 	if x != nil {
 		return x.Reliability
 	}
 	return 0
 }
 
-func (x *Outcomes) GetAverageDuration() *durationpb.Duration {
+func (x *OutcomeStats) GetAverageDuration() *durationpb.Duration {
 	if x != nil {
 		return x.AverageDuration
 	}
 	return nil
 }
 
-func (x *Outcomes) GetLastUsedTime() *timestamppb.Timestamp {
+func (x *OutcomeStats) GetLastUsedTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.LastUsedTime
 	}
@@ -416,14 +416,14 @@ type ScorePart struct {
 	// and `rerank` (the cross-encoder), the last two scaled to the cosine, and `task_type_pattern`,
 	// which raises a pattern whose expression matches the query to a near-tie. Learning adds
 	// `learned` (BALANCED), `reliability` (RELIABLE) or `explored` (EXPLORE) to near-ties (see
-	// LearnedFrom), and `below_gate` to all other hits; a memory with a given importance has
-	// `importance` instead of the former. Error solutions have `reliability` (of their outcomes)
-	// beside relevance; those of the same error have `agreement` (of the names in both) instead of
-	// the words. Similar episodes have `category`, `task_type`, `complexity` and `text`. Parts with
-	// weight 0 are omitted.
+	// OutcomeEvidence), and `outside_reorder_margin` to all other hits; a memory with a given
+	// importance has `importance` instead of the former. Error solutions have `reliability` (of their
+	// outcomes) beside relevance; those of the same error have `agreement` (of the names in both)
+	// instead of the words. Similar episodes have `category`, `task_type`, `complexity` and `text`.
+	// Parts with weight 0 are omitted.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Value before weighting. In [-1, 1] for `learned`, `reliability`, `explored` and `importance`,
-	// where 0 changes nothing; 1, with a negative weight, for `below_gate`.
+	// where 0 changes nothing; 1, with a negative weight, for `outside_reorder_margin`.
 	Value float64 `protobuf:"fixed64,2,opt,name=value,proto3" json:"value,omitempty"`
 	// Weight of the component in the score.
 	Weight        float64 `protobuf:"fixed64,3,opt,name=weight,proto3" json:"weight,omitempty"`
@@ -550,8 +550,8 @@ var File_lot_v1_outcome_proto protoreflect.FileDescriptor
 
 const file_lot_v1_outcome_proto_rawDesc = "" +
 	"\n" +
-	"\x14lot/v1/outcome.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe7\x02\n" +
-	"\bOutcomes\x12\x1f\n" +
+	"\x14lot/v1/outcome.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xeb\x02\n" +
+	"\fOutcomeStats\x12\x1f\n" +
 	"\vusage_count\x18\x01 \x01(\x03R\n" +
 	"usageCount\x12#\n" +
 	"\rsuccess_count\x18\x02 \x01(\x03R\fsuccessCount\x12#\n" +
@@ -619,15 +619,15 @@ var file_lot_v1_outcome_proto_goTypes = []any{
 	(Complexity)(0),               // 1: lot.v1.Complexity
 	(Ranking)(0),                  // 2: lot.v1.Ranking
 	(NoticeCode)(0),               // 3: lot.v1.NoticeCode
-	(*Outcomes)(nil),              // 4: lot.v1.Outcomes
+	(*OutcomeStats)(nil),          // 4: lot.v1.OutcomeStats
 	(*ScorePart)(nil),             // 5: lot.v1.ScorePart
 	(*Notice)(nil),                // 6: lot.v1.Notice
 	(*durationpb.Duration)(nil),   // 7: google.protobuf.Duration
 	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
 }
 var file_lot_v1_outcome_proto_depIdxs = []int32{
-	7, // 0: lot.v1.Outcomes.average_duration:type_name -> google.protobuf.Duration
-	8, // 1: lot.v1.Outcomes.last_used_time:type_name -> google.protobuf.Timestamp
+	7, // 0: lot.v1.OutcomeStats.average_duration:type_name -> google.protobuf.Duration
+	8, // 1: lot.v1.OutcomeStats.last_used_time:type_name -> google.protobuf.Timestamp
 	3, // 2: lot.v1.Notice.code:type_name -> lot.v1.NoticeCode
 	3, // [3:3] is the sub-list for method output_type
 	3, // [3:3] is the sub-list for method input_type

@@ -282,7 +282,7 @@ type Pattern struct {
 	// Confidence in [0, 1] that the pattern holds; unset on input means 0.5. Adjusted by feedback.
 	Confidence *float64 `protobuf:"fixed64,25,opt,name=confidence,proto3,oneof" json:"confidence,omitempty"`
 	// Output only. Outcomes recorded for the pattern.
-	Outcomes *Outcomes `protobuf:"bytes,26,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
+	Outcomes *OutcomeStats `protobuf:"bytes,26,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
 	// Episodes it was learned from. At most 1,000.
 	SourceEpisodeIds []string `protobuf:"bytes,27,rep,name=source_episode_ids,json=sourceEpisodeIds,proto3" json:"source_episode_ids,omitempty"`
 	// Patterns it was distilled from. At most 1,000.
@@ -523,7 +523,7 @@ func (x *Pattern) GetConfidence() float64 {
 	return 0
 }
 
-func (x *Pattern) GetOutcomes() *Outcomes {
+func (x *Pattern) GetOutcomes() *OutcomeStats {
 	if x != nil {
 		return x.Outcomes
 	}
@@ -746,7 +746,7 @@ type PatternFilter struct {
 	Approaches []string `protobuf:"bytes,16,rep,name=approaches,proto3" json:"approaches,omitempty"`
 	// True: only pinned. False: only unpinned. Unset: both.
 	Pinned *bool `protobuf:"varint,17,opt,name=pinned,proto3,oneof" json:"pinned,omitempty"`
-	// Outcomes.reliability is at least this. 0 or unset means no minimum.
+	// OutcomeStats.reliability is at least this. 0 or unset means no minimum.
 	MinReliability *float64 `protobuf:"fixed64,18,opt,name=min_reliability,json=minReliability,proto3,oneof" json:"min_reliability,omitempty"`
 	// True: only superseded. False: only not superseded. Unset: RecallPatterns and DistillPatterns
 	// omit superseded patterns, all other calls include them.
@@ -922,7 +922,7 @@ var File_lot_v1_pattern_proto protoreflect.FileDescriptor
 
 const file_lot_v1_pattern_proto_rawDesc = "" +
 	"\n" +
-	"\x14lot/v1/pattern.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/feedback.proto\x1a\x14lot/v1/outcome.proto\"\xb6\f\n" +
+	"\x14lot/v1/pattern.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/feedback.proto\x1a\x14lot/v1/outcome.proto\"\xba\f\n" +
 	"\aPattern\x12\x1d\n" +
 	"\n" +
 	"pattern_id\x18\x01 \x01(\tR\tpatternId\x12'\n" +
@@ -954,8 +954,8 @@ const file_lot_v1_pattern_proto_rawDesc = "" +
 	"\x06pinned\x18\x18 \x01(\bR\x06pinned\x12#\n" +
 	"\n" +
 	"confidence\x18\x19 \x01(\x01H\x01R\n" +
-	"confidence\x88\x01\x01\x12,\n" +
-	"\boutcomes\x18\x1a \x01(\v2\x10.lot.v1.OutcomesR\boutcomes\x12,\n" +
+	"confidence\x88\x01\x01\x120\n" +
+	"\boutcomes\x18\x1a \x01(\v2\x14.lot.v1.OutcomeStatsR\boutcomes\x12,\n" +
 	"\x12source_episode_ids\x18\x1b \x03(\tR\x10sourceEpisodeIds\x12,\n" +
 	"\x12source_pattern_ids\x18\x1c \x03(\tR\x10sourcePatternIds\x12*\n" +
 	"\x11parent_pattern_id\x18\x1d \x01(\tR\x0fparentPatternId\x12\x1e\n" +
@@ -1066,7 +1066,7 @@ var file_lot_v1_pattern_proto_goTypes = []any{
 	nil,                           // 7: lot.v1.PatternFilter.LabelsEntry
 	(Complexity)(0),               // 8: lot.v1.Complexity
 	(*structpb.Struct)(nil),       // 9: google.protobuf.Struct
-	(*Outcomes)(nil),              // 10: lot.v1.Outcomes
+	(*OutcomeStats)(nil),          // 10: lot.v1.OutcomeStats
 	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
 	(*PatternFeedback)(nil),       // 13: lot.v1.PatternFeedback
@@ -1079,7 +1079,7 @@ var file_lot_v1_pattern_proto_depIdxs = []int32{
 	8,  // 4: lot.v1.Pattern.complexity:type_name -> lot.v1.Complexity
 	6,  // 5: lot.v1.Pattern.labels:type_name -> lot.v1.Pattern.LabelsEntry
 	9,  // 6: lot.v1.Pattern.metadata:type_name -> google.protobuf.Struct
-	10, // 7: lot.v1.Pattern.outcomes:type_name -> lot.v1.Outcomes
+	10, // 7: lot.v1.Pattern.outcomes:type_name -> lot.v1.OutcomeStats
 	11, // 8: lot.v1.Pattern.create_time:type_name -> google.protobuf.Timestamp
 	11, // 9: lot.v1.Pattern.update_time:type_name -> google.protobuf.Timestamp
 	11, // 10: lot.v1.Pattern.expire_time:type_name -> google.protobuf.Timestamp

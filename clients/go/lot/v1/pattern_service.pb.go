@@ -763,7 +763,7 @@ type LineageEntry struct {
 	// Task of the request.
 	Task string `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`
 	// Outcomes, including rates.
-	Outcomes *Outcomes `protobuf:"bytes,4,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
+	Outcomes *OutcomeStats `protobuf:"bytes,4,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
 	// Creation time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// Distance in steps; 1 is a direct relation.
@@ -823,7 +823,7 @@ func (x *LineageEntry) GetTask() string {
 	return ""
 }
 
-func (x *LineageEntry) GetOutcomes() *Outcomes {
+func (x *LineageEntry) GetOutcomes() *OutcomeStats {
 	if x != nil {
 		return x.Outcomes
 	}
@@ -1463,8 +1463,8 @@ type PatternHit struct {
 	// Parts whose weighted sum is the score; only with explain.
 	ScoreParts []*ScorePart `protobuf:"bytes,4,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
 	// Outcomes on similar queries that counted, nearest query first; only with explain. Empty if
-	// there are none, for a hit below the gate, and for SIMILARITY and RELEVANCE.
-	LearnedFrom []*LearnedFrom `protobuf:"bytes,5,rep,name=learned_from,json=learnedFrom,proto3" json:"learned_from,omitempty"`
+	// there are none, for a hit outside the reorder margin, and for SIMILARITY and RELEVANCE.
+	OutcomeEvidence []*OutcomeEvidence `protobuf:"bytes,5,rep,name=outcome_evidence,json=outcomeEvidence,proto3" json:"outcome_evidence,omitempty"`
 	// Probability in [0, 1] that the pattern is for the same task as the query, so that what worked
 	// there should work here. Names, places, numbers and other values may differ; an opposite
 	// ("enable", "disable") or a negation is another task. Computed from similarity, words, and
@@ -1535,9 +1535,9 @@ func (x *PatternHit) GetScoreParts() []*ScorePart {
 	return nil
 }
 
-func (x *PatternHit) GetLearnedFrom() []*LearnedFrom {
+func (x *PatternHit) GetOutcomeEvidence() []*OutcomeEvidence {
 	if x != nil {
-		return x.LearnedFrom
+		return x.OutcomeEvidence
 	}
 	return nil
 }
@@ -1549,7 +1549,7 @@ func (x *PatternHit) GetMatchProbability() float64 {
 	return 0
 }
 
-// LearnedFrom is a hit's outcomes on one query, and how they count for the query of the recall.
+// OutcomeEvidence is a hit's outcomes on one query, and how they count for the query of the recall.
 //
 // Let S and n be the sums of weight · success_count and weight · trial_count over the hit's
 // outcomes on the same query (similarity from 0.9999 on), S' and n' those over the others, and
@@ -1564,7 +1564,7 @@ func (x *PatternHit) GetMatchProbability() float64 {
 // (n + 1), odds(e) = odds(0.45) · exp(-3 · behind / learned_weight), and `behind` is the distance
 // of the hit's relevance from the best one. A hit without outcomes has value 0. docs/learning.md
 // explains this, and how RELIABLE and EXPLORE differ.
-type LearnedFrom struct {
+type OutcomeEvidence struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Query of these outcomes, in the words of the first of them. A pattern has at most 64 queries;
 	// beyond that the nearest two are merged.
@@ -1584,20 +1584,20 @@ type LearnedFrom struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *LearnedFrom) Reset() {
-	*x = LearnedFrom{}
+func (x *OutcomeEvidence) Reset() {
+	*x = OutcomeEvidence{}
 	mi := &file_lot_v1_pattern_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *LearnedFrom) String() string {
+func (x *OutcomeEvidence) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*LearnedFrom) ProtoMessage() {}
+func (*OutcomeEvidence) ProtoMessage() {}
 
-func (x *LearnedFrom) ProtoReflect() protoreflect.Message {
+func (x *OutcomeEvidence) ProtoReflect() protoreflect.Message {
 	mi := &file_lot_v1_pattern_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1609,47 +1609,47 @@ func (x *LearnedFrom) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use LearnedFrom.ProtoReflect.Descriptor instead.
-func (*LearnedFrom) Descriptor() ([]byte, []int) {
+// Deprecated: Use OutcomeEvidence.ProtoReflect.Descriptor instead.
+func (*OutcomeEvidence) Descriptor() ([]byte, []int) {
 	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{18}
 }
 
-func (x *LearnedFrom) GetQuery() string {
+func (x *OutcomeEvidence) GetQuery() string {
 	if x != nil {
 		return x.Query
 	}
 	return ""
 }
 
-func (x *LearnedFrom) GetSimilarity() float64 {
+func (x *OutcomeEvidence) GetSimilarity() float64 {
 	if x != nil {
 		return x.Similarity
 	}
 	return 0
 }
 
-func (x *LearnedFrom) GetWeight() float64 {
+func (x *OutcomeEvidence) GetWeight() float64 {
 	if x != nil {
 		return x.Weight
 	}
 	return 0
 }
 
-func (x *LearnedFrom) GetTrialCount() float64 {
+func (x *OutcomeEvidence) GetTrialCount() float64 {
 	if x != nil {
 		return x.TrialCount
 	}
 	return 0
 }
 
-func (x *LearnedFrom) GetSuccessCount() float64 {
+func (x *OutcomeEvidence) GetSuccessCount() float64 {
 	if x != nil {
 		return x.SuccessCount
 	}
 	return 0
 }
 
-func (x *LearnedFrom) GetLastTime() *timestamppb.Timestamp {
+func (x *OutcomeEvidence) GetLastTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.LastTime
 	}
@@ -1662,9 +1662,9 @@ type RecallExplanation struct {
 	// Ranking used.
 	Ranking Ranking `protobuf:"varint,1,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
 	// Number of candidates ranked.
-	PoolSize int32 `protobuf:"varint,2,opt,name=pool_size,json=poolSize,proto3" json:"pool_size,omitempty"`
+	CandidateCount int32 `protobuf:"varint,2,opt,name=candidate_count,json=candidateCount,proto3" json:"candidate_count,omitempty"`
 	// Hits whose relevance is within this of the best may be reordered by what was learned.
-	Gate float64 `protobuf:"fixed64,3,opt,name=gate,proto3" json:"gate,omitempty"`
+	ReorderMargin float64 `protobuf:"fixed64,3,opt,name=reorder_margin,json=reorderMargin,proto3" json:"reorder_margin,omitempty"`
 	// Maximum that learning can add to a score.
 	LearnedWeight float64 `protobuf:"fixed64,4,opt,name=learned_weight,json=learnedWeight,proto3" json:"learned_weight,omitempty"`
 	// Number of records of this kind in the namespace that match the filter.
@@ -1673,7 +1673,7 @@ type RecallExplanation struct {
 	NamespaceCount int64 `protobuf:"varint,6,opt,name=namespace_count,json=namespaceCount,proto3" json:"namespace_count,omitempty"`
 	// Filters of the request, and those always applied.
 	Filters []*FilterCount `protobuf:"bytes,7,rep,name=filters,proto3" json:"filters,omitempty"`
-	// How fast outcomes on other queries lose weight with distance; see LearnedFrom.
+	// How fast outcomes on other queries lose weight with distance; see OutcomeEvidence.
 	KernelWidth float64 `protobuf:"fixed64,8,opt,name=kernel_width,json=kernelWidth,proto3" json:"kernel_width,omitempty"`
 	// Time in which the weight of an outcome halves. Unset means it does not decrease with time.
 	HalfLife *durationpb.Duration `protobuf:"bytes,9,opt,name=half_life,json=halfLife,proto3" json:"half_life,omitempty"`
@@ -1722,16 +1722,16 @@ func (x *RecallExplanation) GetRanking() Ranking {
 	return Ranking_RANKING_UNSPECIFIED
 }
 
-func (x *RecallExplanation) GetPoolSize() int32 {
+func (x *RecallExplanation) GetCandidateCount() int32 {
 	if x != nil {
-		return x.PoolSize
+		return x.CandidateCount
 	}
 	return 0
 }
 
-func (x *RecallExplanation) GetGate() float64 {
+func (x *RecallExplanation) GetReorderMargin() float64 {
 	if x != nil {
-		return x.Gate
+		return x.ReorderMargin
 	}
 	return 0
 }
@@ -1798,7 +1798,7 @@ type FilterCount struct {
 	// Field of the request's filter, for example `languages`.
 	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
 	// Number of records of this kind in the namespace that this field alone excludes.
-	RemovedCount  int64 `protobuf:"varint,2,opt,name=removed_count,json=removedCount,proto3" json:"removed_count,omitempty"`
+	ExcludedCount int64 `protobuf:"varint,2,opt,name=excluded_count,json=excludedCount,proto3" json:"excluded_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1840,9 +1840,9 @@ func (x *FilterCount) GetField() string {
 	return ""
 }
 
-func (x *FilterCount) GetRemovedCount() int64 {
+func (x *FilterCount) GetExcludedCount() int64 {
 	if x != nil {
-		return x.RemovedCount
+		return x.ExcludedCount
 	}
 	return 0
 }
@@ -1855,7 +1855,7 @@ type RecordOutcomeRequest struct {
 	// Required. Patterns actually used, 1 to 100; unused hits get no credit.
 	PatternIds []string `protobuf:"bytes,2,rep,name=pattern_ids,json=patternIds,proto3" json:"pattern_ids,omitempty"`
 	// Retrieval ID of the recall that found them. If unknown and there is no `query`, the call fails
-	// with RETRIEVAL_UNKNOWN.
+	// with RETRIEVAL_NOT_FOUND.
 	RetrievalId string `protobuf:"bytes,3,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
 	// Query of the recall. Without query and retrieval_id, the outcome counts only for the pattern as
 	// a whole.
@@ -2054,13 +2054,13 @@ type OutcomeEntry struct {
 	// Creation time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// Entry that this one corrects. `outcome` counts instead; unspecified means nothing does.
-	Corrects string `protobuf:"bytes,10,opt,name=corrects,proto3" json:"corrects,omitempty"`
+	CorrectsOutcomeId string `protobuf:"bytes,10,opt,name=corrects_outcome_id,json=correctsOutcomeId,proto3" json:"corrects_outcome_id,omitempty"`
 	// Entry that corrected this one; empty while it counts.
-	CorrectedBy string `protobuf:"bytes,11,opt,name=corrected_by,json=correctedBy,proto3" json:"corrected_by,omitempty"`
+	CorrectedByOutcomeId string `protobuf:"bytes,11,opt,name=corrected_by_outcome_id,json=correctedByOutcomeId,proto3" json:"corrected_by_outcome_id,omitempty"`
 	// True if made by a repeated save rather than RecordOutcome.
-	Repeat        bool `protobuf:"varint,12,opt,name=repeat,proto3" json:"repeat,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	FromRepeatedSave bool `protobuf:"varint,12,opt,name=from_repeated_save,json=fromRepeatedSave,proto3" json:"from_repeated_save,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *OutcomeEntry) Reset() {
@@ -2156,23 +2156,23 @@ func (x *OutcomeEntry) GetCreateTime() *timestamppb.Timestamp {
 	return nil
 }
 
-func (x *OutcomeEntry) GetCorrects() string {
+func (x *OutcomeEntry) GetCorrectsOutcomeId() string {
 	if x != nil {
-		return x.Corrects
+		return x.CorrectsOutcomeId
 	}
 	return ""
 }
 
-func (x *OutcomeEntry) GetCorrectedBy() string {
+func (x *OutcomeEntry) GetCorrectedByOutcomeId() string {
 	if x != nil {
-		return x.CorrectedBy
+		return x.CorrectedByOutcomeId
 	}
 	return ""
 }
 
-func (x *OutcomeEntry) GetRepeat() bool {
+func (x *OutcomeEntry) GetFromRepeatedSave() bool {
 	if x != nil {
-		return x.Repeat
+		return x.FromRepeatedSave
 	}
 	return false
 }
@@ -2462,8 +2462,8 @@ func (x *CorrectOutcomeResponse) GetNotices() []*Notice {
 	return nil
 }
 
-// Request of GiveFeedback.
-type GiveFeedbackRequest struct {
+// Request of RecordPatternFeedback.
+type RecordPatternFeedbackRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -2484,20 +2484,20 @@ type GiveFeedbackRequest struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *GiveFeedbackRequest) Reset() {
-	*x = GiveFeedbackRequest{}
+func (x *RecordPatternFeedbackRequest) Reset() {
+	*x = RecordPatternFeedbackRequest{}
 	mi := &file_lot_v1_pattern_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *GiveFeedbackRequest) String() string {
+func (x *RecordPatternFeedbackRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*GiveFeedbackRequest) ProtoMessage() {}
+func (*RecordPatternFeedbackRequest) ProtoMessage() {}
 
-func (x *GiveFeedbackRequest) ProtoReflect() protoreflect.Message {
+func (x *RecordPatternFeedbackRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_lot_v1_pattern_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -2509,55 +2509,55 @@ func (x *GiveFeedbackRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use GiveFeedbackRequest.ProtoReflect.Descriptor instead.
-func (*GiveFeedbackRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use RecordPatternFeedbackRequest.ProtoReflect.Descriptor instead.
+func (*RecordPatternFeedbackRequest) Descriptor() ([]byte, []int) {
 	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{28}
 }
 
-func (x *GiveFeedbackRequest) GetNamespace() string {
+func (x *RecordPatternFeedbackRequest) GetNamespace() string {
 	if x != nil {
 		return x.Namespace
 	}
 	return ""
 }
 
-func (x *GiveFeedbackRequest) GetPatternId() string {
+func (x *RecordPatternFeedbackRequest) GetPatternId() string {
 	if x != nil {
 		return x.PatternId
 	}
 	return ""
 }
 
-func (x *GiveFeedbackRequest) GetHelpful() bool {
+func (x *RecordPatternFeedbackRequest) GetHelpful() bool {
 	if x != nil && x.Helpful != nil {
 		return *x.Helpful
 	}
 	return false
 }
 
-func (x *GiveFeedbackRequest) GetConfidenceAdjustment() float64 {
+func (x *RecordPatternFeedbackRequest) GetConfidenceAdjustment() float64 {
 	if x != nil && x.ConfidenceAdjustment != nil {
 		return *x.ConfidenceAdjustment
 	}
 	return 0
 }
 
-func (x *GiveFeedbackRequest) GetText() string {
+func (x *RecordPatternFeedbackRequest) GetText() string {
 	if x != nil {
 		return x.Text
 	}
 	return ""
 }
 
-func (x *GiveFeedbackRequest) GetRequestId() string {
+func (x *RecordPatternFeedbackRequest) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
 	}
 	return ""
 }
 
-// Response of GiveFeedback.
-type GiveFeedbackResponse struct {
+// Response of RecordPatternFeedback.
+type RecordPatternFeedbackResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The pattern after the call.
 	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
@@ -2567,20 +2567,20 @@ type GiveFeedbackResponse struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *GiveFeedbackResponse) Reset() {
-	*x = GiveFeedbackResponse{}
+func (x *RecordPatternFeedbackResponse) Reset() {
+	*x = RecordPatternFeedbackResponse{}
 	mi := &file_lot_v1_pattern_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *GiveFeedbackResponse) String() string {
+func (x *RecordPatternFeedbackResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*GiveFeedbackResponse) ProtoMessage() {}
+func (*RecordPatternFeedbackResponse) ProtoMessage() {}
 
-func (x *GiveFeedbackResponse) ProtoReflect() protoreflect.Message {
+func (x *RecordPatternFeedbackResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_lot_v1_pattern_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -2592,19 +2592,19 @@ func (x *GiveFeedbackResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use GiveFeedbackResponse.ProtoReflect.Descriptor instead.
-func (*GiveFeedbackResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use RecordPatternFeedbackResponse.ProtoReflect.Descriptor instead.
+func (*RecordPatternFeedbackResponse) Descriptor() ([]byte, []int) {
 	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{29}
 }
 
-func (x *GiveFeedbackResponse) GetPattern() *Pattern {
+func (x *RecordPatternFeedbackResponse) GetPattern() *Pattern {
 	if x != nil {
 		return x.Pattern
 	}
 	return nil
 }
 
-func (x *GiveFeedbackResponse) GetFeedback() *FeedbackEntry {
+func (x *RecordPatternFeedbackResponse) GetFeedback() *FeedbackEntry {
 	if x != nil {
 		return x.Feedback
 	}
@@ -2827,7 +2827,7 @@ func (x *GetPatternStatsRequest) GetFilter() *PatternFilter {
 type GetPatternStatsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of patterns.
-	TotalPatterns int64 `protobuf:"varint,1,opt,name=total_patterns,json=totalPatterns,proto3" json:"total_patterns,omitempty"`
+	TotalCount int64 `protobuf:"varint,1,opt,name=total_count,json=totalCount,proto3" json:"total_count,omitempty"`
 	// Mean success_rate, rounded to 0.001; unset without patterns. Includes the initial rates of
 	// patterns never used; see average_used_success_rate.
 	AverageSuccessRate *float64 `protobuf:"fixed64,2,opt,name=average_success_rate,json=averageSuccessRate,proto3,oneof" json:"average_success_rate,omitempty"`
@@ -2900,9 +2900,9 @@ func (*GetPatternStatsResponse) Descriptor() ([]byte, []int) {
 	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{33}
 }
 
-func (x *GetPatternStatsResponse) GetTotalPatterns() int64 {
+func (x *GetPatternStatsResponse) GetTotalCount() int64 {
 	if x != nil {
-		return x.TotalPatterns
+		return x.TotalCount
 	}
 	return 0
 }
@@ -3301,8 +3301,8 @@ type ExtractPatternsFromCodeResponse struct {
 	Unparsed []string `protobuf:"bytes,2,rep,name=unparsed,proto3" json:"unparsed,omitempty"`
 	// Number of patterns that are, or would be, new.
 	CreatedCount int32 `protobuf:"varint,3,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
-	// FIELDS_UNCHANGED if existing patterns retain other success_metrics than given; TEXT_TRUNCATED if the
-	// model did not read all of a new one.
+	// FIELDS_UNCHANGED if existing patterns retain other success_metrics than given; TEXT_TRUNCATED
+	// if the model did not read all of a new one.
 	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3862,13 +3862,13 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\x121\n" +
 	"\bfeedback\x18\x03 \x03(\v2\x15.lot.v1.FeedbackEntryR\bfeedback\x12.\n" +
 	"\alineage\x18\x02 \x03(\v2\x14.lot.v1.LineageEntryR\alineage\x12(\n" +
-	"\anotices\x18\x04 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xfd\x01\n" +
+	"\anotices\x18\x04 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x81\x02\n" +
 	"\fLineageEntry\x123\n" +
 	"\brelation\x18\x01 \x01(\x0e2\x17.lot.v1.LineageRelationR\brelation\x12\x1d\n" +
 	"\n" +
 	"pattern_id\x18\x02 \x01(\tR\tpatternId\x12\x12\n" +
-	"\x04task\x18\x03 \x01(\tR\x04task\x12,\n" +
-	"\boutcomes\x18\x04 \x01(\v2\x10.lot.v1.OutcomesR\boutcomes\x12;\n" +
+	"\x04task\x18\x03 \x01(\tR\x04task\x120\n" +
+	"\boutcomes\x18\x04 \x01(\v2\x14.lot.v1.OutcomeStatsR\boutcomes\x12;\n" +
 	"\vcreate_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12\x1a\n" +
 	"\bdistance\x18\x06 \x01(\x05R\bdistance\"\xcf\x01\n" +
@@ -3919,7 +3919,7 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x04hits\x18\x01 \x03(\v2\x12.lot.v1.PatternHitR\x04hits\x12!\n" +
 	"\fretrieval_id\x18\x02 \x01(\tR\vretrievalId\x12(\n" +
 	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\x12;\n" +
-	"\vexplanation\x18\x04 \x01(\v2\x19.lot.v1.RecallExplanationR\vexplanation\"\xa1\x02\n" +
+	"\vexplanation\x18\x04 \x01(\v2\x19.lot.v1.RecallExplanationR\vexplanation\"\xad\x02\n" +
 	"\n" +
 	"PatternHit\x12)\n" +
 	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\x12\x14\n" +
@@ -3928,11 +3928,11 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"similarity\x18\x03 \x01(\x01R\n" +
 	"similarity\x122\n" +
 	"\vscore_parts\x18\x04 \x03(\v2\x11.lot.v1.ScorePartR\n" +
-	"scoreParts\x126\n" +
-	"\flearned_from\x18\x05 \x03(\v2\x13.lot.v1.LearnedFromR\vlearnedFrom\x120\n" +
+	"scoreParts\x12B\n" +
+	"\x10outcome_evidence\x18\x05 \x03(\v2\x17.lot.v1.OutcomeEvidenceR\x0foutcomeEvidence\x120\n" +
 	"\x11match_probability\x18\x06 \x01(\x01H\x00R\x10matchProbability\x88\x01\x01B\x14\n" +
-	"\x12_match_probability\"\xda\x01\n" +
-	"\vLearnedFrom\x12\x14\n" +
+	"\x12_match_probability\"\xde\x01\n" +
+	"\x0fOutcomeEvidence\x12\x14\n" +
 	"\x05query\x18\x01 \x01(\tR\x05query\x12\x1e\n" +
 	"\n" +
 	"similarity\x18\x02 \x01(\x01R\n" +
@@ -3941,11 +3941,11 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\vtrial_count\x18\x04 \x01(\x01R\n" +
 	"trialCount\x12#\n" +
 	"\rsuccess_count\x18\x05 \x01(\x01R\fsuccessCount\x127\n" +
-	"\tlast_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\"\xa8\x03\n" +
+	"\tlast_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\"\xc7\x03\n" +
 	"\x11RecallExplanation\x12)\n" +
-	"\aranking\x18\x01 \x01(\x0e2\x0f.lot.v1.RankingR\aranking\x12\x1b\n" +
-	"\tpool_size\x18\x02 \x01(\x05R\bpoolSize\x12\x12\n" +
-	"\x04gate\x18\x03 \x01(\x01R\x04gate\x12%\n" +
+	"\aranking\x18\x01 \x01(\x0e2\x0f.lot.v1.RankingR\aranking\x12'\n" +
+	"\x0fcandidate_count\x18\x02 \x01(\x05R\x0ecandidateCount\x12%\n" +
+	"\x0ereorder_margin\x18\x03 \x01(\x01R\rreorderMargin\x12%\n" +
 	"\x0elearned_weight\x18\x04 \x01(\x01R\rlearnedWeight\x12%\n" +
 	"\x0ematching_count\x18\x05 \x01(\x03R\rmatchingCount\x12'\n" +
 	"\x0fnamespace_count\x18\x06 \x01(\x03R\x0enamespaceCount\x12-\n" +
@@ -3955,10 +3955,10 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x05decay\x18\n" +
 	" \x01(\x01R\x05decay\x12\x17\n" +
 	"\x04seed\x18\v \x01(\x03H\x00R\x04seed\x88\x01\x01B\a\n" +
-	"\x05_seed\"H\n" +
+	"\x05_seed\"J\n" +
 	"\vFilterCount\x12\x14\n" +
-	"\x05field\x18\x01 \x01(\tR\x05field\x12#\n" +
-	"\rremoved_count\x18\x02 \x01(\x03R\fremovedCount\"\xcb\x02\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x12%\n" +
+	"\x0eexcluded_count\x18\x02 \x01(\x03R\rexcludedCount\"\xcb\x02\n" +
 	"\x14RecordOutcomeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vpattern_ids\x18\x02 \x03(\tR\n" +
@@ -3976,7 +3976,7 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\bpatterns\x18\x01 \x03(\v2\x0f.lot.v1.PatternR\bpatterns\x12\x1d\n" +
 	"\n" +
 	"outcome_id\x18\x02 \x01(\tR\toutcomeId\x12(\n" +
-	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xb7\x03\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xf5\x03\n" +
 	"\fOutcomeEntry\x12\x1d\n" +
 	"\n" +
 	"outcome_id\x18\x01 \x01(\tR\toutcomeId\x12\x1d\n" +
@@ -3989,11 +3989,11 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\fretrieval_id\x18\a \x01(\tR\vretrievalId\x12\x12\n" +
 	"\x04note\x18\b \x01(\tR\x04note\x12;\n" +
 	"\vcreate_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\x12\x1a\n" +
-	"\bcorrects\x18\n" +
-	" \x01(\tR\bcorrects\x12!\n" +
-	"\fcorrected_by\x18\v \x01(\tR\vcorrectedBy\x12\x16\n" +
-	"\x06repeat\x18\f \x01(\bR\x06repeatB\t\n" +
+	"createTime\x12.\n" +
+	"\x13corrects_outcome_id\x18\n" +
+	" \x01(\tR\x11correctsOutcomeId\x125\n" +
+	"\x17corrected_by_outcome_id\x18\v \x01(\tR\x14correctedByOutcomeId\x12,\n" +
+	"\x12from_repeated_save\x18\f \x01(\bR\x10fromRepeatedSaveB\t\n" +
 	"\a_reward\"\xc7\x01\n" +
 	"\x13ListOutcomesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
@@ -4018,8 +4018,8 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\bpatterns\x18\x01 \x03(\v2\x0f.lot.v1.PatternR\bpatterns\x12\x1d\n" +
 	"\n" +
 	"outcome_id\x18\x02 \x01(\tR\toutcomeId\x12(\n" +
-	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x84\x02\n" +
-	"\x13GiveFeedbackRequest\x12\x1c\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x8d\x02\n" +
+	"\x1cRecordPatternFeedbackRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
 	"pattern_id\x18\x02 \x01(\tR\tpatternId\x12\x1d\n" +
@@ -4030,8 +4030,8 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"request_id\x18\x06 \x01(\tR\trequestIdB\n" +
 	"\n" +
 	"\b_helpfulB\x18\n" +
-	"\x16_confidence_adjustment\"t\n" +
-	"\x14GiveFeedbackResponse\x12)\n" +
+	"\x16_confidence_adjustment\"}\n" +
+	"\x1dRecordPatternFeedbackResponse\x12)\n" +
 	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\x121\n" +
 	"\bfeedback\x18\x02 \x01(\v2\x15.lot.v1.FeedbackEntryR\bfeedback\"\xbb\x01\n" +
 	"\x1dListFeedbackCandidatesRequest\x12\x1c\n" +
@@ -4047,9 +4047,10 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\anotices\x18\x05 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"e\n" +
 	"\x16GetPatternStatsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
-	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.PatternFilterR\x06filter\"\xc6\f\n" +
-	"\x17GetPatternStatsResponse\x12%\n" +
-	"\x0etotal_patterns\x18\x01 \x01(\x03R\rtotalPatterns\x125\n" +
+	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.PatternFilterR\x06filter\"\xc0\f\n" +
+	"\x17GetPatternStatsResponse\x12\x1f\n" +
+	"\vtotal_count\x18\x01 \x01(\x03R\n" +
+	"totalCount\x125\n" +
 	"\x14average_success_rate\x18\x02 \x01(\x01H\x00R\x12averageSuccessRate\x88\x01\x01\x12-\n" +
 	"\x10max_success_rate\x18\x03 \x01(\x01H\x01R\x0emaxSuccessRate\x88\x01\x01\x12*\n" +
 	"\x11total_usage_count\x18\x04 \x01(\x03R\x0ftotalUsageCount\x12/\n" +
@@ -4172,7 +4173,7 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x1bLINEAGE_RELATION_SUPERSEDED\x10\x01\x12\x1e\n" +
 	"\x1aLINEAGE_RELATION_SUCCESSOR\x10\x02\x12\x1a\n" +
 	"\x16LINEAGE_RELATION_GROUP\x10\x03\x12\x1b\n" +
-	"\x17LINEAGE_RELATION_MEMBER\x10\x042\xa1\v\n" +
+	"\x17LINEAGE_RELATION_MEMBER\x10\x042\xbc\v\n" +
 	"\x0ePatternService\x12F\n" +
 	"\vSavePattern\x12\x1a.lot.v1.SavePatternRequest\x1a\x1b.lot.v1.SavePatternResponse\x12X\n" +
 	"\x11BatchSavePatterns\x12 .lot.v1.BatchSavePatternsRequest\x1a!.lot.v1.BatchSavePatternsResponse\x12H\n" +
@@ -4184,8 +4185,8 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x0eRecallPatterns\x12\x1d.lot.v1.RecallPatternsRequest\x1a\x1e.lot.v1.RecallPatternsResponse\"\x03\x90\x02\x01\x12L\n" +
 	"\rRecordOutcome\x12\x1c.lot.v1.RecordOutcomeRequest\x1a\x1d.lot.v1.RecordOutcomeResponse\x12N\n" +
 	"\fListOutcomes\x12\x1b.lot.v1.ListOutcomesRequest\x1a\x1c.lot.v1.ListOutcomesResponse\"\x03\x90\x02\x01\x12O\n" +
-	"\x0eCorrectOutcome\x12\x1d.lot.v1.CorrectOutcomeRequest\x1a\x1e.lot.v1.CorrectOutcomeResponse\x12I\n" +
-	"\fGiveFeedback\x12\x1b.lot.v1.GiveFeedbackRequest\x1a\x1c.lot.v1.GiveFeedbackResponse\x12l\n" +
+	"\x0eCorrectOutcome\x12\x1d.lot.v1.CorrectOutcomeRequest\x1a\x1e.lot.v1.CorrectOutcomeResponse\x12d\n" +
+	"\x15RecordPatternFeedback\x12$.lot.v1.RecordPatternFeedbackRequest\x1a%.lot.v1.RecordPatternFeedbackResponse\x12l\n" +
 	"\x16ListFeedbackCandidates\x12%.lot.v1.ListFeedbackCandidatesRequest\x1a&.lot.v1.ListFeedbackCandidatesResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\x0fGetPatternStats\x12\x1e.lot.v1.GetPatternStatsRequest\x1a\x1f.lot.v1.GetPatternStatsResponse\"\x03\x90\x02\x01\x12R\n" +
 	"\x0fExtractPatterns\x12\x1e.lot.v1.ExtractPatternsRequest\x1a\x1f.lot.v1.ExtractPatternsResponse\x12j\n" +
@@ -4229,7 +4230,7 @@ var file_lot_v1_pattern_service_proto_goTypes = []any{
 	(*RecallPatternsRequest)(nil),           // 17: lot.v1.RecallPatternsRequest
 	(*RecallPatternsResponse)(nil),          // 18: lot.v1.RecallPatternsResponse
 	(*PatternHit)(nil),                      // 19: lot.v1.PatternHit
-	(*LearnedFrom)(nil),                     // 20: lot.v1.LearnedFrom
+	(*OutcomeEvidence)(nil),                 // 20: lot.v1.OutcomeEvidence
 	(*RecallExplanation)(nil),               // 21: lot.v1.RecallExplanation
 	(*FilterCount)(nil),                     // 22: lot.v1.FilterCount
 	(*RecordOutcomeRequest)(nil),            // 23: lot.v1.RecordOutcomeRequest
@@ -4239,8 +4240,8 @@ var file_lot_v1_pattern_service_proto_goTypes = []any{
 	(*ListOutcomesResponse)(nil),            // 27: lot.v1.ListOutcomesResponse
 	(*CorrectOutcomeRequest)(nil),           // 28: lot.v1.CorrectOutcomeRequest
 	(*CorrectOutcomeResponse)(nil),          // 29: lot.v1.CorrectOutcomeResponse
-	(*GiveFeedbackRequest)(nil),             // 30: lot.v1.GiveFeedbackRequest
-	(*GiveFeedbackResponse)(nil),            // 31: lot.v1.GiveFeedbackResponse
+	(*RecordPatternFeedbackRequest)(nil),    // 30: lot.v1.RecordPatternFeedbackRequest
+	(*RecordPatternFeedbackResponse)(nil),   // 31: lot.v1.RecordPatternFeedbackResponse
 	(*ListFeedbackCandidatesRequest)(nil),   // 32: lot.v1.ListFeedbackCandidatesRequest
 	(*ListFeedbackCandidatesResponse)(nil),  // 33: lot.v1.ListFeedbackCandidatesResponse
 	(*GetPatternStatsRequest)(nil),          // 34: lot.v1.GetPatternStatsRequest
@@ -4264,7 +4265,7 @@ var file_lot_v1_pattern_service_proto_goTypes = []any{
 	(*Notice)(nil),                          // 52: lot.v1.Notice
 	(*status.Status)(nil),                   // 53: google.rpc.Status
 	(*FeedbackEntry)(nil),                   // 54: lot.v1.FeedbackEntry
-	(*Outcomes)(nil),                        // 55: lot.v1.Outcomes
+	(*OutcomeStats)(nil),                    // 55: lot.v1.OutcomeStats
 	(*timestamppb.Timestamp)(nil),           // 56: google.protobuf.Timestamp
 	(*fieldmaskpb.FieldMask)(nil),           // 57: google.protobuf.FieldMask
 	(*PatternFilter)(nil),                   // 58: lot.v1.PatternFilter
@@ -4292,7 +4293,7 @@ var file_lot_v1_pattern_service_proto_depIdxs = []int32{
 	10, // 13: lot.v1.GetPatternResponse.lineage:type_name -> lot.v1.LineageEntry
 	52, // 14: lot.v1.GetPatternResponse.notices:type_name -> lot.v1.Notice
 	1,  // 15: lot.v1.LineageEntry.relation:type_name -> lot.v1.LineageRelation
-	55, // 16: lot.v1.LineageEntry.outcomes:type_name -> lot.v1.Outcomes
+	55, // 16: lot.v1.LineageEntry.outcomes:type_name -> lot.v1.OutcomeStats
 	56, // 17: lot.v1.LineageEntry.create_time:type_name -> google.protobuf.Timestamp
 	51, // 18: lot.v1.UpdatePatternRequest.pattern:type_name -> lot.v1.Pattern
 	57, // 19: lot.v1.UpdatePatternRequest.update_mask:type_name -> google.protobuf.FieldMask
@@ -4309,8 +4310,8 @@ var file_lot_v1_pattern_service_proto_depIdxs = []int32{
 	21, // 30: lot.v1.RecallPatternsResponse.explanation:type_name -> lot.v1.RecallExplanation
 	51, // 31: lot.v1.PatternHit.pattern:type_name -> lot.v1.Pattern
 	60, // 32: lot.v1.PatternHit.score_parts:type_name -> lot.v1.ScorePart
-	20, // 33: lot.v1.PatternHit.learned_from:type_name -> lot.v1.LearnedFrom
-	56, // 34: lot.v1.LearnedFrom.last_time:type_name -> google.protobuf.Timestamp
+	20, // 33: lot.v1.PatternHit.outcome_evidence:type_name -> lot.v1.OutcomeEvidence
+	56, // 34: lot.v1.OutcomeEvidence.last_time:type_name -> google.protobuf.Timestamp
 	59, // 35: lot.v1.RecallExplanation.ranking:type_name -> lot.v1.Ranking
 	22, // 36: lot.v1.RecallExplanation.filters:type_name -> lot.v1.FilterCount
 	61, // 37: lot.v1.RecallExplanation.half_life:type_name -> google.protobuf.Duration
@@ -4326,8 +4327,8 @@ var file_lot_v1_pattern_service_proto_depIdxs = []int32{
 	62, // 47: lot.v1.CorrectOutcomeRequest.outcome:type_name -> lot.v1.Outcome
 	51, // 48: lot.v1.CorrectOutcomeResponse.patterns:type_name -> lot.v1.Pattern
 	52, // 49: lot.v1.CorrectOutcomeResponse.notices:type_name -> lot.v1.Notice
-	51, // 50: lot.v1.GiveFeedbackResponse.pattern:type_name -> lot.v1.Pattern
-	54, // 51: lot.v1.GiveFeedbackResponse.feedback:type_name -> lot.v1.FeedbackEntry
+	51, // 50: lot.v1.RecordPatternFeedbackResponse.pattern:type_name -> lot.v1.Pattern
+	54, // 51: lot.v1.RecordPatternFeedbackResponse.feedback:type_name -> lot.v1.FeedbackEntry
 	58, // 52: lot.v1.ListFeedbackCandidatesRequest.filter:type_name -> lot.v1.PatternFilter
 	57, // 53: lot.v1.ListFeedbackCandidatesRequest.read_mask:type_name -> google.protobuf.FieldMask
 	51, // 54: lot.v1.ListFeedbackCandidatesResponse.patterns:type_name -> lot.v1.Pattern
@@ -4363,7 +4364,7 @@ var file_lot_v1_pattern_service_proto_depIdxs = []int32{
 	23, // 84: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
 	26, // 85: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
 	28, // 86: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
-	30, // 87: lot.v1.PatternService.GiveFeedback:input_type -> lot.v1.GiveFeedbackRequest
+	30, // 87: lot.v1.PatternService.RecordPatternFeedback:input_type -> lot.v1.RecordPatternFeedbackRequest
 	32, // 88: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
 	34, // 89: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
 	36, // 90: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
@@ -4380,7 +4381,7 @@ var file_lot_v1_pattern_service_proto_depIdxs = []int32{
 	24, // 101: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
 	27, // 102: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
 	29, // 103: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
-	31, // 104: lot.v1.PatternService.GiveFeedback:output_type -> lot.v1.GiveFeedbackResponse
+	31, // 104: lot.v1.PatternService.RecordPatternFeedback:output_type -> lot.v1.RecordPatternFeedbackResponse
 	33, // 105: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
 	35, // 106: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
 	37, // 107: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse

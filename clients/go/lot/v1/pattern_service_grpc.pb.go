@@ -29,7 +29,7 @@ const (
 	PatternService_RecordOutcome_FullMethodName           = "/lot.v1.PatternService/RecordOutcome"
 	PatternService_ListOutcomes_FullMethodName            = "/lot.v1.PatternService/ListOutcomes"
 	PatternService_CorrectOutcome_FullMethodName          = "/lot.v1.PatternService/CorrectOutcome"
-	PatternService_GiveFeedback_FullMethodName            = "/lot.v1.PatternService/GiveFeedback"
+	PatternService_RecordPatternFeedback_FullMethodName   = "/lot.v1.PatternService/RecordPatternFeedback"
 	PatternService_ListFeedbackCandidates_FullMethodName  = "/lot.v1.PatternService/ListFeedbackCandidates"
 	PatternService_GetPatternStats_FullMethodName         = "/lot.v1.PatternService/GetPatternStats"
 	PatternService_ExtractPatterns_FullMethodName         = "/lot.v1.PatternService/ExtractPatterns"
@@ -76,7 +76,7 @@ type PatternServiceClient interface {
 	// meaning and words.
 	RecallPatterns(ctx context.Context, in *RecallPatternsRequest, opts ...grpc.CallOption) (*RecallPatternsResponse, error)
 	// RecordOutcome records the outcome of using patterns, for those actually used. Errors:
-	// PATTERN_NOT_FOUND (then none is counted), RETRIEVAL_UNKNOWN, REQUEST_ID_REUSED.
+	// PATTERN_NOT_FOUND (then none is counted), RETRIEVAL_NOT_FOUND, REQUEST_ID_REUSED.
 	//
 	// If the query is known, the outcome is also stored for it and affects the ranking of similar
 	// queries.
@@ -89,9 +89,10 @@ type PatternServiceClient interface {
 	// success_rate is recomputed from the log. An entry can be corrected once; its correction can be
 	// corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
 	CorrectOutcome(ctx context.Context, in *CorrectOutcomeRequest, opts ...grpc.CallOption) (*CorrectOutcomeResponse, error)
-	// GiveFeedback adjusts a pattern's confidence, once per call, and stores the feedback. Like an
-	// outcome, it changes neither etag nor update_time. Errors: PATTERN_NOT_FOUND, REQUEST_ID_REUSED.
-	GiveFeedback(ctx context.Context, in *GiveFeedbackRequest, opts ...grpc.CallOption) (*GiveFeedbackResponse, error)
+	// RecordPatternFeedback adjusts a pattern's confidence, once per call, and stores the feedback.
+	// Like an outcome, it changes neither etag nor update_time. Errors: PATTERN_NOT_FOUND,
+	// REQUEST_ID_REUSED.
+	RecordPatternFeedback(ctx context.Context, in *RecordPatternFeedbackRequest, opts ...grpc.CallOption) (*RecordPatternFeedbackResponse, error)
 	// ListFeedbackCandidates lists patterns that are used a lot but uncertain: feedback is most
 	// valuable where √usage_count · (1 − |2 · confidence − 1|) is largest. Omits patterns never used
 	// and those of confidence 0 or 1.
@@ -239,10 +240,10 @@ func (c *patternServiceClient) CorrectOutcome(ctx context.Context, in *CorrectOu
 	return out, nil
 }
 
-func (c *patternServiceClient) GiveFeedback(ctx context.Context, in *GiveFeedbackRequest, opts ...grpc.CallOption) (*GiveFeedbackResponse, error) {
+func (c *patternServiceClient) RecordPatternFeedback(ctx context.Context, in *RecordPatternFeedbackRequest, opts ...grpc.CallOption) (*RecordPatternFeedbackResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GiveFeedbackResponse)
-	err := c.cc.Invoke(ctx, PatternService_GiveFeedback_FullMethodName, in, out, cOpts...)
+	out := new(RecordPatternFeedbackResponse)
+	err := c.cc.Invoke(ctx, PatternService_RecordPatternFeedback_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -347,7 +348,7 @@ type PatternServiceServer interface {
 	// meaning and words.
 	RecallPatterns(context.Context, *RecallPatternsRequest) (*RecallPatternsResponse, error)
 	// RecordOutcome records the outcome of using patterns, for those actually used. Errors:
-	// PATTERN_NOT_FOUND (then none is counted), RETRIEVAL_UNKNOWN, REQUEST_ID_REUSED.
+	// PATTERN_NOT_FOUND (then none is counted), RETRIEVAL_NOT_FOUND, REQUEST_ID_REUSED.
 	//
 	// If the query is known, the outcome is also stored for it and affects the ranking of similar
 	// queries.
@@ -360,9 +361,10 @@ type PatternServiceServer interface {
 	// success_rate is recomputed from the log. An entry can be corrected once; its correction can be
 	// corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
 	CorrectOutcome(context.Context, *CorrectOutcomeRequest) (*CorrectOutcomeResponse, error)
-	// GiveFeedback adjusts a pattern's confidence, once per call, and stores the feedback. Like an
-	// outcome, it changes neither etag nor update_time. Errors: PATTERN_NOT_FOUND, REQUEST_ID_REUSED.
-	GiveFeedback(context.Context, *GiveFeedbackRequest) (*GiveFeedbackResponse, error)
+	// RecordPatternFeedback adjusts a pattern's confidence, once per call, and stores the feedback.
+	// Like an outcome, it changes neither etag nor update_time. Errors: PATTERN_NOT_FOUND,
+	// REQUEST_ID_REUSED.
+	RecordPatternFeedback(context.Context, *RecordPatternFeedbackRequest) (*RecordPatternFeedbackResponse, error)
 	// ListFeedbackCandidates lists patterns that are used a lot but uncertain: feedback is most
 	// valuable where √usage_count · (1 − |2 · confidence − 1|) is largest. Omits patterns never used
 	// and those of confidence 0 or 1.
@@ -440,8 +442,8 @@ func (UnimplementedPatternServiceServer) ListOutcomes(context.Context, *ListOutc
 func (UnimplementedPatternServiceServer) CorrectOutcome(context.Context, *CorrectOutcomeRequest) (*CorrectOutcomeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CorrectOutcome not implemented")
 }
-func (UnimplementedPatternServiceServer) GiveFeedback(context.Context, *GiveFeedbackRequest) (*GiveFeedbackResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GiveFeedback not implemented")
+func (UnimplementedPatternServiceServer) RecordPatternFeedback(context.Context, *RecordPatternFeedbackRequest) (*RecordPatternFeedbackResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RecordPatternFeedback not implemented")
 }
 func (UnimplementedPatternServiceServer) ListFeedbackCandidates(context.Context, *ListFeedbackCandidatesRequest) (*ListFeedbackCandidatesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListFeedbackCandidates not implemented")
@@ -662,20 +664,20 @@ func _PatternService_CorrectOutcome_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
-func _PatternService_GiveFeedback_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GiveFeedbackRequest)
+func _PatternService_RecordPatternFeedback_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RecordPatternFeedbackRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(PatternServiceServer).GiveFeedback(ctx, in)
+		return srv.(PatternServiceServer).RecordPatternFeedback(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: PatternService_GiveFeedback_FullMethodName,
+		FullMethod: PatternService_RecordPatternFeedback_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PatternServiceServer).GiveFeedback(ctx, req.(*GiveFeedbackRequest))
+		return srv.(PatternServiceServer).RecordPatternFeedback(ctx, req.(*RecordPatternFeedbackRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -836,8 +838,8 @@ var PatternService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _PatternService_CorrectOutcome_Handler,
 		},
 		{
-			MethodName: "GiveFeedback",
-			Handler:    _PatternService_GiveFeedback_Handler,
+			MethodName: "RecordPatternFeedback",
+			Handler:    _PatternService_RecordPatternFeedback_Handler,
 		},
 		{
 			MethodName: "ListFeedbackCandidates",

@@ -899,12 +899,12 @@ type ClearSessionRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Session ID.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// Keys of values to delete; missing ones are ignored. If empty, and neither messages_only nor
+	// Keys of values to delete; missing ones are ignored. If empty, and neither clear_messages nor
 	// max_importance is set, the whole session is deleted.
 	Keys []string `protobuf:"bytes,3,rep,name=keys,proto3" json:"keys,omitempty"`
 	// Delete the messages, plus the values selected by keys and max_importance, if set. Sequences of
 	// messages are not reused.
-	MessagesOnly bool `protobuf:"varint,4,opt,name=messages_only,json=messagesOnly,proto3" json:"messages_only,omitempty"`
+	ClearMessages bool `protobuf:"varint,4,opt,name=clear_messages,json=clearMessages,proto3" json:"clear_messages,omitempty"`
 	// Succeed if it does not exist.
 	AllowMissing bool `protobuf:"varint,5,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
 	// Also delete values of at most this importance. Unset means none; 0 means those of importance 0.
@@ -964,9 +964,9 @@ func (x *ClearSessionRequest) GetKeys() []string {
 	return nil
 }
 
-func (x *ClearSessionRequest) GetMessagesOnly() bool {
+func (x *ClearSessionRequest) GetClearMessages() bool {
 	if x != nil {
-		return x.MessagesOnly
+		return x.ClearMessages
 	}
 	return false
 }
@@ -1120,13 +1120,13 @@ const file_lot_v1_session_proto_rawDesc = "" +
 	"\x12GetSessionResponse\x12)\n" +
 	"\asession\x18\x01 \x01(\v2\x0f.lot.v1.SessionR\asession\x12!\n" +
 	"\fomitted_keys\x18\x02 \x03(\tR\vomittedKeys\x12(\n" +
-	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xef\x01\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xf1\x01\n" +
 	"\x13ClearSessionRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x12\n" +
-	"\x04keys\x18\x03 \x03(\tR\x04keys\x12#\n" +
-	"\rmessages_only\x18\x04 \x01(\bR\fmessagesOnly\x12#\n" +
+	"\x04keys\x18\x03 \x03(\tR\x04keys\x12%\n" +
+	"\x0eclear_messages\x18\x04 \x01(\bR\rclearMessages\x12#\n" +
 	"\rallow_missing\x18\x05 \x01(\bR\fallowMissing\x12*\n" +
 	"\x0emax_importance\x18\x06 \x01(\x01H\x00R\rmaxImportance\x88\x01\x01B\x11\n" +
 	"\x0f_max_importance\"0\n" +

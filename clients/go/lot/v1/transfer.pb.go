@@ -24,62 +24,62 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ImportConflict controls the import of a record whose ID is in use with other content. The same
-// text with other counters is other content: for example a record used after it was exported.
-type ImportConflict int32
+// ImportConflictPolicy controls the import of a record whose ID is in use with other content. The
+// same text with other counters is other content: for example a record used after it was exported.
+type ImportConflictPolicy int32
 
 const (
 	// Same as FAIL.
-	ImportConflict_IMPORT_CONFLICT_UNSPECIFIED ImportConflict = 0
+	ImportConflictPolicy_IMPORT_CONFLICT_POLICY_UNSPECIFIED ImportConflictPolicy = 0
 	// End the import with reason IMPORT_CONFLICT; what was stored remains.
-	ImportConflict_IMPORT_CONFLICT_FAIL ImportConflict = 1
+	ImportConflictPolicy_IMPORT_CONFLICT_POLICY_FAIL ImportConflictPolicy = 1
 	// Retain the stored record. Data dependent on the imported one is skipped too.
-	ImportConflict_IMPORT_CONFLICT_SKIP ImportConflict = 2
+	ImportConflictPolicy_IMPORT_CONFLICT_POLICY_SKIP ImportConflictPolicy = 2
 	// Replace the stored record and its dependent data (outcomes, feedback, events, former values);
 	// that of the imported one follows in the export. An episode that is being recorded is rejected.
-	ImportConflict_IMPORT_CONFLICT_OVERWRITE ImportConflict = 3
+	ImportConflictPolicy_IMPORT_CONFLICT_POLICY_OVERWRITE ImportConflictPolicy = 3
 )
 
-// Enum value maps for ImportConflict.
+// Enum value maps for ImportConflictPolicy.
 var (
-	ImportConflict_name = map[int32]string{
-		0: "IMPORT_CONFLICT_UNSPECIFIED",
-		1: "IMPORT_CONFLICT_FAIL",
-		2: "IMPORT_CONFLICT_SKIP",
-		3: "IMPORT_CONFLICT_OVERWRITE",
+	ImportConflictPolicy_name = map[int32]string{
+		0: "IMPORT_CONFLICT_POLICY_UNSPECIFIED",
+		1: "IMPORT_CONFLICT_POLICY_FAIL",
+		2: "IMPORT_CONFLICT_POLICY_SKIP",
+		3: "IMPORT_CONFLICT_POLICY_OVERWRITE",
 	}
-	ImportConflict_value = map[string]int32{
-		"IMPORT_CONFLICT_UNSPECIFIED": 0,
-		"IMPORT_CONFLICT_FAIL":        1,
-		"IMPORT_CONFLICT_SKIP":        2,
-		"IMPORT_CONFLICT_OVERWRITE":   3,
+	ImportConflictPolicy_value = map[string]int32{
+		"IMPORT_CONFLICT_POLICY_UNSPECIFIED": 0,
+		"IMPORT_CONFLICT_POLICY_FAIL":        1,
+		"IMPORT_CONFLICT_POLICY_SKIP":        2,
+		"IMPORT_CONFLICT_POLICY_OVERWRITE":   3,
 	}
 )
 
-func (x ImportConflict) Enum() *ImportConflict {
-	p := new(ImportConflict)
+func (x ImportConflictPolicy) Enum() *ImportConflictPolicy {
+	p := new(ImportConflictPolicy)
 	*p = x
 	return p
 }
 
-func (x ImportConflict) String() string {
+func (x ImportConflictPolicy) String() string {
 	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
 }
 
-func (ImportConflict) Descriptor() protoreflect.EnumDescriptor {
+func (ImportConflictPolicy) Descriptor() protoreflect.EnumDescriptor {
 	return file_lot_v1_transfer_proto_enumTypes[0].Descriptor()
 }
 
-func (ImportConflict) Type() protoreflect.EnumType {
+func (ImportConflictPolicy) Type() protoreflect.EnumType {
 	return &file_lot_v1_transfer_proto_enumTypes[0]
 }
 
-func (x ImportConflict) Number() protoreflect.EnumNumber {
+func (x ImportConflictPolicy) Number() protoreflect.EnumNumber {
 	return protoreflect.EnumNumber(x)
 }
 
-// Deprecated: Use ImportConflict.Descriptor instead.
-func (ImportConflict) EnumDescriptor() ([]byte, []int) {
+// Deprecated: Use ImportConflictPolicy.Descriptor instead.
+func (ImportConflictPolicy) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_transfer_proto_rawDescGZIP(), []int{0}
 }
 
@@ -95,9 +95,9 @@ type ExportRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Export all namespaces; `namespace` is then only the one the caller acts for.
 	AllNamespaces bool `protobuf:"varint,2,opt,name=all_namespaces,json=allNamespaces,proto3" json:"all_namespaces,omitempty"`
-	// Resource kinds to export; empty means all. Dependent data that is not a kind of its own (feedback
-	// and learned ranking of a pattern, former values of a preference, values and messages of a
-	// session) is included; outcomes and episode events are kinds of their own.
+	// Resource kinds to export; empty means all. Dependent data that is not a kind of its own
+	// (feedback and learned ranking of a pattern, former values of a preference, values and messages
+	// of a session) is included; outcomes and episode events are kinds of their own.
 	ResourceKinds []ResourceKind `protobuf:"varint,3,rep,packed,name=resource_kinds,json=resourceKinds,proto3,enum=lot.v1.ResourceKind" json:"resource_kinds,omitempty"`
 	// Resume after the message with this cursor, of an export with the same arguments; valid across
 	// server restarts. Empty means from the start.
@@ -371,7 +371,7 @@ type ExportSummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of records by resource kind, without the enum prefix, for example `PATTERN`: those of
 	// this stream, from its cursor on; in a dry run, all currently stored.
-	Counts map[string]int64 `protobuf:"bytes,1,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	RecordCounts map[string]int64 `protobuf:"bytes,1,rep,name=record_counts,json=recordCounts,proto3" json:"record_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// Time taken.
 	Elapsed       *durationpb.Duration `protobuf:"bytes,2,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -408,9 +408,9 @@ func (*ExportSummary) Descriptor() ([]byte, []int) {
 	return file_lot_v1_transfer_proto_rawDescGZIP(), []int{3}
 }
 
-func (x *ExportSummary) GetCounts() map[string]int64 {
+func (x *ExportSummary) GetRecordCounts() map[string]int64 {
 	if x != nil {
-		return x.Counts
+		return x.RecordCounts
 	}
 	return nil
 }
@@ -424,8 +424,8 @@ func (x *ExportSummary) GetElapsed() *durationpb.Duration {
 
 // ExportRecord is a record with everything known about it, or data dependent on one.
 //
-// An import reads `internal`; the readable form must match it: if either was changed, the record is
-// rejected. Neither contains what belongs to a store rather than its content: requests and their
+// An import reads `stored_form`; the readable form must match it: if either was changed, the record
+// is rejected. Neither contains what belongs to a store rather than its content: requests and their
 // responses, tombstones, retrievals, selections and the steps behind action values, leases of open
 // streams, the change feed.
 type ExportRecord struct {
@@ -433,9 +433,9 @@ type ExportRecord struct {
 	// Namespace of the record.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Readable form. Unset for feedback and learned ranking of a pattern. If the record would exceed
-	// 3 MiB, its long fields are omitted here and are only in `internal`.
+	// 3 MiB, its long fields are omitted here and are only in `stored_form`.
 	//
-	// Types that are valid to be assigned to Thing:
+	// Types that are valid to be assigned to Record:
 	//
 	//	*ExportRecord_Memory
 	//	*ExportRecord_Pattern
@@ -449,11 +449,11 @@ type ExportRecord struct {
 	//	*ExportRecord_Decision
 	//	*ExportRecord_ActionValue
 	//	*ExportRecord_Policy
-	Thing isExportRecord_Thing `protobuf_oneof:"thing"`
+	Record isExportRecord_Record `protobuf_oneof:"record"`
 	// Vectors by name; only with include_vectors.
 	Vectors map[string]*ExportedVector `protobuf:"bytes,14,rep,name=vectors,proto3" json:"vectors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Internal form of the server. Return it unchanged; a record without it is rejected.
-	Internal      *structpb.Struct `protobuf:"bytes,15,opt,name=internal,proto3" json:"internal,omitempty"`
+	StoredForm    *structpb.Struct `protobuf:"bytes,15,opt,name=stored_form,json=storedForm,proto3" json:"stored_form,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -495,16 +495,16 @@ func (x *ExportRecord) GetNamespace() string {
 	return ""
 }
 
-func (x *ExportRecord) GetThing() isExportRecord_Thing {
+func (x *ExportRecord) GetRecord() isExportRecord_Record {
 	if x != nil {
-		return x.Thing
+		return x.Record
 	}
 	return nil
 }
 
 func (x *ExportRecord) GetMemory() *Memory {
 	if x != nil {
-		if x, ok := x.Thing.(*ExportRecord_Memory); ok {
+		if x, ok := x.Record.(*ExportRecord_Memory); ok {
 			return x.Memory
 		}
 	}
@@ -513,7 +513,7 @@ func (x *ExportRecord) GetMemory() *Memory {
 
 func (x *ExportRecord) GetPattern() *Pattern {
 	if x != nil {
-		if x, ok := x.Thing.(*ExportRecord_Pattern); ok {
+		if x, ok := x.Record.(*ExportRecord_Pattern); ok {
 			return x.Pattern
 		}
 	}
@@ -522,7 +522,7 @@ func (x *ExportRecord) GetPattern() *Pattern {
 
 func (x *ExportRecord) GetOutcome() *OutcomeEntry {
 	if x != nil {
-		if x, ok := x.Thing.(*ExportRecord_Outcome); ok {
+		if x, ok := x.Record.(*ExportRecord_Outcome); ok {
 			return x.Outcome
 		}
 	}
@@ -531,7 +531,7 @@ func (x *ExportRecord) GetOutcome() *OutcomeEntry {
 
 func (x *ExportRecord) GetEpisode() *Episode {
 	if x != nil {
-		if x, ok := x.Thing.(*ExportRecord_Episode); ok {
+		if x, ok := x.Record.(*ExportRecord_Episode); ok {
 			return x.Episode
 		}
 	}
@@ -540,7 +540,7 @@ func (x *ExportRecord) GetEpisode() *Episode {
 
 func (x *ExportRecord) GetEpisodeEvent() *ExportedEpisodeEvent {
 	if x != nil {
-		if x, ok := x.Thing.(*ExportRecord_EpisodeEvent); ok {
+		if x, ok := x.Record.(*ExportRecord_EpisodeEvent); ok {
 			return x.EpisodeEvent
 		}
 	}
@@ -549,7 +549,7 @@ func (x *ExportRecord) GetEpisodeEvent() *ExportedEpisodeEvent {
 
 func (x *ExportRecord) GetErrorSolution() *ErrorSolution {
 	if x != nil {
-		if x, ok := x.Thing.(*ExportRecord_ErrorSolution); ok {
+		if x, ok := x.Record.(*ExportRecord_ErrorSolution); ok {
 			return x.ErrorSolution
 		}
 	}
@@ -558,7 +558,7 @@ func (x *ExportRecord) GetErrorSolution() *ErrorSolution {
 
 func (x *ExportRecord) GetPreference() *ExportedPreference {
 	if x != nil {
-		if x, ok := x.Thing.(*ExportRecord_Preference); ok {
+		if x, ok := x.Record.(*ExportRecord_Preference); ok {
 			return x.Preference
 		}
 	}
@@ -567,7 +567,7 @@ func (x *ExportRecord) GetPreference() *ExportedPreference {
 
 func (x *ExportRecord) GetSession() *Session {
 	if x != nil {
-		if x, ok := x.Thing.(*ExportRecord_Session); ok {
+		if x, ok := x.Record.(*ExportRecord_Session); ok {
 			return x.Session
 		}
 	}
@@ -576,7 +576,7 @@ func (x *ExportRecord) GetSession() *Session {
 
 func (x *ExportRecord) GetLearningEvent() *LearningEvent {
 	if x != nil {
-		if x, ok := x.Thing.(*ExportRecord_LearningEvent); ok {
+		if x, ok := x.Record.(*ExportRecord_LearningEvent); ok {
 			return x.LearningEvent
 		}
 	}
@@ -585,7 +585,7 @@ func (x *ExportRecord) GetLearningEvent() *LearningEvent {
 
 func (x *ExportRecord) GetDecision() *Decision {
 	if x != nil {
-		if x, ok := x.Thing.(*ExportRecord_Decision); ok {
+		if x, ok := x.Record.(*ExportRecord_Decision); ok {
 			return x.Decision
 		}
 	}
@@ -594,7 +594,7 @@ func (x *ExportRecord) GetDecision() *Decision {
 
 func (x *ExportRecord) GetActionValue() *ActionValue {
 	if x != nil {
-		if x, ok := x.Thing.(*ExportRecord_ActionValue); ok {
+		if x, ok := x.Record.(*ExportRecord_ActionValue); ok {
 			return x.ActionValue
 		}
 	}
@@ -603,7 +603,7 @@ func (x *ExportRecord) GetActionValue() *ActionValue {
 
 func (x *ExportRecord) GetPolicy() *NamespacePolicy {
 	if x != nil {
-		if x, ok := x.Thing.(*ExportRecord_Policy); ok {
+		if x, ok := x.Record.(*ExportRecord_Policy); ok {
 			return x.Policy
 		}
 	}
@@ -617,15 +617,15 @@ func (x *ExportRecord) GetVectors() map[string]*ExportedVector {
 	return nil
 }
 
-func (x *ExportRecord) GetInternal() *structpb.Struct {
+func (x *ExportRecord) GetStoredForm() *structpb.Struct {
 	if x != nil {
-		return x.Internal
+		return x.StoredForm
 	}
 	return nil
 }
 
-type isExportRecord_Thing interface {
-	isExportRecord_Thing()
+type isExportRecord_Record interface {
+	isExportRecord_Record()
 }
 
 type ExportRecord_Memory struct {
@@ -639,8 +639,8 @@ type ExportRecord_Pattern struct {
 }
 
 type ExportRecord_Outcome struct {
-	// Outcome of the log behind counters. `corrected_by` is empty: the correcting entry names it in
-	// `corrects`.
+	// Outcome of the log behind counters. `corrected_by_outcome_id` is empty: the correcting entry
+	// names it in `corrects_outcome_id`.
 	Outcome *OutcomeEntry `protobuf:"bytes,4,opt,name=outcome,proto3,oneof"`
 }
 
@@ -690,29 +690,29 @@ type ExportRecord_Policy struct {
 	Policy *NamespacePolicy `protobuf:"bytes,13,opt,name=policy,proto3,oneof"`
 }
 
-func (*ExportRecord_Memory) isExportRecord_Thing() {}
+func (*ExportRecord_Memory) isExportRecord_Record() {}
 
-func (*ExportRecord_Pattern) isExportRecord_Thing() {}
+func (*ExportRecord_Pattern) isExportRecord_Record() {}
 
-func (*ExportRecord_Outcome) isExportRecord_Thing() {}
+func (*ExportRecord_Outcome) isExportRecord_Record() {}
 
-func (*ExportRecord_Episode) isExportRecord_Thing() {}
+func (*ExportRecord_Episode) isExportRecord_Record() {}
 
-func (*ExportRecord_EpisodeEvent) isExportRecord_Thing() {}
+func (*ExportRecord_EpisodeEvent) isExportRecord_Record() {}
 
-func (*ExportRecord_ErrorSolution) isExportRecord_Thing() {}
+func (*ExportRecord_ErrorSolution) isExportRecord_Record() {}
 
-func (*ExportRecord_Preference) isExportRecord_Thing() {}
+func (*ExportRecord_Preference) isExportRecord_Record() {}
 
-func (*ExportRecord_Session) isExportRecord_Thing() {}
+func (*ExportRecord_Session) isExportRecord_Record() {}
 
-func (*ExportRecord_LearningEvent) isExportRecord_Thing() {}
+func (*ExportRecord_LearningEvent) isExportRecord_Record() {}
 
-func (*ExportRecord_Decision) isExportRecord_Thing() {}
+func (*ExportRecord_Decision) isExportRecord_Record() {}
 
-func (*ExportRecord_ActionValue) isExportRecord_Thing() {}
+func (*ExportRecord_ActionValue) isExportRecord_Record() {}
 
-func (*ExportRecord_Policy) isExportRecord_Thing() {}
+func (*ExportRecord_Policy) isExportRecord_Record() {}
 
 // ExportedEpisodeEvent is an event with the ID of its episode.
 type ExportedEpisodeEvent struct {
@@ -906,7 +906,7 @@ type ImportRequest struct {
 	// Header, as exported; required in the first message.
 	Header *ExportHeader `protobuf:"bytes,3,opt,name=header,proto3" json:"header,omitempty"`
 	// What to do on conflict; in the first message only.
-	Conflict ImportConflict `protobuf:"varint,4,opt,name=conflict,proto3,enum=lot.v1.ImportConflict" json:"conflict,omitempty"`
+	ConflictPolicy ImportConflictPolicy `protobuf:"varint,4,opt,name=conflict_policy,json=conflictPolicy,proto3,enum=lot.v1.ImportConflictPolicy" json:"conflict_policy,omitempty"`
 	// Check and count as if each record were the only one, and store nothing; in the first message
 	// only.
 	DryRun bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
@@ -970,11 +970,11 @@ func (x *ImportRequest) GetHeader() *ExportHeader {
 	return nil
 }
 
-func (x *ImportRequest) GetConflict() ImportConflict {
+func (x *ImportRequest) GetConflictPolicy() ImportConflictPolicy {
 	if x != nil {
-		return x.Conflict
+		return x.ConflictPolicy
 	}
-	return ImportConflict_IMPORT_CONFLICT_UNSPECIFIED
+	return ImportConflictPolicy_IMPORT_CONFLICT_POLICY_UNSPECIFIED
 }
 
 func (x *ImportRequest) GetDryRun() bool {
@@ -1011,9 +1011,9 @@ type ImportResponse struct {
 	// record they depend on.
 	SkippedCount int64 `protobuf:"varint,4,opt,name=skipped_count,json=skippedCount,proto3" json:"skipped_count,omitempty"`
 	// Number of records imported so far, by resource kind without the enum prefix.
-	Counts        map[string]int64 `protobuf:"bytes,5,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ImportedCounts map[string]int64 `protobuf:"bytes,5,rep,name=imported_counts,json=importedCounts,proto3" json:"imported_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ImportResponse) Reset() {
@@ -1074,9 +1074,9 @@ func (x *ImportResponse) GetSkippedCount() int64 {
 	return 0
 }
 
-func (x *ImportResponse) GetCounts() map[string]int64 {
+func (x *ImportResponse) GetImportedCounts() map[string]int64 {
 	if x != nil {
-		return x.Counts
+		return x.ImportedCounts
 	}
 	return nil
 }
@@ -1109,13 +1109,13 @@ const file_lot_v1_transfer_proto_rawDesc = "" +
 	"exportTime\x124\n" +
 	"\x16embedding_model_sha256\x18\x06 \x01(\tR\x14embeddingModelSha256\x12%\n" +
 	"\x0eschema_version\x18\a \x01(\x05R\rschemaVersion\x12\x1c\n" +
-	"\ttokenizer\x18\b \x01(\tR\ttokenizer\"\xba\x01\n" +
-	"\rExportSummary\x129\n" +
-	"\x06counts\x18\x01 \x03(\v2!.lot.v1.ExportSummary.CountsEntryR\x06counts\x123\n" +
-	"\aelapsed\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\x1a9\n" +
-	"\vCountsEntry\x12\x10\n" +
+	"\ttokenizer\x18\b \x01(\tR\ttokenizer\"\xd3\x01\n" +
+	"\rExportSummary\x12L\n" +
+	"\rrecord_counts\x18\x01 \x03(\v2'.lot.v1.ExportSummary.RecordCountsEntryR\frecordCounts\x123\n" +
+	"\aelapsed\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\x1a?\n" +
+	"\x11RecordCountsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xfe\x06\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x84\a\n" +
 	"\fExportRecord\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12(\n" +
 	"\x06memory\x18\x02 \x01(\v2\x0e.lot.v1.MemoryH\x00R\x06memory\x12+\n" +
@@ -1133,12 +1133,13 @@ const file_lot_v1_transfer_proto_rawDesc = "" +
 	"\bdecision\x18\v \x01(\v2\x10.lot.v1.DecisionH\x00R\bdecision\x128\n" +
 	"\faction_value\x18\f \x01(\v2\x13.lot.v1.ActionValueH\x00R\vactionValue\x121\n" +
 	"\x06policy\x18\r \x01(\v2\x17.lot.v1.NamespacePolicyH\x00R\x06policy\x12;\n" +
-	"\avectors\x18\x0e \x03(\v2!.lot.v1.ExportRecord.VectorsEntryR\avectors\x123\n" +
-	"\binternal\x18\x0f \x01(\v2\x17.google.protobuf.StructR\binternal\x1aR\n" +
+	"\avectors\x18\x0e \x03(\v2!.lot.v1.ExportRecord.VectorsEntryR\avectors\x128\n" +
+	"\vstored_form\x18\x0f \x01(\v2\x17.google.protobuf.StructR\n" +
+	"storedForm\x1aR\n" +
 	"\fVectorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
-	"\x05value\x18\x02 \x01(\v2\x16.lot.v1.ExportedVectorR\x05value:\x028\x01B\a\n" +
-	"\x05thing\"a\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.lot.v1.ExportedVectorR\x05value:\x028\x01B\b\n" +
+	"\x06record\"a\n" +
 	"\x14ExportedEpisodeEvent\x12\x1d\n" +
 	"\n" +
 	"episode_id\x18\x01 \x01(\tR\tepisodeId\x12*\n" +
@@ -1151,29 +1152,29 @@ const file_lot_v1_transfer_proto_rawDesc = "" +
 	"\x0eExportedVector\x12\x16\n" +
 	"\x06values\x18\x01 \x03(\x02R\x06values\x12\x18\n" +
 	"\aindices\x18\x02 \x03(\rR\aindices\x12!\n" +
-	"\fvector_count\x18\x03 \x01(\rR\vvectorCount\"\x99\x02\n" +
+	"\fvector_count\x18\x03 \x01(\rR\vvectorCount\"\xac\x02\n" +
 	"\rImportRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12'\n" +
 	"\x0fkeep_namespaces\x18\x02 \x01(\bR\x0ekeepNamespaces\x12,\n" +
-	"\x06header\x18\x03 \x01(\v2\x14.lot.v1.ExportHeaderR\x06header\x122\n" +
-	"\bconflict\x18\x04 \x01(\x0e2\x16.lot.v1.ImportConflictR\bconflict\x12\x17\n" +
+	"\x06header\x18\x03 \x01(\v2\x14.lot.v1.ExportHeaderR\x06header\x12E\n" +
+	"\x0fconflict_policy\x18\x04 \x01(\x0e2\x1c.lot.v1.ImportConflictPolicyR\x0econflictPolicy\x12\x17\n" +
 	"\adry_run\x18\x05 \x01(\bR\x06dryRun\x12.\n" +
 	"\arecords\x18\x06 \x03(\v2\x14.lot.v1.ExportRecordR\arecords\x12\x16\n" +
-	"\x06cursor\x18\a \x01(\tR\x06cursor\"\x94\x02\n" +
+	"\x06cursor\x18\a \x01(\tR\x06cursor\"\xb5\x02\n" +
 	"\x0eImportResponse\x12\x16\n" +
 	"\x06cursor\x18\x01 \x01(\tR\x06cursor\x12%\n" +
 	"\x0eimported_count\x18\x02 \x01(\x03R\rimportedCount\x12'\n" +
 	"\x0funchanged_count\x18\x03 \x01(\x03R\x0eunchangedCount\x12#\n" +
-	"\rskipped_count\x18\x04 \x01(\x03R\fskippedCount\x12:\n" +
-	"\x06counts\x18\x05 \x03(\v2\".lot.v1.ImportResponse.CountsEntryR\x06counts\x1a9\n" +
-	"\vCountsEntry\x12\x10\n" +
+	"\rskipped_count\x18\x04 \x01(\x03R\fskippedCount\x12S\n" +
+	"\x0fimported_counts\x18\x05 \x03(\v2*.lot.v1.ImportResponse.ImportedCountsEntryR\x0eimportedCounts\x1aA\n" +
+	"\x13ImportedCountsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01*\x84\x01\n" +
-	"\x0eImportConflict\x12\x1f\n" +
-	"\x1bIMPORT_CONFLICT_UNSPECIFIED\x10\x00\x12\x18\n" +
-	"\x14IMPORT_CONFLICT_FAIL\x10\x01\x12\x18\n" +
-	"\x14IMPORT_CONFLICT_SKIP\x10\x02\x12\x1d\n" +
-	"\x19IMPORT_CONFLICT_OVERWRITE\x10\x03BG\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01*\xa6\x01\n" +
+	"\x14ImportConflictPolicy\x12&\n" +
+	"\"IMPORT_CONFLICT_POLICY_UNSPECIFIED\x10\x00\x12\x1f\n" +
+	"\x1bIMPORT_CONFLICT_POLICY_FAIL\x10\x01\x12\x1f\n" +
+	"\x1bIMPORT_CONFLICT_POLICY_SKIP\x10\x02\x12$\n" +
+	" IMPORT_CONFLICT_POLICY_OVERWRITE\x10\x03BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (
@@ -1191,7 +1192,7 @@ func file_lot_v1_transfer_proto_rawDescGZIP() []byte {
 var file_lot_v1_transfer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_lot_v1_transfer_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_lot_v1_transfer_proto_goTypes = []any{
-	(ImportConflict)(0),           // 0: lot.v1.ImportConflict
+	(ImportConflictPolicy)(0),     // 0: lot.v1.ImportConflictPolicy
 	(*ExportRequest)(nil),         // 1: lot.v1.ExportRequest
 	(*ExportResponse)(nil),        // 2: lot.v1.ExportResponse
 	(*ExportHeader)(nil),          // 3: lot.v1.ExportHeader
@@ -1202,9 +1203,9 @@ var file_lot_v1_transfer_proto_goTypes = []any{
 	(*ExportedVector)(nil),        // 8: lot.v1.ExportedVector
 	(*ImportRequest)(nil),         // 9: lot.v1.ImportRequest
 	(*ImportResponse)(nil),        // 10: lot.v1.ImportResponse
-	nil,                           // 11: lot.v1.ExportSummary.CountsEntry
+	nil,                           // 11: lot.v1.ExportSummary.RecordCountsEntry
 	nil,                           // 12: lot.v1.ExportRecord.VectorsEntry
-	nil,                           // 13: lot.v1.ImportResponse.CountsEntry
+	nil,                           // 13: lot.v1.ImportResponse.ImportedCountsEntry
 	(ResourceKind)(0),             // 14: lot.v1.ResourceKind
 	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
@@ -1229,7 +1230,7 @@ var file_lot_v1_transfer_proto_depIdxs = []int32{
 	5,  // 2: lot.v1.ExportResponse.records:type_name -> lot.v1.ExportRecord
 	4,  // 3: lot.v1.ExportResponse.summary:type_name -> lot.v1.ExportSummary
 	15, // 4: lot.v1.ExportHeader.export_time:type_name -> google.protobuf.Timestamp
-	11, // 5: lot.v1.ExportSummary.counts:type_name -> lot.v1.ExportSummary.CountsEntry
+	11, // 5: lot.v1.ExportSummary.record_counts:type_name -> lot.v1.ExportSummary.RecordCountsEntry
 	16, // 6: lot.v1.ExportSummary.elapsed:type_name -> google.protobuf.Duration
 	17, // 7: lot.v1.ExportRecord.memory:type_name -> lot.v1.Memory
 	18, // 8: lot.v1.ExportRecord.pattern:type_name -> lot.v1.Pattern
@@ -1244,14 +1245,14 @@ var file_lot_v1_transfer_proto_depIdxs = []int32{
 	25, // 17: lot.v1.ExportRecord.action_value:type_name -> lot.v1.ActionValue
 	26, // 18: lot.v1.ExportRecord.policy:type_name -> lot.v1.NamespacePolicy
 	12, // 19: lot.v1.ExportRecord.vectors:type_name -> lot.v1.ExportRecord.VectorsEntry
-	27, // 20: lot.v1.ExportRecord.internal:type_name -> google.protobuf.Struct
+	27, // 20: lot.v1.ExportRecord.stored_form:type_name -> google.protobuf.Struct
 	28, // 21: lot.v1.ExportedEpisodeEvent.event:type_name -> lot.v1.EpisodeEvent
 	29, // 22: lot.v1.ExportedPreference.preference:type_name -> lot.v1.Preference
 	30, // 23: lot.v1.ExportedPreference.history:type_name -> lot.v1.PreferenceRevision
 	3,  // 24: lot.v1.ImportRequest.header:type_name -> lot.v1.ExportHeader
-	0,  // 25: lot.v1.ImportRequest.conflict:type_name -> lot.v1.ImportConflict
+	0,  // 25: lot.v1.ImportRequest.conflict_policy:type_name -> lot.v1.ImportConflictPolicy
 	5,  // 26: lot.v1.ImportRequest.records:type_name -> lot.v1.ExportRecord
-	13, // 27: lot.v1.ImportResponse.counts:type_name -> lot.v1.ImportResponse.CountsEntry
+	13, // 27: lot.v1.ImportResponse.imported_counts:type_name -> lot.v1.ImportResponse.ImportedCountsEntry
 	8,  // 28: lot.v1.ExportRecord.VectorsEntry.value:type_name -> lot.v1.ExportedVector
 	29, // [29:29] is the sub-list for method output_type
 	29, // [29:29] is the sub-list for method input_type

@@ -17,7 +17,7 @@ from lot_client.pb.lot.v1.episode_pb2 import (
     EpisodeFilter,
     EpisodeStatus,
 )
-from lot_client.pb.lot.v1.episode_service_pb2 import Takeover
+from lot_client.pb.lot.v1.episode_service_pb2 import TakeoverPolicy
 from lot_client.pb.lot.v1.memory_pb2 import (
     ConversationSummaryDetails,
     MemoryFilter,
@@ -66,7 +66,7 @@ ChangeTypeLike: TypeAlias = (
     "Literal['STORED', 'UPDATED', 'DELETED', 'CLEARED', 'PATTERN_LEARNED', 'PATTERN_MATCHED',"
     " 'CONTEXT_SUGGESTED'] | ChangeType.ValueType"
 )
-TakeoverLike: TypeAlias = "Literal['TAKE_OVER', 'REFUSE'] | Takeover.ValueType"
+TakeoverPolicyLike: TypeAlias = "Literal['REPLACE', 'REFUSE'] | TakeoverPolicy.ValueType"
 
 
 class _Annotated(TypedDict, total=False):

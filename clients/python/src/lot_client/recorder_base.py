@@ -164,7 +164,7 @@ class RecorderBase:
         ending.namespace = self._plan.requests.namespace
         ending.episode_id = self._episode_id
         ending.status = ending.status or EPISODE_STATUS_SUCCEEDED
-        ending.auto_extract_patterns = self._plan.auto_extract_patterns
+        ending.extract_knowledge = self._plan.extract_knowledge
         return ending
 
     def _event(self, *arguments: Any) -> EpisodeEvent:
@@ -184,7 +184,7 @@ class RecorderBase:
         plan, owner = self._plan, self._owner()
         if self._spill is not None and not self._spill.count:
             self._spill.begin(owner)
-        first_request = make_opening(owner.namespace, owner.episode_id, plan.takeover)
+        first_request = make_opening(owner.namespace, owner.episode_id, plan.takeover_policy)
         return RecorderCore(first_request, plan.policy, plan.retry, plan.deadline, self._spill)
 
     def _hold_spill(self) -> SpillOwner | None:

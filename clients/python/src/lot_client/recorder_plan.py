@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lot_client.fields import TakeoverLike
+from lot_client.fields import TakeoverPolicyLike
 from lot_client.pb.lot.v1.episode_service_pb2 import StartEpisodeRequest
 from lot_client.recorder_policy import RecorderPolicy
 from lot_client.requests import Requests
@@ -29,10 +29,10 @@ class RecorderPlan:
     deadline: float
     policy: RecorderPolicy
     episode_id: str
-    takeover: TakeoverLike
+    takeover_policy: TakeoverPolicyLike
     start: StartEpisodeRequest | None
     end: bool
-    auto_extract_patterns: bool
+    extract_knowledge: bool
 
 
 def plan_start(

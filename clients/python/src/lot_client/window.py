@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from typing import cast
 
 from lot_client.contract import check_event
-from lot_client.fields import EventFields, EventLike, Events, TakeoverLike
+from lot_client.fields import EventFields, EventLike, Events, TakeoverPolicyLike
 from lot_client.messages import build
 from lot_client.pb.lot.v1.episode_pb2 import EpisodeEvent
 from lot_client.pb.lot.v1.episode_service_pb2 import (
-    TAKEOVER_REFUSE,
+    TAKEOVER_POLICY_REFUSE,
     RecordEventsRequest,
     RecordEventsResponse,
 )
@@ -30,8 +30,10 @@ class Window:
     what it has already, and refuses what another writer put something else in the place of.
     """
 
-    def __init__(self, namespace: str, episode_id: str, takeover: TakeoverLike) -> None:
-        self._first_request = make_opening(namespace, episode_id, takeover)
+    def __init__(
+        self, namespace: str, episode_id: str, takeover_policy: TakeoverPolicyLike
+    ) -> None:
+        self._first_request = make_opening(namespace, episode_id, takeover_policy)
         self._waiting: deque[RecordEventsRequest] = deque()
         self._numbered = 0
         self.was_open = False
@@ -75,9 +77,11 @@ class Window:
         return [event for message in self._waiting for event in message.events]
 
 
-def make_opening(namespace: str, episode_id: str, takeover: TakeoverLike) -> RecordEventsRequest:
+def make_opening(
+    namespace: str, episode_id: str, takeover_policy: TakeoverPolicyLike
+) -> RecordEventsRequest:
     """The first message of a stream."""
-    fields = {"namespace": namespace, "episode_id": episode_id, "takeover": takeover}
+    fields = {"namespace": namespace, "episode_id": episode_id, "takeover_policy": takeover_policy}
     return build(RecordEventsRequest, fields)
 
 
@@ -85,7 +89,7 @@ def refusing(first_request: RecordEventsRequest) -> RecordEventsRequest:
     """The same, but replacing no other writer."""
     message = RecordEventsRequest()
     message.CopyFrom(first_request)
-    message.takeover = TAKEOVER_REFUSE
+    message.takeover_policy = TAKEOVER_POLICY_REFUSE
     return message
 
 

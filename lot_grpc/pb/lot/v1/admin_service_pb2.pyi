@@ -113,7 +113,7 @@ class GetServerInfoResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     @_typing.final
-    class CountsEntry(_message.Message):
+    class RecordCountsEntry(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
         KEY_FIELD_NUMBER: _builtins.int
@@ -139,7 +139,7 @@ class GetServerInfoResponse(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     DIMENSIONS_FIELD_NUMBER: _builtins.int
     MODEL_SHA256_FIELD_NUMBER: _builtins.int
-    COUNTS_FIELD_NUMBER: _builtins.int
+    RECORD_COUNTS_FIELD_NUMBER: _builtins.int
     STORE_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
     START_TIME_FIELD_NUMBER: _builtins.int
@@ -166,7 +166,7 @@ class GetServerInfoResponse(_message.Message):
         """
 
     @_builtins.property
-    def counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+    def record_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Record counts of the whole store by resource kind, without the enum prefix, for example
         `PATTERN`.
         """
@@ -197,7 +197,7 @@ class GetServerInfoResponse(_message.Message):
         model: _builtins.str = ...,
         dimensions: _builtins.int = ...,
         model_sha256: _builtins.str = ...,
-        counts: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        record_counts: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         store: Global___StoreStatus | None = ...,
         limits: Global___ServerLimits | None = ...,
         start_time: _timestamp_pb2.Timestamp | None = ...,
@@ -206,7 +206,7 @@ class GetServerInfoResponse(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "server_time", b"server_time", "start_time", b"start_time", "store", b"store"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["backend", b"backend", "capabilities", b"capabilities", "contract_version", b"contract_version", "counts", b"counts", "dimensions", b"dimensions", "limits", b"limits", "model", b"model", "model_sha256", b"model_sha256", "schema_version", b"schema_version", "server_time", b"server_time", "start_time", b"start_time", "store", b"store", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["backend", b"backend", "capabilities", b"capabilities", "contract_version", b"contract_version", "dimensions", b"dimensions", "limits", b"limits", "model", b"model", "model_sha256", b"model_sha256", "record_counts", b"record_counts", "schema_version", b"schema_version", "server_time", b"server_time", "start_time", b"start_time", "store", b"store", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -218,16 +218,16 @@ class StoreStatus(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    DISK_BYTES_FIELD_NUMBER: _builtins.int
+    USED_BYTES_FIELD_NUMBER: _builtins.int
     FREE_BYTES_FIELD_NUMBER: _builtins.int
-    NEEDED_BYTES_FIELD_NUMBER: _builtins.int
+    MIN_FREE_BYTES_FIELD_NUMBER: _builtins.int
     WRITABLE_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
-    disk_bytes: _builtins.int
+    used_bytes: _builtins.int
     """Bytes the store uses; 0 if unknown."""
     free_bytes: _builtins.int
     """Bytes free on its disk; 0 if unknown."""
-    needed_bytes: _builtins.int
+    min_free_bytes: _builtins.int
     """Writes fail with STORAGE_FULL while free_bytes is below this; 0 means no minimum."""
     writable: _builtins.bool
     """False while writes are rejected."""
@@ -236,15 +236,15 @@ class StoreStatus(_message.Message):
     def __init__(
         self,
         *,
-        disk_bytes: _builtins.int = ...,
+        used_bytes: _builtins.int = ...,
         free_bytes: _builtins.int = ...,
-        needed_bytes: _builtins.int = ...,
+        min_free_bytes: _builtins.int = ...,
         writable: _builtins.bool = ...,
         detail: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "disk_bytes", b"disk_bytes", "free_bytes", b"free_bytes", "needed_bytes", b"needed_bytes", "writable", b"writable"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "free_bytes", b"free_bytes", "min_free_bytes", b"min_free_bytes", "used_bytes", b"used_bytes", "writable", b"writable"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -455,7 +455,7 @@ class NamespaceUsage(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     @_typing.final
-    class CountsEntry(_message.Message):
+    class RecordCountsEntry(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
         KEY_FIELD_NUMBER: _builtins.int
@@ -475,14 +475,14 @@ class NamespaceUsage(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
-    COUNTS_FIELD_NUMBER: _builtins.int
+    RECORD_COUNTS_FIELD_NUMBER: _builtins.int
     CLEARING_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace name."""
     clearing: _builtins.bool
     """True while ClearNamespace runs."""
     @_builtins.property
-    def counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+    def record_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Record counts by resource kind, without the enum prefix, for example `PATTERN`. Zero counts are
         omitted.
         """
@@ -491,12 +491,12 @@ class NamespaceUsage(_message.Message):
         self,
         *,
         namespace: _builtins.str = ...,
-        counts: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        record_counts: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         clearing: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clearing", b"clearing", "counts", b"counts", "namespace", b"namespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clearing", b"clearing", "namespace", b"namespace", "record_counts", b"record_counts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -565,7 +565,7 @@ class SeedKnowledgeResponse(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     @_typing.final
-    class CreatedByGroupEntry(_message.Message):
+    class CreatedByPackEntry(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
         KEY_FIELD_NUMBER: _builtins.int
@@ -587,25 +587,25 @@ class SeedKnowledgeResponse(_message.Message):
     CREATED_COUNT_FIELD_NUMBER: _builtins.int
     EXISTING_COUNT_FIELD_NUMBER: _builtins.int
     CREATED_COUNTS_FIELD_NUMBER: _builtins.int
-    CREATED_BY_GROUP_FIELD_NUMBER: _builtins.int
-    DELETED_COUNT_FIELD_NUMBER: _builtins.int
-    GROUPS_FIELD_NUMBER: _builtins.int
+    CREATED_BY_PACK_FIELD_NUMBER: _builtins.int
+    SKIPPED_DELETED_COUNT_FIELD_NUMBER: _builtins.int
+    PACKS_FIELD_NUMBER: _builtins.int
     created_count: _builtins.int
     """Number of records that were, or would be, stored."""
     existing_count: _builtins.int
     """Number of records that already existed."""
-    deleted_count: _builtins.int
+    skipped_deleted_count: _builtins.int
     """Number of records omitted because they had been deleted."""
     @_builtins.property
     def created_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """created_count by resource kind, without the enum prefix."""
 
     @_builtins.property
-    def created_by_group(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+    def created_by_pack(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """created_count by pack name, for example `design_patterns`."""
 
     @_builtins.property
-    def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___KnowledgeGroup]:
+    def packs(self) -> _containers.RepeatedCompositeFieldContainer[Global___KnowledgePack]:
         """The requested packs, with their counts."""
 
     def __init__(
@@ -614,21 +614,21 @@ class SeedKnowledgeResponse(_message.Message):
         created_count: _builtins.int = ...,
         existing_count: _builtins.int = ...,
         created_counts: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
-        created_by_group: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
-        deleted_count: _builtins.int = ...,
-        groups: _abc.Iterable[Global___KnowledgeGroup] | None = ...,
+        created_by_pack: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        skipped_deleted_count: _builtins.int = ...,
+        packs: _abc.Iterable[Global___KnowledgePack] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_by_group", b"created_by_group", "created_count", b"created_count", "created_counts", b"created_counts", "deleted_count", b"deleted_count", "existing_count", b"existing_count", "groups", b"groups"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_by_pack", b"created_by_pack", "created_count", b"created_count", "created_counts", b"created_counts", "existing_count", b"existing_count", "packs", b"packs", "skipped_deleted_count", b"skipped_deleted_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SeedKnowledgeResponse: _TypeAlias = SeedKnowledgeResponse  # noqa: Y015
 
 @_typing.final
-class KnowledgeGroup(_message.Message):
-    """KnowledgeGroup is a pack and its result."""
+class KnowledgePack(_message.Message):
+    """KnowledgePack is a knowledge pack, with what became of its records."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -636,7 +636,7 @@ class KnowledgeGroup(_message.Message):
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     CREATED_COUNT_FIELD_NUMBER: _builtins.int
     EXISTING_COUNT_FIELD_NUMBER: _builtins.int
-    DELETED_COUNT_FIELD_NUMBER: _builtins.int
+    SKIPPED_DELETED_COUNT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of the pack."""
     description: _builtins.str
@@ -645,7 +645,7 @@ class KnowledgeGroup(_message.Message):
     """Number of its records that were, or would be, stored."""
     existing_count: _builtins.int
     """Number of records that already existed."""
-    deleted_count: _builtins.int
+    skipped_deleted_count: _builtins.int
     """Number of records omitted because they had been deleted."""
     def __init__(
         self,
@@ -654,15 +654,15 @@ class KnowledgeGroup(_message.Message):
         description: _builtins.str = ...,
         created_count: _builtins.int = ...,
         existing_count: _builtins.int = ...,
-        deleted_count: _builtins.int = ...,
+        skipped_deleted_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_count", b"created_count", "deleted_count", b"deleted_count", "description", b"description", "existing_count", b"existing_count", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_count", b"created_count", "description", b"description", "existing_count", b"existing_count", "name", b"name", "skipped_deleted_count", b"skipped_deleted_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___KnowledgeGroup: _TypeAlias = KnowledgeGroup  # noqa: Y015
+Global___KnowledgePack: _TypeAlias = KnowledgePack  # noqa: Y015
 
 @_typing.final
 class ReindexRequest(_message.Message):

@@ -39,28 +39,28 @@ class _ChangeTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ChangeType
     CHANGE_TYPE_UNSPECIFIED: _ChangeType.ValueType  # 0
     """Never returned."""
     CHANGE_TYPE_STORED: _ChangeType.ValueType  # 1
-    """`memory.stored`: new to the watcher, possibly edited since. If several servers share a store, a
+    """`record.stored`: new to the watcher, possibly edited since. If several servers share a store, a
     record that another server changed immediately may be reported as UPDATED.
     """
     CHANGE_TYPE_UPDATED: _ChangeType.ValueType  # 2
-    """`memory.updated`: edited, or its outcomes or status changed."""
+    """`record.updated`: edited, or its outcomes or status changed."""
     CHANGE_TYPE_DELETED: _ChangeType.ValueType  # 3
-    """`memory.deleted`: deleted. Expiry is not reported."""
+    """`record.deleted`: deleted. Expiry is not reported."""
     CHANGE_TYPE_CLEARED: _ChangeType.ValueType  # 4
-    """`memory.cleared`: the namespace, or one resource kind of it, was cleared. Sent once the clear
+    """`record.cleared`: the namespace, or one resource kind of it, was cleared. Sent once the clear
     is done, to all watchers of any of its kinds; the deletions are not reported individually. A
     later clear of the whole namespace replaces earlier ones.
     """
     CHANGE_TYPE_PATTERN_LEARNED: _ChangeType.ValueType  # 5
-    """`memory.pattern.learned`: sent instead of STORED for an extracted or distilled pattern, that
+    """`pattern.learned`: sent instead of STORED for an extracted or distilled pattern, that
     is, one that is LEARNED or DISTILLED or names its source episodes or patterns.
     """
     CHANGE_TYPE_PATTERN_MATCHED: _ChangeType.ValueType  # 6
-    """`memory.pattern.matched`: RecallPatterns found a pattern for a query. Live only: sent without a
+    """`pattern.matched`: RecallPatterns found a pattern for a query. Live only: sent without a
     cursor to current watchers of this server.
     """
     CHANGE_TYPE_CONTEXT_SUGGESTED: _ChangeType.ValueType  # 7
-    """`memory.context.suggested`: GetTaskContext returned. Live only: sent without a cursor to
+    """`context.suggested`: GetTaskContext returned. Live only: sent without a cursor to
     current watchers of patterns or episodes on this server.
     """
 
@@ -70,28 +70,28 @@ class ChangeType(_ChangeType, metaclass=_ChangeTypeEnumTypeWrapper):
 CHANGE_TYPE_UNSPECIFIED: ChangeType.ValueType  # 0
 """Never returned."""
 CHANGE_TYPE_STORED: ChangeType.ValueType  # 1
-"""`memory.stored`: new to the watcher, possibly edited since. If several servers share a store, a
+"""`record.stored`: new to the watcher, possibly edited since. If several servers share a store, a
 record that another server changed immediately may be reported as UPDATED.
 """
 CHANGE_TYPE_UPDATED: ChangeType.ValueType  # 2
-"""`memory.updated`: edited, or its outcomes or status changed."""
+"""`record.updated`: edited, or its outcomes or status changed."""
 CHANGE_TYPE_DELETED: ChangeType.ValueType  # 3
-"""`memory.deleted`: deleted. Expiry is not reported."""
+"""`record.deleted`: deleted. Expiry is not reported."""
 CHANGE_TYPE_CLEARED: ChangeType.ValueType  # 4
-"""`memory.cleared`: the namespace, or one resource kind of it, was cleared. Sent once the clear
+"""`record.cleared`: the namespace, or one resource kind of it, was cleared. Sent once the clear
 is done, to all watchers of any of its kinds; the deletions are not reported individually. A
 later clear of the whole namespace replaces earlier ones.
 """
 CHANGE_TYPE_PATTERN_LEARNED: ChangeType.ValueType  # 5
-"""`memory.pattern.learned`: sent instead of STORED for an extracted or distilled pattern, that
+"""`pattern.learned`: sent instead of STORED for an extracted or distilled pattern, that
 is, one that is LEARNED or DISTILLED or names its source episodes or patterns.
 """
 CHANGE_TYPE_PATTERN_MATCHED: ChangeType.ValueType  # 6
-"""`memory.pattern.matched`: RecallPatterns found a pattern for a query. Live only: sent without a
+"""`pattern.matched`: RecallPatterns found a pattern for a query. Live only: sent without a
 cursor to current watchers of this server.
 """
 CHANGE_TYPE_CONTEXT_SUGGESTED: ChangeType.ValueType  # 7
-"""`memory.context.suggested`: GetTaskContext returned. Live only: sent without a cursor to
+"""`context.suggested`: GetTaskContext returned. Live only: sent without a cursor to
 current watchers of patterns or episodes on this server.
 """
 Global___ChangeType: _TypeAlias = ChangeType  # noqa: Y015
@@ -113,7 +113,7 @@ class WatchChangesRequest(_message.Message):
     """Namespace; empty means `default`."""
     after_cursor: _builtins.str
     """Resume after the change or heartbeat with this cursor, also after a server restart or with
-    other kinds or types. Empty means from now on. Fails with CURSOR_TOO_OLD if older than the
+    other kinds or types. Empty means from now on. Fails with CURSOR_EXPIRED if older than the
     server retains (7 days by default) or from another store.
     """
     from_start: _builtins.bool
@@ -203,7 +203,7 @@ class ChangeEvent(_message.Message):
     TYPE_FIELD_NUMBER: _builtins.int
     RESOURCE_KIND_FIELD_NUMBER: _builtins.int
     ID_FIELD_NUMBER: _builtins.int
-    TIME_FIELD_NUMBER: _builtins.int
+    CHANGE_TIME_FIELD_NUMBER: _builtins.int
     MEMORY_FIELD_NUMBER: _builtins.int
     PATTERN_FIELD_NUMBER: _builtins.int
     EPISODE_FIELD_NUMBER: _builtins.int
@@ -230,7 +230,7 @@ class ChangeEvent(_message.Message):
     namespace: _builtins.str
     """Namespace of the record."""
     @_builtins.property
-    def time(self) -> _timestamp_pb2.Timestamp:
+    def change_time(self) -> _timestamp_pb2.Timestamp:
         """When it changed; for a record reported by from_start, when it was created."""
 
     @_builtins.property
@@ -280,7 +280,7 @@ class ChangeEvent(_message.Message):
         type: Global___ChangeType.ValueType = ...,
         resource_kind: _resource_kind_pb2.ResourceKind.ValueType = ...,
         id: _builtins.str = ...,
-        time: _timestamp_pb2.Timestamp | None = ...,
+        change_time: _timestamp_pb2.Timestamp | None = ...,
         memory: _memory_pb2.Memory | None = ...,
         pattern: _pattern_pb2.Pattern | None = ...,
         episode: _episode_pb2.Episode | None = ...,
@@ -293,9 +293,9 @@ class ChangeEvent(_message.Message):
         context_suggestion: Global___ContextSuggestion | None = ...,
         namespace: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["context_suggestion", b"context_suggestion", "decision", b"decision", "episode", b"episode", "error_solution", b"error_solution", "learning_event", b"learning_event", "memory", b"memory", "pattern", b"pattern", "pattern_match", b"pattern_match", "payload", b"payload", "preference", b"preference", "session", b"session", "time", b"time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change_time", b"change_time", "context_suggestion", b"context_suggestion", "decision", b"decision", "episode", b"episode", "error_solution", b"error_solution", "learning_event", b"learning_event", "memory", b"memory", "pattern", b"pattern", "pattern_match", b"pattern_match", "payload", b"payload", "preference", b"preference", "session", b"session"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_suggestion", b"context_suggestion", "cursor", b"cursor", "decision", b"decision", "episode", b"episode", "error_solution", b"error_solution", "id", b"id", "learning_event", b"learning_event", "memory", b"memory", "namespace", b"namespace", "pattern", b"pattern", "pattern_match", b"pattern_match", "payload", b"payload", "preference", b"preference", "resource_kind", b"resource_kind", "session", b"session", "time", b"time", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change_time", b"change_time", "context_suggestion", b"context_suggestion", "cursor", b"cursor", "decision", b"decision", "episode", b"episode", "error_solution", b"error_solution", "id", b"id", "learning_event", b"learning_event", "memory", b"memory", "namespace", b"namespace", "pattern", b"pattern", "pattern_match", b"pattern_match", "payload", b"payload", "preference", b"preference", "resource_kind", b"resource_kind", "session", b"session", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["memory", "pattern", "episode", "error_solution", "preference", "session", "learning_event", "decision", "pattern_match", "context_suggestion"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015

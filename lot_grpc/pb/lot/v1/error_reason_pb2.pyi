@@ -52,8 +52,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_LIMIT_EXCEEDED: _ErrorReason.ValueType  # 5
     """The request exceeds a limit set by the operator, or one of the server that is not a rule of the
-    contract. Code INVALID_ARGUMENT. Split the request. `given` is absent if not counted to the
-    end.
+    contract. Code INVALID_ARGUMENT. Split the request. `limit` may have a unit (`5 s of CPU
+    time`); `given` is `more than` and the limit if counting stopped there.
 
         { "reason": "LIMIT_EXCEEDED", "domain": "lot.v1",
           "metadata": { "limit": "500", "given": "501" } }
@@ -62,7 +62,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """A call or option that this server version does not implement. Code UNIMPLEMENTED.
 
         { "reason": "NOT_IMPLEMENTED", "domain": "lot.v1",
-          "metadata": { "what": "PatternService.DistillPatterns" } }
+          "metadata": { "capability": "PatternService.DistillPatterns" } }
     """
     ERROR_REASON_PATTERN_NOT_FOUND: _ErrorReason.ValueType  # 7
     """No such pattern in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`.
@@ -83,11 +83,11 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "MEMORY_NOT_FOUND", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "m-1" } }
     """
-    ERROR_REASON_RETRIEVAL_UNKNOWN: _ErrorReason.ValueType  # 10
+    ERROR_REASON_RETRIEVAL_NOT_FOUND: _ErrorReason.ValueType  # 10
     """The retrieval ID was never issued, is older than 7 days, or was lost in a crash (it is stored
     within a second of the response). Code NOT_FOUND. Send `query` too, or instead.
 
-        { "reason": "RETRIEVAL_UNKNOWN", "domain": "lot.v1",
+        { "reason": "RETRIEVAL_NOT_FOUND", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "r-1" } }
     """
     ERROR_REASON_PATTERN_ID_IN_USE: _ErrorReason.ValueType  # 11
@@ -126,7 +126,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Too many concurrent writers of one record. Code ABORTED, with `google.rpc.RetryInfo`; nothing
     was acknowledged. Retry with the same request ID.
 
-        { "reason": "CONTENTION", "domain": "lot.v1", "metadata": { "id": "p-1" } }
+        { "reason": "CONTENTION", "domain": "lot.v1",
+          "metadata": { "resource_kind": "pattern", "id": "p-1" } }
     """
     ERROR_REASON_EPISODE_ENDED: _ErrorReason.ValueType  # 17
     """The episode has ended and accepts neither events nor another end. Code FAILED_PRECONDITION.
@@ -137,7 +138,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_EPISODE_STREAM_OPEN: _ErrorReason.ValueType  # 18
     """A stream is recording the episode, and another was opened with REFUSE or RecordEvent was
     called. Streams of all servers count; that of a crashed server counts as open for 30 seconds.
-    Code FAILED_PRECONDITION. Close it, or open with TAKE_OVER.
+    Code FAILED_PRECONDITION. Close it, or open with REPLACE.
 
         { "reason": "EPISODE_STREAM_OPEN", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
     """
@@ -165,11 +166,11 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
           "metadata": { "episode_id": "e-1", "sequence": "7" } }
     """
     ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 23
-    """The server is at its limit of calls, streams or memory for requests. Code RESOURCE_EXHAUSTED,
-    with `google.rpc.RetryInfo`. Nothing was done; back off and retry. Also ends a response stream
-    whose client did not read for a minute: reopen it after the last message received. A limit of
-    time is given as `limit_seconds`; `limit` is then absent, as it is if the code parser cannot
-    run.
+    """The server is at its limit of calls, streams or memory for requests, or cannot run its code
+    parser. Code RESOURCE_EXHAUSTED, with `google.rpc.RetryInfo`. Nothing was done; back off and
+    retry. Also ends a response stream whose client did not read for a minute: reopen it after the
+    last message received. `limit` is a number, or has a unit (`60 s`, `1 parser process`); a limit
+    of time is also given as `limit_seconds`.
 
         { "reason": "OVERLOADED", "domain": "lot.v1", "metadata": { "limit": "256" } }
     """
@@ -178,11 +179,11 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
         { "reason": "SHUTTING_DOWN", "domain": "lot.v1", "metadata": {} }
     """
-    ERROR_REASON_CALL_TIME_LIMIT: _ErrorReason.ValueType  # 25
+    ERROR_REASON_CALL_TIMEOUT: _ErrorReason.ValueType  # 25
     """The call exceeded the server's time limit. Code DEADLINE_EXCEEDED. A write may have been
     applied: retry it with the same request ID.
 
-        { "reason": "CALL_TIME_LIMIT", "domain": "lot.v1", "metadata": { "limit_seconds": "60" } }
+        { "reason": "CALL_TIMEOUT", "domain": "lot.v1", "metadata": { "limit_seconds": "60" } }
     """
     ERROR_REASON_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 26
     """The store is unreachable or returned an invalid response. Code UNAVAILABLE, with
@@ -195,7 +196,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     operator frees space, writes resume by themselves.
 
         { "reason": "STORAGE_FULL", "domain": "lot.v1",
-          "metadata": { "free_bytes": "104857600", "needed_bytes": "419430400" } }
+          "metadata": { "free_bytes": "104857600", "min_free_bytes": "419430400" } }
     """
     ERROR_REASON_EMBEDDING_FAILED: _ErrorReason.ValueType  # 28
     """The model could not embed a text. Code INTERNAL. The operator finds the cause in the log.
@@ -247,12 +248,12 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "NAMESPACE_CLEARING", "domain": "lot.v1",
           "metadata": { "namespace": "default" } }
     """
-    ERROR_REASON_CURSOR_TOO_OLD: _ErrorReason.ValueType  # 35
+    ERROR_REASON_CURSOR_EXPIRED: _ErrorReason.ValueType  # 35
     """The change cursor is older than the server retains (setting LOT_CHANGES_KEEP_DAYS), or from
     another store. Code OUT_OF_RANGE. Watch with from_start, which reports all records and
     continues.
 
-        { "reason": "CURSOR_TOO_OLD", "domain": "lot.v1", "metadata": {} }
+        { "reason": "CURSOR_EXPIRED", "domain": "lot.v1", "metadata": {} }
     """
     ERROR_REASON_COMPACT_OFFLINE_ONLY: _ErrorReason.ValueType  # 36
     """The embedded store cannot be compacted while serving: the process would block. Code
@@ -284,13 +285,13 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The entry has already been corrected. Code FAILED_PRECONDITION. Correct the correction instead.
 
         { "reason": "OUTCOME_CORRECTED", "domain": "lot.v1",
-          "metadata": { "outcome_id": "o-1", "corrected_by": "o-2" } }
+          "metadata": { "outcome_id": "o-1", "corrected_by_outcome_id": "o-2" } }
     """
-    ERROR_REASON_SELECTION_UNKNOWN: _ErrorReason.ValueType  # 40
+    ERROR_REASON_SELECTION_NOT_FOUND: _ErrorReason.ValueType  # 40
     """The selection ID was never issued, or is older than 30 days. Code NOT_FOUND. Nothing was
     learned; send state and action instead.
 
-        { "reason": "SELECTION_UNKNOWN", "domain": "lot.v1",
+        { "reason": "SELECTION_NOT_FOUND", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "s-1" } }
     """
     ERROR_REASON_DECISION_ID_IN_USE: _ErrorReason.ValueType  # 44
@@ -364,8 +365,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_IMPORT_CONFLICT: _ErrorReason.ValueType  # 51
     """An imported record has the ID of a stored one with other content, and the import was opened
-    with IMPORT_CONFLICT_FAIL. Code ALREADY_EXISTS. Records before it are stored. Import again with
-    IMPORT_CONFLICT_SKIP or IMPORT_CONFLICT_OVERWRITE.
+    with IMPORT_CONFLICT_POLICY_FAIL. Code ALREADY_EXISTS. Records before it are stored. Import
+    again with IMPORT_CONFLICT_POLICY_SKIP or IMPORT_CONFLICT_POLICY_OVERWRITE.
 
         { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
           "metadata": { "namespace": "default", "resource_kind": "pattern", "id": "p-1" } }
@@ -408,8 +409,8 @@ Restart the list without a token.
 """
 ERROR_REASON_LIMIT_EXCEEDED: ErrorReason.ValueType  # 5
 """The request exceeds a limit set by the operator, or one of the server that is not a rule of the
-contract. Code INVALID_ARGUMENT. Split the request. `given` is absent if not counted to the
-end.
+contract. Code INVALID_ARGUMENT. Split the request. `limit` may have a unit (`5 s of CPU
+time`); `given` is `more than` and the limit if counting stopped there.
 
     { "reason": "LIMIT_EXCEEDED", "domain": "lot.v1",
       "metadata": { "limit": "500", "given": "501" } }
@@ -418,7 +419,7 @@ ERROR_REASON_NOT_IMPLEMENTED: ErrorReason.ValueType  # 6
 """A call or option that this server version does not implement. Code UNIMPLEMENTED.
 
     { "reason": "NOT_IMPLEMENTED", "domain": "lot.v1",
-      "metadata": { "what": "PatternService.DistillPatterns" } }
+      "metadata": { "capability": "PatternService.DistillPatterns" } }
 """
 ERROR_REASON_PATTERN_NOT_FOUND: ErrorReason.ValueType  # 7
 """No such pattern in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`.
@@ -439,11 +440,11 @@ ERROR_REASON_MEMORY_NOT_FOUND: ErrorReason.ValueType  # 9
     { "reason": "MEMORY_NOT_FOUND", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "m-1" } }
 """
-ERROR_REASON_RETRIEVAL_UNKNOWN: ErrorReason.ValueType  # 10
+ERROR_REASON_RETRIEVAL_NOT_FOUND: ErrorReason.ValueType  # 10
 """The retrieval ID was never issued, is older than 7 days, or was lost in a crash (it is stored
 within a second of the response). Code NOT_FOUND. Send `query` too, or instead.
 
-    { "reason": "RETRIEVAL_UNKNOWN", "domain": "lot.v1",
+    { "reason": "RETRIEVAL_NOT_FOUND", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "r-1" } }
 """
 ERROR_REASON_PATTERN_ID_IN_USE: ErrorReason.ValueType  # 11
@@ -482,7 +483,8 @@ ERROR_REASON_CONTENTION: ErrorReason.ValueType  # 16
 """Too many concurrent writers of one record. Code ABORTED, with `google.rpc.RetryInfo`; nothing
 was acknowledged. Retry with the same request ID.
 
-    { "reason": "CONTENTION", "domain": "lot.v1", "metadata": { "id": "p-1" } }
+    { "reason": "CONTENTION", "domain": "lot.v1",
+      "metadata": { "resource_kind": "pattern", "id": "p-1" } }
 """
 ERROR_REASON_EPISODE_ENDED: ErrorReason.ValueType  # 17
 """The episode has ended and accepts neither events nor another end. Code FAILED_PRECONDITION.
@@ -493,7 +495,7 @@ ERROR_REASON_EPISODE_ENDED: ErrorReason.ValueType  # 17
 ERROR_REASON_EPISODE_STREAM_OPEN: ErrorReason.ValueType  # 18
 """A stream is recording the episode, and another was opened with REFUSE or RecordEvent was
 called. Streams of all servers count; that of a crashed server counts as open for 30 seconds.
-Code FAILED_PRECONDITION. Close it, or open with TAKE_OVER.
+Code FAILED_PRECONDITION. Close it, or open with REPLACE.
 
     { "reason": "EPISODE_STREAM_OPEN", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
 """
@@ -521,11 +523,11 @@ ERROR_REASON_EVENT_CONFLICT: ErrorReason.ValueType  # 22
       "metadata": { "episode_id": "e-1", "sequence": "7" } }
 """
 ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 23
-"""The server is at its limit of calls, streams or memory for requests. Code RESOURCE_EXHAUSTED,
-with `google.rpc.RetryInfo`. Nothing was done; back off and retry. Also ends a response stream
-whose client did not read for a minute: reopen it after the last message received. A limit of
-time is given as `limit_seconds`; `limit` is then absent, as it is if the code parser cannot
-run.
+"""The server is at its limit of calls, streams or memory for requests, or cannot run its code
+parser. Code RESOURCE_EXHAUSTED, with `google.rpc.RetryInfo`. Nothing was done; back off and
+retry. Also ends a response stream whose client did not read for a minute: reopen it after the
+last message received. `limit` is a number, or has a unit (`60 s`, `1 parser process`); a limit
+of time is also given as `limit_seconds`.
 
     { "reason": "OVERLOADED", "domain": "lot.v1", "metadata": { "limit": "256" } }
 """
@@ -534,11 +536,11 @@ ERROR_REASON_SHUTTING_DOWN: ErrorReason.ValueType  # 24
 
     { "reason": "SHUTTING_DOWN", "domain": "lot.v1", "metadata": {} }
 """
-ERROR_REASON_CALL_TIME_LIMIT: ErrorReason.ValueType  # 25
+ERROR_REASON_CALL_TIMEOUT: ErrorReason.ValueType  # 25
 """The call exceeded the server's time limit. Code DEADLINE_EXCEEDED. A write may have been
 applied: retry it with the same request ID.
 
-    { "reason": "CALL_TIME_LIMIT", "domain": "lot.v1", "metadata": { "limit_seconds": "60" } }
+    { "reason": "CALL_TIMEOUT", "domain": "lot.v1", "metadata": { "limit_seconds": "60" } }
 """
 ERROR_REASON_STORE_UNAVAILABLE: ErrorReason.ValueType  # 26
 """The store is unreachable or returned an invalid response. Code UNAVAILABLE, with
@@ -551,7 +553,7 @@ ERROR_REASON_STORAGE_FULL: ErrorReason.ValueType  # 27
 operator frees space, writes resume by themselves.
 
     { "reason": "STORAGE_FULL", "domain": "lot.v1",
-      "metadata": { "free_bytes": "104857600", "needed_bytes": "419430400" } }
+      "metadata": { "free_bytes": "104857600", "min_free_bytes": "419430400" } }
 """
 ERROR_REASON_EMBEDDING_FAILED: ErrorReason.ValueType  # 28
 """The model could not embed a text. Code INTERNAL. The operator finds the cause in the log.
@@ -603,12 +605,12 @@ the clear that would bring a record back. Code FAILED_PRECONDITION, with
     { "reason": "NAMESPACE_CLEARING", "domain": "lot.v1",
       "metadata": { "namespace": "default" } }
 """
-ERROR_REASON_CURSOR_TOO_OLD: ErrorReason.ValueType  # 35
+ERROR_REASON_CURSOR_EXPIRED: ErrorReason.ValueType  # 35
 """The change cursor is older than the server retains (setting LOT_CHANGES_KEEP_DAYS), or from
 another store. Code OUT_OF_RANGE. Watch with from_start, which reports all records and
 continues.
 
-    { "reason": "CURSOR_TOO_OLD", "domain": "lot.v1", "metadata": {} }
+    { "reason": "CURSOR_EXPIRED", "domain": "lot.v1", "metadata": {} }
 """
 ERROR_REASON_COMPACT_OFFLINE_ONLY: ErrorReason.ValueType  # 36
 """The embedded store cannot be compacted while serving: the process would block. Code
@@ -640,13 +642,13 @@ ERROR_REASON_OUTCOME_CORRECTED: ErrorReason.ValueType  # 47
 """The entry has already been corrected. Code FAILED_PRECONDITION. Correct the correction instead.
 
     { "reason": "OUTCOME_CORRECTED", "domain": "lot.v1",
-      "metadata": { "outcome_id": "o-1", "corrected_by": "o-2" } }
+      "metadata": { "outcome_id": "o-1", "corrected_by_outcome_id": "o-2" } }
 """
-ERROR_REASON_SELECTION_UNKNOWN: ErrorReason.ValueType  # 40
+ERROR_REASON_SELECTION_NOT_FOUND: ErrorReason.ValueType  # 40
 """The selection ID was never issued, or is older than 30 days. Code NOT_FOUND. Nothing was
 learned; send state and action instead.
 
-    { "reason": "SELECTION_UNKNOWN", "domain": "lot.v1",
+    { "reason": "SELECTION_NOT_FOUND", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "s-1" } }
 """
 ERROR_REASON_DECISION_ID_IN_USE: ErrorReason.ValueType  # 44
@@ -720,8 +722,8 @@ FAILED_PRECONDITION. Nothing was stored. Import it with a server of that version
 """
 ERROR_REASON_IMPORT_CONFLICT: ErrorReason.ValueType  # 51
 """An imported record has the ID of a stored one with other content, and the import was opened
-with IMPORT_CONFLICT_FAIL. Code ALREADY_EXISTS. Records before it are stored. Import again with
-IMPORT_CONFLICT_SKIP or IMPORT_CONFLICT_OVERWRITE.
+with IMPORT_CONFLICT_POLICY_FAIL. Code ALREADY_EXISTS. Records before it are stored. Import
+again with IMPORT_CONFLICT_POLICY_SKIP or IMPORT_CONFLICT_POLICY_OVERWRITE.
 
     { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
       "metadata": { "namespace": "default", "resource_kind": "pattern", "id": "p-1" } }

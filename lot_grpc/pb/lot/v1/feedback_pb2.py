@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15lot/v1/feedback.proto\x12\x06lot.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x91\x01\n\x0fPatternFeedback\x12\x16\n\x0e\x66\x65\x65\x64\x62\x61\x63k_count\x18\x01 \x01(\x03\x12\x15\n\rhelpful_count\x18\x02 \x01(\x03\x12\x17\n\x0funhelpful_count\x18\x03 \x01(\x03\x12\x36\n\x12last_feedback_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x88\x02\n\rFeedbackEntry\x12\x13\n\x0b\x66\x65\x65\x64\x62\x61\x63k_id\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x03\x12\x14\n\x07helpful\x18\x03 \x01(\x08H\x00\x88\x01\x01\x12\"\n\x15\x63onfidence_adjustment\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x0c\n\x04text\x18\x05 \x01(\t\x12\x19\n\x11\x63onfidence_before\x18\x06 \x01(\x01\x12\x18\n\x10\x63onfidence_after\x18\x07 \x01(\x01\x12/\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\n\n\x08_helpfulB\x18\n\x16_confidence_adjustmentBG\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15lot/v1/feedback.proto\x12\x06lot.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x91\x01\n\x0fPatternFeedback\x12\x16\n\x0e\x66\x65\x65\x64\x62\x61\x63k_count\x18\x01 \x01(\x03\x12\x15\n\rhelpful_count\x18\x02 \x01(\x03\x12\x17\n\x0funhelpful_count\x18\x03 \x01(\x03\x12\x36\n\x12last_feedback_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x8a\x02\n\rFeedbackEntry\x12\x13\n\x0b\x66\x65\x65\x64\x62\x61\x63k_id\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x03\x12\x14\n\x07helpful\x18\x03 \x01(\x08H\x00\x88\x01\x01\x12\"\n\x15\x63onfidence_adjustment\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x0c\n\x04text\x18\x05 \x01(\t\x12\x19\n\x11\x63onfidence_before\x18\x06 \x01(\x01\x12\x18\n\x10\x63onfidence_after\x18\x07 \x01(\x01\x12/\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\n\n\x08_helpfulB\x18\n\x16_confidence_adjustmentBG\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,5 +36,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PATTERNFEEDBACK']._serialized_start=67
   _globals['_PATTERNFEEDBACK']._serialized_end=212
   _globals['_FEEDBACKENTRY']._serialized_start=215
-  _globals['_FEEDBACKENTRY']._serialized_end=479
+  _globals['_FEEDBACKENTRY']._serialized_end=481
 # @@protoc_insertion_point(module_scope)

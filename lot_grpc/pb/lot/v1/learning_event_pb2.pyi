@@ -587,13 +587,13 @@ class SubmitFeedbackResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     REWARD_FIELD_NUMBER: _builtins.int
-    JUDGED_FIELD_NUMBER: _builtins.int
+    REWARD_INFERRED_FIELD_NUMBER: _builtins.int
     LEARNING_EVENT_FIELD_NUMBER: _builtins.int
     PREFERENCE_FIELD_NUMBER: _builtins.int
     CONCLUSIVE_FIELD_NUMBER: _builtins.int
     reward: _builtins.float
     """Reward, given or derived; 0 if derived without certainty."""
-    judged: _builtins.bool
+    reward_inferred: _builtins.bool
     """True if the server derived the reward from the text."""
     conclusive: _builtins.bool
     """False if the server could not derive a reward: the text has no judgment, or praise and
@@ -603,7 +603,7 @@ class SubmitFeedbackResponse(_message.Message):
     @_builtins.property
     def learning_event(self) -> Global___LearningEvent:
         """Learning event under which it is stored, of type `user_feedback`. If derived, its metadata has
-        `judged` and `sure`.
+        `reward_inferred` and `conclusive`.
         """
 
     @_builtins.property
@@ -618,14 +618,14 @@ class SubmitFeedbackResponse(_message.Message):
         self,
         *,
         reward: _builtins.float = ...,
-        judged: _builtins.bool = ...,
+        reward_inferred: _builtins.bool = ...,
         learning_event: Global___LearningEvent | None = ...,
         preference: _preference_pb2.Preference | None = ...,
         conclusive: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["learning_event", b"learning_event", "preference", b"preference"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conclusive", b"conclusive", "judged", b"judged", "learning_event", b"learning_event", "preference", b"preference", "reward", b"reward"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conclusive", b"conclusive", "learning_event", b"learning_event", "preference", b"preference", "reward", b"reward", "reward_inferred", b"reward_inferred"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -28,7 +28,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from lot_grpc.pb.lot.v1 import outcome_pb2 as lot_dot_v1_dot_outcome__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15lot/v1/learning.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\x8b\x01\n\rLearningState\x12\x1d\n\ttask_type\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x02\x12\x30\n\ncomplexity\x18\x02 \x01(\x0e\x32\x12.lot.v1.ComplexityB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12)\n\x08\x66\x65\x61tures\x18\x03 \x01(\x0b\x32\x17.google.protobuf.Struct\"U\n\x0c\x41\x63tionOption\x12\x18\n\x04name\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x02\x12+\n\nparameters\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct\"\xe1\x01\n\x0b\x41\x63tionValue\x12\x1d\n\ttask_type\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x02\x12\x30\n\ncomplexity\x18\x02 \x01(\x0e\x32\x12.lot.v1.ComplexityB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x1a\n\x06\x61\x63tion\x18\x03 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x02\x12\x16\n\x05value\x18\x04 \x01(\x01\x42\x07\xbaH\x04\x12\x02@\x01\x12\x1c\n\x0bvisit_count\x18\x05 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12/\n\x0bupdate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xf6\x03\n\x13SelectActionRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12,\n\x05state\x18\x02 \x01(\x0b\x32\x15.lot.v1.LearningStateB\x06\xbaH\x03\xc8\x01\x01\x12\x8f\x01\n\x07\x61\x63tions\x18\x03 \x03(\x0b\x32\x14.lot.v1.ActionOptionBh\xbaHe\x92\x01\x04\x08\x01\x10\x64\xba\x01[\n\x1cselect_action.actions.unique\x12\x1d\x61\x63tion names must be distinct\x1a\x1cthis.map(a, a.name).unique()\x12\x31\n\x06policy\x18\x04 \x01(\x0e\x32\x17.lot.v1.SelectionPolicyB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x11\n\x04seed\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x36\n\x10\x65xploration_rate\x18\x06 \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00\xf0?)\x00\x00\x00\x00\x00\x00\x00\x00H\x01\x88\x01\x01\x12\x41\n\nrequest_id\x18\x07 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$B\x07\n\x05_seedB\x13\n\x11_exploration_rate\"\x90\x01\n\x14SelectActionResponse\x12$\n\x06\x61\x63tion\x18\x01 \x01(\x0b\x32\x14.lot.v1.ActionOption\x12\x14\n\x0cselection_id\x18\x02 \x01(\t\x12\x10\n\x08\x65xplored\x18\x03 \x01(\x08\x12*\n\raction_values\x18\x04 \x03(\x0b\x32\x13.lot.v1.ActionValue\"\xdf\x01\n\x04Step\x12$\n\x05state\x18\x01 \x01(\x0b\x32\x15.lot.v1.LearningState\x12\x18\n\x06\x61\x63tion\x18\x02 \x01(\tB\x08\xbaH\x05r\x03(\x80\x02\x12\'\n\x06reward\x18\x03 \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00\xf0?)\x00\x00\x00\x00\x00\x00\xf0\xbf\x12)\n\nnext_state\x18\x04 \x01(\x0b\x32\x15.lot.v1.LearningState\x12\x43\n\x0cselection_id\x18\x05 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"\x9c\x03\n\x12RecordStepsRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\xbd\x01\n\x05steps\x18\x02 \x03(\x0b\x32\x0c.lot.v1.StepB\x9f\x01\xbaH\x9b\x01\x92\x01\x97\x01\x08\x01\x10\xe8\x07\"\x8f\x01\xba\x01\x8b\x01\n\x14step.choice.required\x12\x30\x61 step needs state and action, or a selection_id\x1a\x41this.selection_id != \'\' || (has(this.state) && this.action != \'\')\x12\x41\n\nepisode_id\x18\x03 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x41\n\nrequest_id\x18\x04 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"A\n\x13RecordStepsResponse\x12*\n\raction_values\x18\x01 \x03(\x0b\x32\x13.lot.v1.ActionValue\"\xa1\x01\n\x15GetBestActionsRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12,\n\x05state\x18\x02 \x01(\x0b\x32\x15.lot.v1.LearningStateB\x06\xbaH\x03\xc8\x01\x01\x12\x18\n\x05limit\x18\x03 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00\"D\n\x16GetBestActionsResponse\x12*\n\raction_values\x18\x01 \x03(\x0b\x32\x13.lot.v1.ActionValue*\xae\x01\n\x0fSelectionPolicy\x12 \n\x1cSELECTION_POLICY_UNSPECIFIED\x10\x00\x12#\n\x1fSELECTION_POLICY_EPSILON_GREEDY\x10\x01\x12\x1b\n\x17SELECTION_POLICY_GREEDY\x10\x02\x12\x18\n\x14SELECTION_POLICY_UCB\x10\x03\x12\x1d\n\x19SELECTION_POLICY_THOMPSON\x10\x04\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15lot/v1/learning.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\x8b\x01\n\rLearningState\x12\x1d\n\ttask_type\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x02\x12\x30\n\ncomplexity\x18\x02 \x01(\x0e\x32\x12.lot.v1.ComplexityB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12)\n\x08\x66\x65\x61tures\x18\x03 \x01(\x0b\x32\x17.google.protobuf.Struct\"U\n\x0c\x41\x63tionOption\x12\x18\n\x04name\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x02\x12+\n\nparameters\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct\"\xe1\x01\n\x0b\x41\x63tionValue\x12\x1d\n\ttask_type\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x02\x12\x30\n\ncomplexity\x18\x02 \x01(\x0e\x32\x12.lot.v1.ComplexityB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x1a\n\x06\x61\x63tion\x18\x03 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x02\x12\x16\n\x05value\x18\x04 \x01(\x01\x42\x07\xbaH\x04\x12\x02@\x01\x12\x1c\n\x0bvisit_count\x18\x05 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12/\n\x0bupdate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xf6\x03\n\x13SelectActionRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12,\n\x05state\x18\x02 \x01(\x0b\x32\x15.lot.v1.LearningStateB\x06\xbaH\x03\xc8\x01\x01\x12\x8f\x01\n\x07\x61\x63tions\x18\x03 \x03(\x0b\x32\x14.lot.v1.ActionOptionBh\xbaHe\x92\x01\x04\x08\x01\x10\x64\xba\x01[\n\x1cselect_action.actions.unique\x12\x1d\x61\x63tion names must be distinct\x1a\x1cthis.map(a, a.name).unique()\x12\x31\n\x06policy\x18\x04 \x01(\x0e\x32\x17.lot.v1.SelectionPolicyB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x11\n\x04seed\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x36\n\x10\x65xploration_rate\x18\x06 \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00\xf0?)\x00\x00\x00\x00\x00\x00\x00\x00H\x01\x88\x01\x01\x12\x41\n\nrequest_id\x18\x07 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$B\x07\n\x05_seedB\x13\n\x11_exploration_rate\"\x90\x01\n\x14SelectActionResponse\x12$\n\x06\x61\x63tion\x18\x01 \x01(\x0b\x32\x14.lot.v1.ActionOption\x12\x14\n\x0cselection_id\x18\x02 \x01(\t\x12\x10\n\x08\x65xplored\x18\x03 \x01(\x08\x12*\n\raction_values\x18\x04 \x03(\x0b\x32\x13.lot.v1.ActionValue\"\xe9\x01\n\x0eTrajectoryStep\x12$\n\x05state\x18\x01 \x01(\x0b\x32\x15.lot.v1.LearningState\x12\x18\n\x06\x61\x63tion\x18\x02 \x01(\tB\x08\xbaH\x05r\x03(\x80\x02\x12\'\n\x06reward\x18\x03 \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00\xf0?)\x00\x00\x00\x00\x00\x00\xf0\xbf\x12)\n\nnext_state\x18\x04 \x01(\x0b\x32\x15.lot.v1.LearningState\x12\x43\n\x0cselection_id\x18\x05 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"\xa6\x03\n\x12RecordStepsRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\xc7\x01\n\x05steps\x18\x02 \x03(\x0b\x32\x16.lot.v1.TrajectoryStepB\x9f\x01\xbaH\x9b\x01\x92\x01\x97\x01\x08\x01\x10\xe8\x07\"\x8f\x01\xba\x01\x8b\x01\n\x14step.choice.required\x12\x30\x61 step needs state and action, or a selection_id\x1a\x41this.selection_id != \'\' || (has(this.state) && this.action != \'\')\x12\x41\n\nepisode_id\x18\x03 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x41\n\nrequest_id\x18\x04 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"A\n\x13RecordStepsResponse\x12*\n\raction_values\x18\x01 \x03(\x0b\x32\x13.lot.v1.ActionValue\"\xa3\x01\n\x17ListActionValuesRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12,\n\x05state\x18\x02 \x01(\x0b\x32\x15.lot.v1.LearningStateB\x06\xbaH\x03\xc8\x01\x01\x12\x18\n\x05limit\x18\x03 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00\"F\n\x18ListActionValuesResponse\x12*\n\raction_values\x18\x01 \x03(\x0b\x32\x13.lot.v1.ActionValue*\xae\x01\n\x0fSelectionPolicy\x12 \n\x1cSELECTION_POLICY_UNSPECIFIED\x10\x00\x12#\n\x1fSELECTION_POLICY_EPSILON_GREEDY\x10\x01\x12\x1b\n\x17SELECTION_POLICY_GREEDY\x10\x02\x12\x18\n\x14SELECTION_POLICY_UCB\x10\x03\x12\x1d\n\x19SELECTION_POLICY_THOMPSON\x10\x04\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -64,12 +64,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SELECTACTIONREQUEST'].fields_by_name['exploration_rate']._serialized_options = b'\272H\024\022\022\031\000\000\000\000\000\000\360?)\000\000\000\000\000\000\000\000'
   _globals['_SELECTACTIONREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_SELECTACTIONREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
-  _globals['_STEP'].fields_by_name['action']._loaded_options = None
-  _globals['_STEP'].fields_by_name['action']._serialized_options = b'\272H\005r\003(\200\002'
-  _globals['_STEP'].fields_by_name['reward']._loaded_options = None
-  _globals['_STEP'].fields_by_name['reward']._serialized_options = b'\272H\024\022\022\031\000\000\000\000\000\000\360?)\000\000\000\000\000\000\360\277'
-  _globals['_STEP'].fields_by_name['selection_id']._loaded_options = None
-  _globals['_STEP'].fields_by_name['selection_id']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
+  _globals['_TRAJECTORYSTEP'].fields_by_name['action']._loaded_options = None
+  _globals['_TRAJECTORYSTEP'].fields_by_name['action']._serialized_options = b'\272H\005r\003(\200\002'
+  _globals['_TRAJECTORYSTEP'].fields_by_name['reward']._loaded_options = None
+  _globals['_TRAJECTORYSTEP'].fields_by_name['reward']._serialized_options = b'\272H\024\022\022\031\000\000\000\000\000\000\360?)\000\000\000\000\000\000\360\277'
+  _globals['_TRAJECTORYSTEP'].fields_by_name['selection_id']._loaded_options = None
+  _globals['_TRAJECTORYSTEP'].fields_by_name['selection_id']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
   _globals['_RECORDSTEPSREQUEST'].fields_by_name['namespace']._loaded_options = None
   _globals['_RECORDSTEPSREQUEST'].fields_by_name['namespace']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
   _globals['_RECORDSTEPSREQUEST'].fields_by_name['steps']._loaded_options = None
@@ -78,14 +78,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RECORDSTEPSREQUEST'].fields_by_name['episode_id']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
   _globals['_RECORDSTEPSREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_RECORDSTEPSREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
-  _globals['_GETBESTACTIONSREQUEST'].fields_by_name['namespace']._loaded_options = None
-  _globals['_GETBESTACTIONSREQUEST'].fields_by_name['namespace']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
-  _globals['_GETBESTACTIONSREQUEST'].fields_by_name['state']._loaded_options = None
-  _globals['_GETBESTACTIONSREQUEST'].fields_by_name['state']._serialized_options = b'\272H\003\310\001\001'
-  _globals['_GETBESTACTIONSREQUEST'].fields_by_name['limit']._loaded_options = None
-  _globals['_GETBESTACTIONSREQUEST'].fields_by_name['limit']._serialized_options = b'\272H\006\032\004\030d(\000'
-  _globals['_SELECTIONPOLICY']._serialized_start=2199
-  _globals['_SELECTIONPOLICY']._serialized_end=2373
+  _globals['_LISTACTIONVALUESREQUEST'].fields_by_name['namespace']._loaded_options = None
+  _globals['_LISTACTIONVALUESREQUEST'].fields_by_name['namespace']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
+  _globals['_LISTACTIONVALUESREQUEST'].fields_by_name['state']._loaded_options = None
+  _globals['_LISTACTIONVALUESREQUEST'].fields_by_name['state']._serialized_options = b'\272H\003\310\001\001'
+  _globals['_LISTACTIONVALUESREQUEST'].fields_by_name['limit']._loaded_options = None
+  _globals['_LISTACTIONVALUESREQUEST'].fields_by_name['limit']._serialized_options = b'\272H\006\032\004\030d(\000'
+  _globals['_SELECTIONPOLICY']._serialized_start=2223
+  _globals['_SELECTIONPOLICY']._serialized_end=2397
   _globals['_LEARNINGSTATE']._serialized_start=148
   _globals['_LEARNINGSTATE']._serialized_end=287
   _globals['_ACTIONOPTION']._serialized_start=289
@@ -96,14 +96,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SELECTACTIONREQUEST']._serialized_end=1107
   _globals['_SELECTACTIONRESPONSE']._serialized_start=1110
   _globals['_SELECTACTIONRESPONSE']._serialized_end=1254
-  _globals['_STEP']._serialized_start=1257
-  _globals['_STEP']._serialized_end=1480
-  _globals['_RECORDSTEPSREQUEST']._serialized_start=1483
-  _globals['_RECORDSTEPSREQUEST']._serialized_end=1895
-  _globals['_RECORDSTEPSRESPONSE']._serialized_start=1897
-  _globals['_RECORDSTEPSRESPONSE']._serialized_end=1962
-  _globals['_GETBESTACTIONSREQUEST']._serialized_start=1965
-  _globals['_GETBESTACTIONSREQUEST']._serialized_end=2126
-  _globals['_GETBESTACTIONSRESPONSE']._serialized_start=2128
-  _globals['_GETBESTACTIONSRESPONSE']._serialized_end=2196
+  _globals['_TRAJECTORYSTEP']._serialized_start=1257
+  _globals['_TRAJECTORYSTEP']._serialized_end=1490
+  _globals['_RECORDSTEPSREQUEST']._serialized_start=1493
+  _globals['_RECORDSTEPSREQUEST']._serialized_end=1915
+  _globals['_RECORDSTEPSRESPONSE']._serialized_start=1917
+  _globals['_RECORDSTEPSRESPONSE']._serialized_end=1982
+  _globals['_LISTACTIONVALUESREQUEST']._serialized_start=1985
+  _globals['_LISTACTIONVALUESREQUEST']._serialized_end=2148
+  _globals['_LISTACTIONVALUESRESPONSE']._serialized_start=2150
+  _globals['_LISTACTIONVALUESRESPONSE']._serialized_end=2220
 # @@protoc_insertion_point(module_scope)

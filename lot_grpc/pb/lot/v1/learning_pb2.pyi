@@ -268,8 +268,8 @@ class SelectActionResponse(_message.Message):
 Global___SelectActionResponse: _TypeAlias = SelectActionResponse  # noqa: Y015
 
 @_typing.final
-class Step(_message.Message):
-    """Step is one choice of a trajectory and its result."""
+class TrajectoryStep(_message.Message):
+    """TrajectoryStep is one choice of a trajectory and its result."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -307,7 +307,7 @@ class Step(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Step: _TypeAlias = Step  # noqa: Y015
+Global___TrajectoryStep: _TypeAlias = TrajectoryStep  # noqa: Y015
 
 @_typing.final
 class RecordStepsRequest(_message.Message):
@@ -326,14 +326,14 @@ class RecordStepsRequest(_message.Message):
     request_id: _builtins.str
     """Makes a retry safe for 24 h: a trajectory is never learned twice."""
     @_builtins.property
-    def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___Step]:
+    def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___TrajectoryStep]:
         """Required. Steps of a finished trajectory, in order, 1 to 1,000. Learned from last to first."""
 
     def __init__(
         self,
         *,
         namespace: _builtins.str = ...,
-        steps: _abc.Iterable[Global___Step] | None = ...,
+        steps: _abc.Iterable[Global___TrajectoryStep] | None = ...,
         episode_id: _builtins.str = ...,
         request_id: _builtins.str = ...,
     ) -> None: ...
@@ -370,8 +370,8 @@ class RecordStepsResponse(_message.Message):
 Global___RecordStepsResponse: _TypeAlias = RecordStepsResponse  # noqa: Y015
 
 @_typing.final
-class GetBestActionsRequest(_message.Message):
-    """Request of GetBestActions."""
+class ListActionValuesRequest(_message.Message):
+    """Request of ListActionValues."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -399,11 +399,11 @@ class GetBestActionsRequest(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GetBestActionsRequest: _TypeAlias = GetBestActionsRequest  # noqa: Y015
+Global___ListActionValuesRequest: _TypeAlias = ListActionValuesRequest  # noqa: Y015
 
 @_typing.final
-class GetBestActionsResponse(_message.Message):
-    """Response of GetBestActions."""
+class ListActionValuesResponse(_message.Message):
+    """Response of ListActionValues."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -423,4 +423,4 @@ class GetBestActionsResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GetBestActionsResponse: _TypeAlias = GetBestActionsResponse  # noqa: Y015
+Global___ListActionValuesResponse: _TypeAlias = ListActionValuesResponse  # noqa: Y015

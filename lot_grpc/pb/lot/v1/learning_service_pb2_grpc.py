@@ -112,10 +112,10 @@ class LearningServiceStub(object):
                 request_serializer=lot_dot_v1_dot_learning__pb2.RecordStepsRequest.SerializeToString,
                 response_deserializer=lot_dot_v1_dot_learning__pb2.RecordStepsResponse.FromString,
                 _registered_method=True)
-        self.GetBestActions = channel.unary_unary(
-                '/lot.v1.LearningService/GetBestActions',
-                request_serializer=lot_dot_v1_dot_learning__pb2.GetBestActionsRequest.SerializeToString,
-                response_deserializer=lot_dot_v1_dot_learning__pb2.GetBestActionsResponse.FromString,
+        self.ListActionValues = channel.unary_unary(
+                '/lot.v1.LearningService/ListActionValues',
+                request_serializer=lot_dot_v1_dot_learning__pb2.ListActionValuesRequest.SerializeToString,
+                response_deserializer=lot_dot_v1_dot_learning__pb2.ListActionValuesResponse.FromString,
                 _registered_method=True)
         self.SubmitFeedback = channel.unary_unary(
                 '/lot.v1.LearningService/SubmitFeedback',
@@ -233,14 +233,14 @@ class LearningServiceServicer(object):
         """RecordSteps learns from a finished trajectory, from the last step to the first: Q(s,a) changes
         by α (r + γ max Q(s',·) − Q(s,a)), where unknown Q is 0 and, unless NamespacePolicy sets
         others, α = 0.1 and γ = 0.95. Each step is learned exactly once, even across failures. Errors:
-        SELECTION_UNKNOWN (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
+        SELECTION_NOT_FOUND (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetBestActions(self, request, context):
-        """GetBestActions lists the actions of a state by value, then by name.
+    def ListActionValues(self, request, context):
+        """ListActionValues lists the actions of a state by value, then by name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -249,8 +249,8 @@ class LearningServiceServicer(object):
     def SubmitFeedback(self, request, context):
         """SubmitFeedback learns from a judgment in words, a reward, or both. It is stored as a learning
         event and changes its target: see FeedbackTarget. Errors: the target's NOT_FOUND reason,
-        RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (then nothing is stored), REQUEST_ID_REUSED, CONTENTION;
-        LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
+        RETRIEVAL_NOT_FOUND or SELECTION_NOT_FOUND (then nothing is stored), REQUEST_ID_REUSED,
+        CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -329,10 +329,10 @@ def add_LearningServiceServicer_to_server(servicer, server):
                     request_deserializer=lot_dot_v1_dot_learning__pb2.RecordStepsRequest.FromString,
                     response_serializer=lot_dot_v1_dot_learning__pb2.RecordStepsResponse.SerializeToString,
             ),
-            'GetBestActions': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetBestActions,
-                    request_deserializer=lot_dot_v1_dot_learning__pb2.GetBestActionsRequest.FromString,
-                    response_serializer=lot_dot_v1_dot_learning__pb2.GetBestActionsResponse.SerializeToString,
+            'ListActionValues': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListActionValues,
+                    request_deserializer=lot_dot_v1_dot_learning__pb2.ListActionValuesRequest.FromString,
+                    response_serializer=lot_dot_v1_dot_learning__pb2.ListActionValuesResponse.SerializeToString,
             ),
             'SubmitFeedback': grpc.unary_unary_rpc_method_handler(
                     servicer.SubmitFeedback,
@@ -733,7 +733,7 @@ class LearningService(object):
             _registered_method=True)
 
     @staticmethod
-    def GetBestActions(request,
+    def ListActionValues(request,
             target,
             options=(),
             channel_credentials=None,
@@ -746,9 +746,9 @@ class LearningService(object):
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/lot.v1.LearningService/GetBestActions',
-            lot_dot_v1_dot_learning__pb2.GetBestActionsRequest.SerializeToString,
-            lot_dot_v1_dot_learning__pb2.GetBestActionsResponse.FromString,
+            '/lot.v1.LearningService/ListActionValues',
+            lot_dot_v1_dot_learning__pb2.ListActionValuesRequest.SerializeToString,
+            lot_dot_v1_dot_learning__pb2.ListActionValuesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -85,15 +85,15 @@ class LearningServiceStub:
     """RecordSteps learns from a finished trajectory, from the last step to the first: Q(s,a) changes
     by α (r + γ max Q(s',·) − Q(s,a)), where unknown Q is 0 and, unless NamespacePolicy sets
     others, α = 0.1 and γ = 0.95. Each step is learned exactly once, even across failures. Errors:
-    SELECTION_UNKNOWN (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
+    SELECTION_NOT_FOUND (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
     """
-    GetBestActions: _grpc.UnaryUnaryMultiCallable[_learning_pb2.GetBestActionsRequest, _learning_pb2.GetBestActionsResponse]
-    """GetBestActions lists the actions of a state by value, then by name."""
+    ListActionValues: _grpc.UnaryUnaryMultiCallable[_learning_pb2.ListActionValuesRequest, _learning_pb2.ListActionValuesResponse]
+    """ListActionValues lists the actions of a state by value, then by name."""
     SubmitFeedback: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.SubmitFeedbackRequest, _learning_event_pb2.SubmitFeedbackResponse]
     """SubmitFeedback learns from a judgment in words, a reward, or both. It is stored as a learning
     event and changes its target: see FeedbackTarget. Errors: the target's NOT_FOUND reason,
-    RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (then nothing is stored), REQUEST_ID_REUSED, CONTENTION;
-    LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
+    RETRIEVAL_NOT_FOUND or SELECTION_NOT_FOUND (then nothing is stored), REQUEST_ID_REUSED,
+    CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
     """
 
 @_typing.type_check_only
@@ -149,15 +149,15 @@ class LearningServiceAsyncStub(LearningServiceStub):
     """RecordSteps learns from a finished trajectory, from the last step to the first: Q(s,a) changes
     by α (r + γ max Q(s',·) − Q(s,a)), where unknown Q is 0 and, unless NamespacePolicy sets
     others, α = 0.1 and γ = 0.95. Each step is learned exactly once, even across failures. Errors:
-    SELECTION_UNKNOWN (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
+    SELECTION_NOT_FOUND (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
     """
-    GetBestActions: _aio.UnaryUnaryMultiCallable[_learning_pb2.GetBestActionsRequest, _learning_pb2.GetBestActionsResponse]  # type: ignore[assignment]
-    """GetBestActions lists the actions of a state by value, then by name."""
+    ListActionValues: _aio.UnaryUnaryMultiCallable[_learning_pb2.ListActionValuesRequest, _learning_pb2.ListActionValuesResponse]  # type: ignore[assignment]
+    """ListActionValues lists the actions of a state by value, then by name."""
     SubmitFeedback: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.SubmitFeedbackRequest, _learning_event_pb2.SubmitFeedbackResponse]  # type: ignore[assignment]
     """SubmitFeedback learns from a judgment in words, a reward, or both. It is stored as a learning
     event and changes its target: see FeedbackTarget. Errors: the target's NOT_FOUND reason,
-    RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (then nothing is stored), REQUEST_ID_REUSED, CONTENTION;
-    LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
+    RETRIEVAL_NOT_FOUND or SELECTION_NOT_FOUND (then nothing is stored), REQUEST_ID_REUSED,
+    CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
     """
 
 class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -294,16 +294,16 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         """RecordSteps learns from a finished trajectory, from the last step to the first: Q(s,a) changes
         by α (r + γ max Q(s',·) − Q(s,a)), where unknown Q is 0 and, unless NamespacePolicy sets
         others, α = 0.1 and γ = 0.95. Each step is learned exactly once, even across failures. Errors:
-        SELECTION_UNKNOWN (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
+        SELECTION_NOT_FOUND (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
         """
 
     @_abc_1.abstractmethod
-    def GetBestActions(
+    def ListActionValues(
         self,
-        request: _learning_pb2.GetBestActionsRequest,
+        request: _learning_pb2.ListActionValuesRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_learning_pb2.GetBestActionsResponse, _abc.Awaitable[_learning_pb2.GetBestActionsResponse]]:
-        """GetBestActions lists the actions of a state by value, then by name."""
+    ) -> _typing.Union[_learning_pb2.ListActionValuesResponse, _abc.Awaitable[_learning_pb2.ListActionValuesResponse]]:
+        """ListActionValues lists the actions of a state by value, then by name."""
 
     @_abc_1.abstractmethod
     def SubmitFeedback(
@@ -313,8 +313,8 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_learning_event_pb2.SubmitFeedbackResponse, _abc.Awaitable[_learning_event_pb2.SubmitFeedbackResponse]]:
         """SubmitFeedback learns from a judgment in words, a reward, or both. It is stored as a learning
         event and changes its target: see FeedbackTarget. Errors: the target's NOT_FOUND reason,
-        RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (then nothing is stored), REQUEST_ID_REUSED, CONTENTION;
-        LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
+        RETRIEVAL_NOT_FOUND or SELECTION_NOT_FOUND (then nothing is stored), REQUEST_ID_REUSED,
+        CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
         """
 
 def add_LearningServiceServicer_to_server(servicer: LearningServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

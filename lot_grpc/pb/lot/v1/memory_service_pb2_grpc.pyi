@@ -98,7 +98,7 @@ class MemoryServiceStub:
     """
     RecordErrorSolutionOutcome: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.RecordErrorSolutionOutcomeRequest, _error_solution_pb2.RecordErrorSolutionOutcomeResponse]
     """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
-    FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_UNKNOWN (a retrieval_id without
+    FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
     error_message), REQUEST_ID_REUSED, CONTENTION.
     """
     ListErrorSolutions: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.ListErrorSolutionsRequest, _error_solution_pb2.ListErrorSolutionsResponse]
@@ -152,7 +152,7 @@ class MemoryServiceStub:
     cursor and no changes. Changes are ordered per record and sent at least once; intermediate
     states may be skipped, as each record is sent in its current state. So treat STORED and UPDATED
     alike. Expiry and episode events are not reported. When the server stops, the stream ends with
-    SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_TOO_OLD; OVERLOADED if the client
+    SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_EXPIRED; OVERLOADED if the client
     does not read for a minute.
     """
 
@@ -221,7 +221,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """
     RecordErrorSolutionOutcome: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.RecordErrorSolutionOutcomeRequest, _error_solution_pb2.RecordErrorSolutionOutcomeResponse]  # type: ignore[assignment]
     """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
-    FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_UNKNOWN (a retrieval_id without
+    FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
     error_message), REQUEST_ID_REUSED, CONTENTION.
     """
     ListErrorSolutions: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.ListErrorSolutionsRequest, _error_solution_pb2.ListErrorSolutionsResponse]  # type: ignore[assignment]
@@ -275,7 +275,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     cursor and no changes. Changes are ordered per record and sent at least once; intermediate
     states may be skipped, as each record is sent in its current state. So treat STORED and UPDATED
     alike. Expiry and episode events are not reported. When the server stops, the stream ends with
-    SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_TOO_OLD; OVERLOADED if the client
+    SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_EXPIRED; OVERLOADED if the client
     does not read for a minute.
     """
 
@@ -419,7 +419,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_error_solution_pb2.RecordErrorSolutionOutcomeResponse, _abc.Awaitable[_error_solution_pb2.RecordErrorSolutionOutcomeResponse]]:
         """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
-        FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_UNKNOWN (a retrieval_id without
+        FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
         error_message), REQUEST_ID_REUSED, CONTENTION.
         """
 
@@ -551,7 +551,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         cursor and no changes. Changes are ordered per record and sent at least once; intermediate
         states may be skipped, as each record is sent in its current state. So treat STORED and UPDATED
         alike. Expiry and episode events are not reported. When the server stops, the stream ends with
-        SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_TOO_OLD; OVERLOADED if the client
+        SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_EXPIRED; OVERLOADED if the client
         does not read for a minute.
         """
 

@@ -93,8 +93,8 @@ class _RankingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ranking.Value
     """
     RANKING_RELIABLE: _Ranking.ValueType  # 3
     """As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson, as
-    for Outcomes.reliability) exceeds the chance assumed for untried hits, and only by the excess:
-    what is proven comes first.
+    for OutcomeStats.reliability) exceeds the chance assumed for untried hits, and only by the
+    excess: what is proven comes first.
     """
     RANKING_EXPLORE: _Ranking.ValueType  # 4
     """As BALANCED, but the mean chance of success is moved towards a random sample of its possible
@@ -121,8 +121,8 @@ better results. Not allowed with `rerank`.
 """
 RANKING_RELIABLE: Ranking.ValueType  # 3
 """As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson, as
-for Outcomes.reliability) exceeds the chance assumed for untried hits, and only by the excess:
-what is proven comes first.
+for OutcomeStats.reliability) exceeds the chance assumed for untried hits, and only by the
+excess: what is proven comes first.
 """
 RANKING_EXPLORE: Ranking.ValueType  # 4
 """As BALANCED, but the mean chance of success is moved towards a random sample of its possible
@@ -218,8 +218,8 @@ the message gives their number by kind. Set min_similarity to 0 to include them.
 Global___NoticeCode: _TypeAlias = NoticeCode  # noqa: Y015
 
 @_typing.final
-class Outcomes(_message.Message):
-    """Outcomes summarize how well something worked. Output only; changed by outcomes, never by an
+class OutcomeStats(_message.Message):
+    """OutcomeStats summarizes how well something worked. Output only; changed by outcomes, never by an
     update. Neither retrievals nor outcomes change `update_time`.
     """
 
@@ -277,7 +277,7 @@ class Outcomes(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Outcomes: _TypeAlias = Outcomes  # noqa: Y015
+Global___OutcomeStats: _TypeAlias = OutcomeStats  # noqa: Y015
 
 @_typing.final
 class ScorePart(_message.Message):
@@ -293,15 +293,15 @@ class ScorePart(_message.Message):
     and `rerank` (the cross-encoder), the last two scaled to the cosine, and `task_type_pattern`,
     which raises a pattern whose expression matches the query to a near-tie. Learning adds
     `learned` (BALANCED), `reliability` (RELIABLE) or `explored` (EXPLORE) to near-ties (see
-    LearnedFrom), and `below_gate` to all other hits; a memory with a given importance has
-    `importance` instead of the former. Error solutions have `reliability` (of their outcomes)
-    beside relevance; those of the same error have `agreement` (of the names in both) instead of
-    the words. Similar episodes have `category`, `task_type`, `complexity` and `text`. Parts with
-    weight 0 are omitted.
+    OutcomeEvidence), and `outside_reorder_margin` to all other hits; a memory with a given
+    importance has `importance` instead of the former. Error solutions have `reliability` (of their
+    outcomes) beside relevance; those of the same error have `agreement` (of the names in both)
+    instead of the words. Similar episodes have `category`, `task_type`, `complexity` and `text`.
+    Parts with weight 0 are omitted.
     """
     value: _builtins.float
     """Value before weighting. In [-1, 1] for `learned`, `reliability`, `explored` and `importance`,
-    where 0 changes nothing; 1, with a negative weight, for `below_gate`.
+    where 0 changes nothing; 1, with a negative weight, for `outside_reorder_margin`.
     """
     weight: _builtins.float
     """Weight of the component in the score."""

@@ -88,10 +88,10 @@ class PatternServiceStub(object):
                 request_serializer=lot_dot_v1_dot_pattern__service__pb2.CorrectOutcomeRequest.SerializeToString,
                 response_deserializer=lot_dot_v1_dot_pattern__service__pb2.CorrectOutcomeResponse.FromString,
                 _registered_method=True)
-        self.GiveFeedback = channel.unary_unary(
-                '/lot.v1.PatternService/GiveFeedback',
-                request_serializer=lot_dot_v1_dot_pattern__service__pb2.GiveFeedbackRequest.SerializeToString,
-                response_deserializer=lot_dot_v1_dot_pattern__service__pb2.GiveFeedbackResponse.FromString,
+        self.RecordPatternFeedback = channel.unary_unary(
+                '/lot.v1.PatternService/RecordPatternFeedback',
+                request_serializer=lot_dot_v1_dot_pattern__service__pb2.RecordPatternFeedbackRequest.SerializeToString,
+                response_deserializer=lot_dot_v1_dot_pattern__service__pb2.RecordPatternFeedbackResponse.FromString,
                 _registered_method=True)
         self.ListFeedbackCandidates = channel.unary_unary(
                 '/lot.v1.PatternService/ListFeedbackCandidates',
@@ -197,7 +197,7 @@ class PatternServiceServicer(object):
 
     def RecordOutcome(self, request, context):
         """RecordOutcome records the outcome of using patterns, for those actually used. Errors:
-        PATTERN_NOT_FOUND (then none is counted), RETRIEVAL_UNKNOWN, REQUEST_ID_REUSED.
+        PATTERN_NOT_FOUND (then none is counted), RETRIEVAL_NOT_FOUND, REQUEST_ID_REUSED.
 
         If the query is known, the outcome is also stored for it and affects the ranking of similar
         queries.
@@ -224,9 +224,10 @@ class PatternServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GiveFeedback(self, request, context):
-        """GiveFeedback adjusts a pattern's confidence, once per call, and stores the feedback. Like an
-        outcome, it changes neither etag nor update_time. Errors: PATTERN_NOT_FOUND, REQUEST_ID_REUSED.
+    def RecordPatternFeedback(self, request, context):
+        """RecordPatternFeedback adjusts a pattern's confidence, once per call, and stores the feedback.
+        Like an outcome, it changes neither etag nor update_time. Errors: PATTERN_NOT_FOUND,
+        REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -352,10 +353,10 @@ def add_PatternServiceServicer_to_server(servicer, server):
                     request_deserializer=lot_dot_v1_dot_pattern__service__pb2.CorrectOutcomeRequest.FromString,
                     response_serializer=lot_dot_v1_dot_pattern__service__pb2.CorrectOutcomeResponse.SerializeToString,
             ),
-            'GiveFeedback': grpc.unary_unary_rpc_method_handler(
-                    servicer.GiveFeedback,
-                    request_deserializer=lot_dot_v1_dot_pattern__service__pb2.GiveFeedbackRequest.FromString,
-                    response_serializer=lot_dot_v1_dot_pattern__service__pb2.GiveFeedbackResponse.SerializeToString,
+            'RecordPatternFeedback': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecordPatternFeedback,
+                    request_deserializer=lot_dot_v1_dot_pattern__service__pb2.RecordPatternFeedbackRequest.FromString,
+                    response_serializer=lot_dot_v1_dot_pattern__service__pb2.RecordPatternFeedbackResponse.SerializeToString,
             ),
             'ListFeedbackCandidates': grpc.unary_unary_rpc_method_handler(
                     servicer.ListFeedbackCandidates,
@@ -673,7 +674,7 @@ class PatternService(object):
             _registered_method=True)
 
     @staticmethod
-    def GiveFeedback(request,
+    def RecordPatternFeedback(request,
             target,
             options=(),
             channel_credentials=None,
@@ -686,9 +687,9 @@ class PatternService(object):
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/lot.v1.PatternService/GiveFeedback',
-            lot_dot_v1_dot_pattern__service__pb2.GiveFeedbackRequest.SerializeToString,
-            lot_dot_v1_dot_pattern__service__pb2.GiveFeedbackResponse.FromString,
+            '/lot.v1.PatternService/RecordPatternFeedback',
+            lot_dot_v1_dot_pattern__service__pb2.RecordPatternFeedbackRequest.SerializeToString,
+            lot_dot_v1_dot_pattern__service__pb2.RecordPatternFeedbackResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -72,7 +72,7 @@ class PatternServiceStub:
     """
     RecordOutcome: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.RecordOutcomeRequest, _pattern_service_pb2.RecordOutcomeResponse]
     """RecordOutcome records the outcome of using patterns, for those actually used. Errors:
-    PATTERN_NOT_FOUND (then none is counted), RETRIEVAL_UNKNOWN, REQUEST_ID_REUSED.
+    PATTERN_NOT_FOUND (then none is counted), RETRIEVAL_NOT_FOUND, REQUEST_ID_REUSED.
 
     If the query is known, the outcome is also stored for it and affects the ranking of similar
     queries.
@@ -87,9 +87,10 @@ class PatternServiceStub:
     success_rate is recomputed from the log. An entry can be corrected once; its correction can be
     corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
     """
-    GiveFeedback: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.GiveFeedbackRequest, _pattern_service_pb2.GiveFeedbackResponse]
-    """GiveFeedback adjusts a pattern's confidence, once per call, and stores the feedback. Like an
-    outcome, it changes neither etag nor update_time. Errors: PATTERN_NOT_FOUND, REQUEST_ID_REUSED.
+    RecordPatternFeedback: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.RecordPatternFeedbackRequest, _pattern_service_pb2.RecordPatternFeedbackResponse]
+    """RecordPatternFeedback adjusts a pattern's confidence, once per call, and stores the feedback.
+    Like an outcome, it changes neither etag nor update_time. Errors: PATTERN_NOT_FOUND,
+    REQUEST_ID_REUSED.
     """
     ListFeedbackCandidates: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.ListFeedbackCandidatesRequest, _pattern_service_pb2.ListFeedbackCandidatesResponse]
     """ListFeedbackCandidates lists patterns that are used a lot but uncertain: feedback is most
@@ -179,7 +180,7 @@ class PatternServiceAsyncStub(PatternServiceStub):
     """
     RecordOutcome: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.RecordOutcomeRequest, _pattern_service_pb2.RecordOutcomeResponse]  # type: ignore[assignment]
     """RecordOutcome records the outcome of using patterns, for those actually used. Errors:
-    PATTERN_NOT_FOUND (then none is counted), RETRIEVAL_UNKNOWN, REQUEST_ID_REUSED.
+    PATTERN_NOT_FOUND (then none is counted), RETRIEVAL_NOT_FOUND, REQUEST_ID_REUSED.
 
     If the query is known, the outcome is also stored for it and affects the ranking of similar
     queries.
@@ -194,9 +195,10 @@ class PatternServiceAsyncStub(PatternServiceStub):
     success_rate is recomputed from the log. An entry can be corrected once; its correction can be
     corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
     """
-    GiveFeedback: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.GiveFeedbackRequest, _pattern_service_pb2.GiveFeedbackResponse]  # type: ignore[assignment]
-    """GiveFeedback adjusts a pattern's confidence, once per call, and stores the feedback. Like an
-    outcome, it changes neither etag nor update_time. Errors: PATTERN_NOT_FOUND, REQUEST_ID_REUSED.
+    RecordPatternFeedback: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.RecordPatternFeedbackRequest, _pattern_service_pb2.RecordPatternFeedbackResponse]  # type: ignore[assignment]
+    """RecordPatternFeedback adjusts a pattern's confidence, once per call, and stores the feedback.
+    Like an outcome, it changes neither etag nor update_time. Errors: PATTERN_NOT_FOUND,
+    REQUEST_ID_REUSED.
     """
     ListFeedbackCandidates: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.ListFeedbackCandidatesRequest, _pattern_service_pb2.ListFeedbackCandidatesResponse]  # type: ignore[assignment]
     """ListFeedbackCandidates lists patterns that are used a lot but uncertain: feedback is most
@@ -331,7 +333,7 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.RecordOutcomeResponse, _abc.Awaitable[_pattern_service_pb2.RecordOutcomeResponse]]:
         """RecordOutcome records the outcome of using patterns, for those actually used. Errors:
-        PATTERN_NOT_FOUND (then none is counted), RETRIEVAL_UNKNOWN, REQUEST_ID_REUSED.
+        PATTERN_NOT_FOUND (then none is counted), RETRIEVAL_NOT_FOUND, REQUEST_ID_REUSED.
 
         If the query is known, the outcome is also stored for it and affects the ranking of similar
         queries.
@@ -360,13 +362,14 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
-    def GiveFeedback(
+    def RecordPatternFeedback(
         self,
-        request: _pattern_service_pb2.GiveFeedbackRequest,
+        request: _pattern_service_pb2.RecordPatternFeedbackRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_pattern_service_pb2.GiveFeedbackResponse, _abc.Awaitable[_pattern_service_pb2.GiveFeedbackResponse]]:
-        """GiveFeedback adjusts a pattern's confidence, once per call, and stores the feedback. Like an
-        outcome, it changes neither etag nor update_time. Errors: PATTERN_NOT_FOUND, REQUEST_ID_REUSED.
+    ) -> _typing.Union[_pattern_service_pb2.RecordPatternFeedbackResponse, _abc.Awaitable[_pattern_service_pb2.RecordPatternFeedbackResponse]]:
+        """RecordPatternFeedback adjusts a pattern's confidence, once per call, and stores the feedback.
+        Like an outcome, it changes neither etag nor update_time. Errors: PATTERN_NOT_FOUND,
+        REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod

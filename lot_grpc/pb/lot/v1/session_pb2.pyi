@@ -535,14 +535,14 @@ class ClearSessionRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     SESSION_ID_FIELD_NUMBER: _builtins.int
     KEYS_FIELD_NUMBER: _builtins.int
-    MESSAGES_ONLY_FIELD_NUMBER: _builtins.int
+    CLEAR_MESSAGES_FIELD_NUMBER: _builtins.int
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
     MAX_IMPORTANCE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means `default`."""
     session_id: _builtins.str
     """Required. Session ID."""
-    messages_only: _builtins.bool
+    clear_messages: _builtins.bool
     """Delete the messages, plus the values selected by keys and max_importance, if set. Sequences of
     messages are not reused.
     """
@@ -552,7 +552,7 @@ class ClearSessionRequest(_message.Message):
     """Also delete values of at most this importance. Unset means none; 0 means those of importance 0."""
     @_builtins.property
     def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Keys of values to delete; missing ones are ignored. If empty, and neither messages_only nor
+        """Keys of values to delete; missing ones are ignored. If empty, and neither clear_messages nor
         max_importance is set, the whole session is deleted.
         """
 
@@ -562,13 +562,13 @@ class ClearSessionRequest(_message.Message):
         namespace: _builtins.str = ...,
         session_id: _builtins.str = ...,
         keys: _abc.Iterable[_builtins.str] | None = ...,
-        messages_only: _builtins.bool = ...,
+        clear_messages: _builtins.bool = ...,
         allow_missing: _builtins.bool = ...,
         max_importance: _builtins.float | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_importance", b"_max_importance", "max_importance", b"max_importance"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_importance", b"_max_importance", "allow_missing", b"allow_missing", "keys", b"keys", "max_importance", b"max_importance", "messages_only", b"messages_only", "namespace", b"namespace", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_importance", b"_max_importance", "allow_missing", b"allow_missing", "clear_messages", b"clear_messages", "keys", b"keys", "max_importance", b"max_importance", "namespace", b"namespace", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_importance: _TypeAlias = _typing.Literal["max_importance"]  # noqa: Y015
     _WhichOneofArgType__max_importance: _TypeAlias = _typing.Literal["_max_importance", b"_max_importance"]  # noqa: Y015

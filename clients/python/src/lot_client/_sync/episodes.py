@@ -54,10 +54,10 @@ class EpisodeCalls(BaseClient):
         return self.call(self.episodes.RecordEvent, request).event
 
     def record_events(
-        self, episode_id: str, *, takeover: fields.TakeoverLike = "TAKE_OVER"
+        self, episode_id: str, *, takeover_policy: fields.TakeoverPolicyLike = "REPLACE"
     ) -> EventStream:
         """A stream that appends events; use it with `with`."""
-        window = Window(self._requests.namespace, episode_id, takeover)
+        window = Window(self._requests.namespace, episode_id, takeover_policy)
         return EventStream(self.episodes, window, self._deadline, self._retry)
 
     def end_episode(
@@ -66,7 +66,7 @@ class EpisodeCalls(BaseClient):
         status: fields.EpisodeStatusLike,
         *,
         request_id: str = "",
-        auto_extract_patterns: bool = False,
+        extract_knowledge: bool = False,
         **end: Unpack[fields.EpisodeEndFields],
     ) -> Episode:
         """End an episode as SUCCEEDED or FAILED."""
@@ -75,7 +75,7 @@ class EpisodeCalls(BaseClient):
             episode_id=episode_id,
             status=status,
             request_id=request_id,
-            auto_extract_patterns=auto_extract_patterns,
+            extract_knowledge=extract_knowledge,
             **end,
         )
         return self.call(self.episodes.EndEpisode, request).episode
@@ -88,7 +88,7 @@ class EpisodeCalls(BaseClient):
         *,
         episode_id: str = "",
         request_id: str = "",
-        auto_extract_patterns: bool = False,
+        extract_knowledge: bool = False,
         **episode: Unpack[fields.WholeEpisodeFields],
     ) -> Episode:
         """Record a finished episode with its events in one call.
@@ -101,7 +101,7 @@ class EpisodeCalls(BaseClient):
             events=as_events(events),
             episode_id=episode_id,
             request_id=request_id,
-            auto_extract_patterns=auto_extract_patterns,
+            extract_knowledge=extract_knowledge,
         )
         return self.call(self.episodes.RecordEpisode, request).episode
 
@@ -161,8 +161,8 @@ class EpisodeCalls(BaseClient):
         *,
         episode_id: str = "",
         end: bool = True,
-        auto_extract_patterns: bool = False,
-        takeover: fields.TakeoverLike = "TAKE_OVER",
+        extract_knowledge: bool = False,
+        takeover_policy: fields.TakeoverPolicyLike = "REPLACE",
         request_id: str = "",
         **options: Unpack[RecorderFields],
     ) -> Recorder:
@@ -172,8 +172,8 @@ class EpisodeCalls(BaseClient):
             task: of the episode to start; empty if ``episode_id`` already exists.
             episode_id: for the new episode, or of the existing one.
             end: False leaves the episode open when the block is left.
-            auto_extract_patterns: extract patterns from the episode when it ends.
-            takeover: what to do if another stream is recording the episode.
+            extract_knowledge: extract patterns from the episode when it ends.
+            takeover_policy: what to do if another stream is recording the episode.
             request_id: of the call that starts the episode; empty: one is generated.
             options: fields of the episode, and how to record it (`RecorderPolicy`).
 
@@ -191,10 +191,10 @@ class EpisodeCalls(BaseClient):
             deadline=self._deadline,
             policy=policy,
             episode_id=episode_id,
-            takeover=takeover,
+            takeover_policy=takeover_policy,
             start=plan_start(self._requests, task, episode_id, request_id, episode),
             end=end,
-            auto_extract_patterns=auto_extract_patterns,
+            extract_knowledge=extract_knowledge,
         )
         return Recorder(plan)
 

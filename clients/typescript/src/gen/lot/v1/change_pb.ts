@@ -30,7 +30,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/change.proto.
  */
 export const file_lot_v1_change: GenFile = /*@__PURE__*/
-  fileDesc("ChNsb3QvdjEvY2hhbmdlLnByb3RvEgZsb3QudjEi8AEKE1dhdGNoQ2hhbmdlc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiwKDnJlc291cmNlX2tpbmRzGAIgAygOMhQubG90LnYxLlJlc291cmNlS2luZBIUCgxhZnRlcl9jdXJzb3IYAyABKAkSEgoKZnJvbV9zdGFydBgEIAEoCBIhCgV0eXBlcxgFIAMoDjISLmxvdC52MS5DaGFuZ2VUeXBlEhQKDG9taXRfcGF5bG9hZBgGIAEoCBI1ChJoZWFydGJlYXRfaW50ZXJ2YWwYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24igwEKFFdhdGNoQ2hhbmdlc1Jlc3BvbnNlEioKDWNoYW5nZV9ldmVudHMYASADKAsyEy5sb3QudjEuQ2hhbmdlRXZlbnQSDgoGY3Vyc29yGAIgASgJEi8KC3NlcnZlcl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLoBAoLQ2hhbmdlRXZlbnQSDgoGY3Vyc29yGAEgASgJEiAKBHR5cGUYAiABKA4yEi5sb3QudjEuQ2hhbmdlVHlwZRIrCg1yZXNvdXJjZV9raW5kGAMgASgOMhQubG90LnYxLlJlc291cmNlS2luZBIKCgJpZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIgCgZtZW1vcnkYBiABKAsyDi5sb3QudjEuTWVtb3J5SAASIgoHcGF0dGVybhgHIAEoCzIPLmxvdC52MS5QYXR0ZXJuSAASIgoHZXBpc29kZRgIIAEoCzIPLmxvdC52MS5FcGlzb2RlSAASLwoOZXJyb3Jfc29sdXRpb24YCSABKAsyFS5sb3QudjEuRXJyb3JTb2x1dGlvbkgAEigKCnByZWZlcmVuY2UYCiABKAsyEi5sb3QudjEuUHJlZmVyZW5jZUgAEiIKB3Nlc3Npb24YCyABKAsyDy5sb3QudjEuU2Vzc2lvbkgAEi8KDmxlYXJuaW5nX2V2ZW50GAwgASgLMhUubG90LnYxLkxlYXJuaW5nRXZlbnRIABIkCghkZWNpc2lvbhgNIAEoCzIQLmxvdC52MS5EZWNpc2lvbkgAEi0KDXBhdHRlcm5fbWF0Y2gYDiABKAsyFC5sb3QudjEuUGF0dGVybk1hdGNoSAASNwoSY29udGV4dF9zdWdnZXN0aW9uGA8gASgLMhkubG90LnYxLkNvbnRleHRTdWdnZXN0aW9uSAASEQoJbmFtZXNwYWNlGBAgASgJQgkKB3BheWxvYWQiWwoMUGF0dGVybk1hdGNoEhIKCnBhdHRlcm5faWQYASABKAkSDQoFcXVlcnkYAiABKAkSEgoKc2ltaWxhcml0eRgDIAEoARIUCgxyZXRyaWV2YWxfaWQYBCABKAkiYQoRQ29udGV4dFN1Z2dlc3Rpb24SDAoEdGFzaxgBIAEoCRITCgtwYXR0ZXJuX2lkcxgCIAMoCRITCgtlcGlzb2RlX2lkcxgDIAMoCRIUCgxyZXRyaWV2YWxfaWQYBCABKAkq8QEKCkNoYW5nZVR5cGUSGwoXQ0hBTkdFX1RZUEVfVU5TUEVDSUZJRUQQABIWChJDSEFOR0VfVFlQRV9TVE9SRUQQARIXChNDSEFOR0VfVFlQRV9VUERBVEVEEAISFwoTQ0hBTkdFX1RZUEVfREVMRVRFRBADEhcKE0NIQU5HRV9UWVBFX0NMRUFSRUQQBBIfChtDSEFOR0VfVFlQRV9QQVRURVJOX0xFQVJORUQQBRIfChtDSEFOR0VfVFlQRV9QQVRURVJOX01BVENIRUQQBhIhCh1DSEFOR0VfVFlQRV9DT05URVhUX1NVR0dFU1RFRBAHQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_lot_v1_decision, file_lot_v1_episode, file_lot_v1_error_solution, file_lot_v1_learning_event, file_lot_v1_memory, file_lot_v1_pattern, file_lot_v1_preference, file_lot_v1_resource_kind, file_lot_v1_session]);
+  fileDesc("ChNsb3QvdjEvY2hhbmdlLnByb3RvEgZsb3QudjEi8AEKE1dhdGNoQ2hhbmdlc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiwKDnJlc291cmNlX2tpbmRzGAIgAygOMhQubG90LnYxLlJlc291cmNlS2luZBIUCgxhZnRlcl9jdXJzb3IYAyABKAkSEgoKZnJvbV9zdGFydBgEIAEoCBIhCgV0eXBlcxgFIAMoDjISLmxvdC52MS5DaGFuZ2VUeXBlEhQKDG9taXRfcGF5bG9hZBgGIAEoCBI1ChJoZWFydGJlYXRfaW50ZXJ2YWwYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24igwEKFFdhdGNoQ2hhbmdlc1Jlc3BvbnNlEioKDWNoYW5nZV9ldmVudHMYASADKAsyEy5sb3QudjEuQ2hhbmdlRXZlbnQSDgoGY3Vyc29yGAIgASgJEi8KC3NlcnZlcl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLvBAoLQ2hhbmdlRXZlbnQSDgoGY3Vyc29yGAEgASgJEiAKBHR5cGUYAiABKA4yEi5sb3QudjEuQ2hhbmdlVHlwZRIrCg1yZXNvdXJjZV9raW5kGAMgASgOMhQubG90LnYxLlJlc291cmNlS2luZBIKCgJpZBgEIAEoCRIvCgtjaGFuZ2VfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIAoGbWVtb3J5GAYgASgLMg4ubG90LnYxLk1lbW9yeUgAEiIKB3BhdHRlcm4YByABKAsyDy5sb3QudjEuUGF0dGVybkgAEiIKB2VwaXNvZGUYCCABKAsyDy5sb3QudjEuRXBpc29kZUgAEi8KDmVycm9yX3NvbHV0aW9uGAkgASgLMhUubG90LnYxLkVycm9yU29sdXRpb25IABIoCgpwcmVmZXJlbmNlGAogASgLMhIubG90LnYxLlByZWZlcmVuY2VIABIiCgdzZXNzaW9uGAsgASgLMg8ubG90LnYxLlNlc3Npb25IABIvCg5sZWFybmluZ19ldmVudBgMIAEoCzIVLmxvdC52MS5MZWFybmluZ0V2ZW50SAASJAoIZGVjaXNpb24YDSABKAsyEC5sb3QudjEuRGVjaXNpb25IABItCg1wYXR0ZXJuX21hdGNoGA4gASgLMhQubG90LnYxLlBhdHRlcm5NYXRjaEgAEjcKEmNvbnRleHRfc3VnZ2VzdGlvbhgPIAEoCzIZLmxvdC52MS5Db250ZXh0U3VnZ2VzdGlvbkgAEhEKCW5hbWVzcGFjZRgQIAEoCUIJCgdwYXlsb2FkIlsKDFBhdHRlcm5NYXRjaBISCgpwYXR0ZXJuX2lkGAEgASgJEg0KBXF1ZXJ5GAIgASgJEhIKCnNpbWlsYXJpdHkYAyABKAESFAoMcmV0cmlldmFsX2lkGAQgASgJImEKEUNvbnRleHRTdWdnZXN0aW9uEgwKBHRhc2sYASABKAkSEwoLcGF0dGVybl9pZHMYAiADKAkSEwoLZXBpc29kZV9pZHMYAyADKAkSFAoMcmV0cmlldmFsX2lkGAQgASgJKvEBCgpDaGFuZ2VUeXBlEhsKF0NIQU5HRV9UWVBFX1VOU1BFQ0lGSUVEEAASFgoSQ0hBTkdFX1RZUEVfU1RPUkVEEAESFwoTQ0hBTkdFX1RZUEVfVVBEQVRFRBACEhcKE0NIQU5HRV9UWVBFX0RFTEVURUQQAxIXChNDSEFOR0VfVFlQRV9DTEVBUkVEEAQSHwobQ0hBTkdFX1RZUEVfUEFUVEVSTl9MRUFSTkVEEAUSHwobQ0hBTkdFX1RZUEVfUEFUVEVSTl9NQVRDSEVEEAYSIQodQ0hBTkdFX1RZUEVfQ09OVEVYVF9TVUdHRVNURUQQB0JHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_lot_v1_decision, file_lot_v1_episode, file_lot_v1_error_solution, file_lot_v1_learning_event, file_lot_v1_memory, file_lot_v1_pattern, file_lot_v1_preference, file_lot_v1_resource_kind, file_lot_v1_session]);
 
 /**
  * Request of WatchChanges.
@@ -57,7 +57,7 @@ export type WatchChangesRequest = Message<"lot.v1.WatchChangesRequest"> & {
 
   /**
    * Resume after the change or heartbeat with this cursor, also after a server restart or with
-   * other kinds or types. Empty means from now on. Fails with CURSOR_TOO_OLD if older than the
+   * other kinds or types. Empty means from now on. Fails with CURSOR_EXPIRED if older than the
    * server retains (7 days by default) or from another store.
    *
    * @generated from field: string after_cursor = 3;
@@ -176,9 +176,9 @@ export type ChangeEvent = Message<"lot.v1.ChangeEvent"> & {
   /**
    * When it changed; for a record reported by from_start, when it was created.
    *
-   * @generated from field: google.protobuf.Timestamp time = 5;
+   * @generated from field: google.protobuf.Timestamp change_time = 5;
    */
-  time?: Timestamp | undefined;
+  changeTime?: Timestamp | undefined;
 
   /**
    * The record as of when the change was sent, which may be newer than the change. Unset for
@@ -381,7 +381,7 @@ export enum ChangeType {
   UNSPECIFIED = 0,
 
   /**
-   * `memory.stored`: new to the watcher, possibly edited since. If several servers share a store, a
+   * `record.stored`: new to the watcher, possibly edited since. If several servers share a store, a
    * record that another server changed immediately may be reported as UPDATED.
    *
    * @generated from enum value: CHANGE_TYPE_STORED = 1;
@@ -389,21 +389,21 @@ export enum ChangeType {
   STORED = 1,
 
   /**
-   * `memory.updated`: edited, or its outcomes or status changed.
+   * `record.updated`: edited, or its outcomes or status changed.
    *
    * @generated from enum value: CHANGE_TYPE_UPDATED = 2;
    */
   UPDATED = 2,
 
   /**
-   * `memory.deleted`: deleted. Expiry is not reported.
+   * `record.deleted`: deleted. Expiry is not reported.
    *
    * @generated from enum value: CHANGE_TYPE_DELETED = 3;
    */
   DELETED = 3,
 
   /**
-   * `memory.cleared`: the namespace, or one resource kind of it, was cleared. Sent once the clear
+   * `record.cleared`: the namespace, or one resource kind of it, was cleared. Sent once the clear
    * is done, to all watchers of any of its kinds; the deletions are not reported individually. A
    * later clear of the whole namespace replaces earlier ones.
    *
@@ -412,7 +412,7 @@ export enum ChangeType {
   CLEARED = 4,
 
   /**
-   * `memory.pattern.learned`: sent instead of STORED for an extracted or distilled pattern, that
+   * `pattern.learned`: sent instead of STORED for an extracted or distilled pattern, that
    * is, one that is LEARNED or DISTILLED or names its source episodes or patterns.
    *
    * @generated from enum value: CHANGE_TYPE_PATTERN_LEARNED = 5;
@@ -420,7 +420,7 @@ export enum ChangeType {
   PATTERN_LEARNED = 5,
 
   /**
-   * `memory.pattern.matched`: RecallPatterns found a pattern for a query. Live only: sent without a
+   * `pattern.matched`: RecallPatterns found a pattern for a query. Live only: sent without a
    * cursor to current watchers of this server.
    *
    * @generated from enum value: CHANGE_TYPE_PATTERN_MATCHED = 6;
@@ -428,7 +428,7 @@ export enum ChangeType {
   PATTERN_MATCHED = 6,
 
   /**
-   * `memory.context.suggested`: GetTaskContext returned. Live only: sent without a cursor to
+   * `context.suggested`: GetTaskContext returned. Live only: sent without a cursor to
    * current watchers of patterns or episodes on this server.
    *
    * @generated from enum value: CHANGE_TYPE_CONTEXT_SUGGESTED = 7;

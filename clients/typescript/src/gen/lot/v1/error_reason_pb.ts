@@ -9,7 +9,7 @@ import { enumDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
  * Describes the file lot/v1/error_reason.proto.
  */
 export const file_lot_v1_error_reason: GenFile = /*@__PURE__*/
-  fileDesc("Chlsb3QvdjEvZXJyb3JfcmVhc29uLnByb3RvEgZsb3QudjEqmg8KC0Vycm9yUmVhc29uEhwKGEVSUk9SX1JFQVNPTl9VTlNQRUNJRklFRBAAEhkKFUVSUk9SX1JFQVNPTl9JTlRFUk5BTBABEiAKHEVSUk9SX1JFQVNPTl9SRVFVRVNUX0lOVkFMSUQQAhIiCh5FUlJPUl9SRUFTT05fUkVRVUVTVF9NQUxGT1JNRUQQAxIkCiBFUlJPUl9SRUFTT05fUEFHRV9UT0tFTl9NSVNNQVRDSBAEEh8KG0VSUk9SX1JFQVNPTl9MSU1JVF9FWENFRURFRBAFEiAKHEVSUk9SX1JFQVNPTl9OT1RfSU1QTEVNRU5URUQQBhIiCh5FUlJPUl9SRUFTT05fUEFUVEVSTl9OT1RfRk9VTkQQBxIiCh5FUlJPUl9SRUFTT05fRVBJU09ERV9OT1RfRk9VTkQQCBIhCh1FUlJPUl9SRUFTT05fTUVNT1JZX05PVF9GT1VORBAJEiIKHkVSUk9SX1JFQVNPTl9SRVRSSUVWQUxfVU5LTk9XThAKEiIKHkVSUk9SX1JFQVNPTl9QQVRURVJOX0lEX0lOX1VTRRALEiIKHkVSUk9SX1JFQVNPTl9FUElTT0RFX0lEX0lOX1VTRRAMEiEKHUVSUk9SX1JFQVNPTl9NRU1PUllfSURfSU5fVVNFEA0SIgoeRVJST1JfUkVBU09OX1JFUVVFU1RfSURfUkVVU0VEEA4SHgoaRVJST1JfUkVBU09OX0VUQUdfTUlTTUFUQ0gQDxIbChdFUlJPUl9SRUFTT05fQ09OVEVOVElPThAQEh4KGkVSUk9SX1JFQVNPTl9FUElTT0RFX0VOREVEEBESJAogRVJST1JfUkVBU09OX0VQSVNPREVfU1RSRUFNX09QRU4QEhIgChxFUlJPUl9SRUFTT05fV1JJVEVSX1JFUExBQ0VEEBMSIgoeRVJST1JfUkVBU09OX1NUUkVBTV9OT1RfT1BFTkVEEBQSIwofRVJST1JfUkVBU09OX0VWRU5UX1NFUVVFTkNFX0dBUBAVEh8KG0VSUk9SX1JFQVNPTl9FVkVOVF9DT05GTElDVBAWEhsKF0VSUk9SX1JFQVNPTl9PVkVSTE9BREVEEBcSHgoaRVJST1JfUkVBU09OX1NIVVRUSU5HX0RPV04QGBIgChxFUlJPUl9SRUFTT05fQ0FMTF9USU1FX0xJTUlUEBkSIgoeRVJST1JfUkVBU09OX1NUT1JFX1VOQVZBSUxBQkxFEBoSHQoZRVJST1JfUkVBU09OX1NUT1JBR0VfRlVMTBAbEiEKHUVSUk9SX1JFQVNPTl9FTUJFRERJTkdfRkFJTEVEEBwSKQolRVJST1JfUkVBU09OX0VNQkVERElOR19NT0RFTF9NSVNNQVRDSBAdEikKJUVSUk9SX1JFQVNPTl9FUlJPUl9TT0xVVElPTl9OT1RfRk9VTkQQHhIlCiFFUlJPUl9SRUFTT05fUFJFRkVSRU5DRV9OT1RfRk9VTkQQHxIiCh5FUlJPUl9SRUFTT05fU0VTU0lPTl9OT1RfRk9VTkQQIBIjCh9FUlJPUl9SRUFTT05fREVDSVNJT05fTk9UX0ZPVU5EECESKQolRVJST1JfUkVBU09OX0xFQVJOSU5HX0VWRU5UX05PVF9GT1VORBA6EiMKH0VSUk9SX1JFQVNPTl9OQU1FU1BBQ0VfQ0xFQVJJTkcQIhIfChtFUlJPUl9SRUFTT05fQ1VSU09SX1RPT19PTEQQIxIlCiFFUlJPUl9SRUFTT05fQ09NUEFDVF9PRkZMSU5FX09OTFkQJBImCiJFUlJPUl9SRUFTT05fRU1CRURESU5HX1VOQVZBSUxBQkxFECUSJQohRVJST1JfUkVBU09OX1JFUkFOS0VSX1VOQVZBSUxBQkxFECYSIgoeRVJST1JfUkVBU09OX09VVENPTUVfTk9UX0ZPVU5EECcSIgoeRVJST1JfUkVBU09OX09VVENPTUVfQ09SUkVDVEVEEC8SIgoeRVJST1JfUkVBU09OX1NFTEVDVElPTl9VTktOT1dOECgSIwofRVJST1JfUkVBU09OX0RFQ0lTSU9OX0lEX0lOX1VTRRAsEikKJUVSUk9SX1JFQVNPTl9MRUFSTklOR19FVkVOVF9JRF9JTl9VU0UQLRIpCiVFUlJPUl9SRUFTT05fRVJST1JfU09MVVRJT05fSURfSU5fVVNFECsSHAoYRVJST1JfUkVBU09OX1NUUkVBTV9JRExFECkSIAocRVJST1JfUkVBU09OX1JFSU5ERVhfUlVOTklORxA2EiUKIUVSUk9SX1JFQVNPTl9SRUlOREVYX09GRkxJTkVfT05MWRA3Eh8KG0VSUk9SX1JFQVNPTl9NT0RFTF9TV0lUQ0hFRBA5EiwKKEVSUk9SX1JFQVNPTl9FTUJFRERJTkdfTU9ERUxfVU5BVkFJTEFCTEUQOBIdChlFUlJPUl9SRUFTT05fU0VTU0lPTl9GVUxMEDASJgoiRVJST1JfUkVBU09OX0lNUE9SVF9GT1JNQVRfVE9PX05FVxAyEiAKHEVSUk9SX1JFQVNPTl9JTVBPUlRfQ09ORkxJQ1QQM0JHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw");
+  fileDesc("Chlsb3QvdjEvZXJyb3JfcmVhc29uLnByb3RvEgZsb3QudjEqmw8KC0Vycm9yUmVhc29uEhwKGEVSUk9SX1JFQVNPTl9VTlNQRUNJRklFRBAAEhkKFUVSUk9SX1JFQVNPTl9JTlRFUk5BTBABEiAKHEVSUk9SX1JFQVNPTl9SRVFVRVNUX0lOVkFMSUQQAhIiCh5FUlJPUl9SRUFTT05fUkVRVUVTVF9NQUxGT1JNRUQQAxIkCiBFUlJPUl9SRUFTT05fUEFHRV9UT0tFTl9NSVNNQVRDSBAEEh8KG0VSUk9SX1JFQVNPTl9MSU1JVF9FWENFRURFRBAFEiAKHEVSUk9SX1JFQVNPTl9OT1RfSU1QTEVNRU5URUQQBhIiCh5FUlJPUl9SRUFTT05fUEFUVEVSTl9OT1RfRk9VTkQQBxIiCh5FUlJPUl9SRUFTT05fRVBJU09ERV9OT1RfRk9VTkQQCBIhCh1FUlJPUl9SRUFTT05fTUVNT1JZX05PVF9GT1VORBAJEiQKIEVSUk9SX1JFQVNPTl9SRVRSSUVWQUxfTk9UX0ZPVU5EEAoSIgoeRVJST1JfUkVBU09OX1BBVFRFUk5fSURfSU5fVVNFEAsSIgoeRVJST1JfUkVBU09OX0VQSVNPREVfSURfSU5fVVNFEAwSIQodRVJST1JfUkVBU09OX01FTU9SWV9JRF9JTl9VU0UQDRIiCh5FUlJPUl9SRUFTT05fUkVRVUVTVF9JRF9SRVVTRUQQDhIeChpFUlJPUl9SRUFTT05fRVRBR19NSVNNQVRDSBAPEhsKF0VSUk9SX1JFQVNPTl9DT05URU5USU9OEBASHgoaRVJST1JfUkVBU09OX0VQSVNPREVfRU5ERUQQERIkCiBFUlJPUl9SRUFTT05fRVBJU09ERV9TVFJFQU1fT1BFThASEiAKHEVSUk9SX1JFQVNPTl9XUklURVJfUkVQTEFDRUQQExIiCh5FUlJPUl9SRUFTT05fU1RSRUFNX05PVF9PUEVORUQQFBIjCh9FUlJPUl9SRUFTT05fRVZFTlRfU0VRVUVOQ0VfR0FQEBUSHwobRVJST1JfUkVBU09OX0VWRU5UX0NPTkZMSUNUEBYSGwoXRVJST1JfUkVBU09OX09WRVJMT0FERUQQFxIeChpFUlJPUl9SRUFTT05fU0hVVFRJTkdfRE9XThAYEh0KGUVSUk9SX1JFQVNPTl9DQUxMX1RJTUVPVVQQGRIiCh5FUlJPUl9SRUFTT05fU1RPUkVfVU5BVkFJTEFCTEUQGhIdChlFUlJPUl9SRUFTT05fU1RPUkFHRV9GVUxMEBsSIQodRVJST1JfUkVBU09OX0VNQkVERElOR19GQUlMRUQQHBIpCiVFUlJPUl9SRUFTT05fRU1CRURESU5HX01PREVMX01JU01BVENIEB0SKQolRVJST1JfUkVBU09OX0VSUk9SX1NPTFVUSU9OX05PVF9GT1VORBAeEiUKIUVSUk9SX1JFQVNPTl9QUkVGRVJFTkNFX05PVF9GT1VORBAfEiIKHkVSUk9SX1JFQVNPTl9TRVNTSU9OX05PVF9GT1VORBAgEiMKH0VSUk9SX1JFQVNPTl9ERUNJU0lPTl9OT1RfRk9VTkQQIRIpCiVFUlJPUl9SRUFTT05fTEVBUk5JTkdfRVZFTlRfTk9UX0ZPVU5EEDoSIwofRVJST1JfUkVBU09OX05BTUVTUEFDRV9DTEVBUklORxAiEh8KG0VSUk9SX1JFQVNPTl9DVVJTT1JfRVhQSVJFRBAjEiUKIUVSUk9SX1JFQVNPTl9DT01QQUNUX09GRkxJTkVfT05MWRAkEiYKIkVSUk9SX1JFQVNPTl9FTUJFRERJTkdfVU5BVkFJTEFCTEUQJRIlCiFFUlJPUl9SRUFTT05fUkVSQU5LRVJfVU5BVkFJTEFCTEUQJhIiCh5FUlJPUl9SRUFTT05fT1VUQ09NRV9OT1RfRk9VTkQQJxIiCh5FUlJPUl9SRUFTT05fT1VUQ09NRV9DT1JSRUNURUQQLxIkCiBFUlJPUl9SRUFTT05fU0VMRUNUSU9OX05PVF9GT1VORBAoEiMKH0VSUk9SX1JFQVNPTl9ERUNJU0lPTl9JRF9JTl9VU0UQLBIpCiVFUlJPUl9SRUFTT05fTEVBUk5JTkdfRVZFTlRfSURfSU5fVVNFEC0SKQolRVJST1JfUkVBU09OX0VSUk9SX1NPTFVUSU9OX0lEX0lOX1VTRRArEhwKGEVSUk9SX1JFQVNPTl9TVFJFQU1fSURMRRApEiAKHEVSUk9SX1JFQVNPTl9SRUlOREVYX1JVTk5JTkcQNhIlCiFFUlJPUl9SRUFTT05fUkVJTkRFWF9PRkZMSU5FX09OTFkQNxIfChtFUlJPUl9SRUFTT05fTU9ERUxfU1dJVENIRUQQORIsCihFUlJPUl9SRUFTT05fRU1CRURESU5HX01PREVMX1VOQVZBSUxBQkxFEDgSHQoZRVJST1JfUkVBU09OX1NFU1NJT05fRlVMTBAwEiYKIkVSUk9SX1JFQVNPTl9JTVBPUlRfRk9STUFUX1RPT19ORVcQMhIgChxFUlJPUl9SRUFTT05fSU1QT1JUX0NPTkZMSUNUEDNCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM");
 
 /**
  * ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
@@ -71,8 +71,8 @@ export enum ErrorReason {
 
   /**
    * The request exceeds a limit set by the operator, or one of the server that is not a rule of the
-   * contract. Code INVALID_ARGUMENT. Split the request. `given` is absent if not counted to the
-   * end.
+   * contract. Code INVALID_ARGUMENT. Split the request. `limit` may have a unit (`5 s of CPU
+   * time`); `given` is `more than` and the limit if counting stopped there.
    *
    *     { "reason": "LIMIT_EXCEEDED", "domain": "lot.v1",
    *       "metadata": { "limit": "500", "given": "501" } }
@@ -85,7 +85,7 @@ export enum ErrorReason {
    * A call or option that this server version does not implement. Code UNIMPLEMENTED.
    *
    *     { "reason": "NOT_IMPLEMENTED", "domain": "lot.v1",
-   *       "metadata": { "what": "PatternService.DistillPatterns" } }
+   *       "metadata": { "capability": "PatternService.DistillPatterns" } }
    *
    * @generated from enum value: ERROR_REASON_NOT_IMPLEMENTED = 6;
    */
@@ -126,12 +126,12 @@ export enum ErrorReason {
    * The retrieval ID was never issued, is older than 7 days, or was lost in a crash (it is stored
    * within a second of the response). Code NOT_FOUND. Send `query` too, or instead.
    *
-   *     { "reason": "RETRIEVAL_UNKNOWN", "domain": "lot.v1",
+   *     { "reason": "RETRIEVAL_NOT_FOUND", "domain": "lot.v1",
    *       "metadata": { "namespace": "default", "id": "r-1" } }
    *
-   * @generated from enum value: ERROR_REASON_RETRIEVAL_UNKNOWN = 10;
+   * @generated from enum value: ERROR_REASON_RETRIEVAL_NOT_FOUND = 10;
    */
-  RETRIEVAL_UNKNOWN = 10,
+  RETRIEVAL_NOT_FOUND = 10,
 
   /**
    * The pattern ID is in use with other content. Code ALREADY_EXISTS, with
@@ -189,7 +189,8 @@ export enum ErrorReason {
    * Too many concurrent writers of one record. Code ABORTED, with `google.rpc.RetryInfo`; nothing
    * was acknowledged. Retry with the same request ID.
    *
-   *     { "reason": "CONTENTION", "domain": "lot.v1", "metadata": { "id": "p-1" } }
+   *     { "reason": "CONTENTION", "domain": "lot.v1",
+   *       "metadata": { "resource_kind": "pattern", "id": "p-1" } }
    *
    * @generated from enum value: ERROR_REASON_CONTENTION = 16;
    */
@@ -208,7 +209,7 @@ export enum ErrorReason {
   /**
    * A stream is recording the episode, and another was opened with REFUSE or RecordEvent was
    * called. Streams of all servers count; that of a crashed server counts as open for 30 seconds.
-   * Code FAILED_PRECONDITION. Close it, or open with TAKE_OVER.
+   * Code FAILED_PRECONDITION. Close it, or open with REPLACE.
    *
    *     { "reason": "EPISODE_STREAM_OPEN", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
    *
@@ -256,11 +257,11 @@ export enum ErrorReason {
   EVENT_CONFLICT = 22,
 
   /**
-   * The server is at its limit of calls, streams or memory for requests. Code RESOURCE_EXHAUSTED,
-   * with `google.rpc.RetryInfo`. Nothing was done; back off and retry. Also ends a response stream
-   * whose client did not read for a minute: reopen it after the last message received. A limit of
-   * time is given as `limit_seconds`; `limit` is then absent, as it is if the code parser cannot
-   * run.
+   * The server is at its limit of calls, streams or memory for requests, or cannot run its code
+   * parser. Code RESOURCE_EXHAUSTED, with `google.rpc.RetryInfo`. Nothing was done; back off and
+   * retry. Also ends a response stream whose client did not read for a minute: reopen it after the
+   * last message received. `limit` is a number, or has a unit (`60 s`, `1 parser process`); a limit
+   * of time is also given as `limit_seconds`.
    *
    *     { "reason": "OVERLOADED", "domain": "lot.v1", "metadata": { "limit": "256" } }
    *
@@ -281,11 +282,11 @@ export enum ErrorReason {
    * The call exceeded the server's time limit. Code DEADLINE_EXCEEDED. A write may have been
    * applied: retry it with the same request ID.
    *
-   *     { "reason": "CALL_TIME_LIMIT", "domain": "lot.v1", "metadata": { "limit_seconds": "60" } }
+   *     { "reason": "CALL_TIMEOUT", "domain": "lot.v1", "metadata": { "limit_seconds": "60" } }
    *
-   * @generated from enum value: ERROR_REASON_CALL_TIME_LIMIT = 25;
+   * @generated from enum value: ERROR_REASON_CALL_TIMEOUT = 25;
    */
-  CALL_TIME_LIMIT = 25,
+  CALL_TIMEOUT = 25,
 
   /**
    * The store is unreachable or returned an invalid response. Code UNAVAILABLE, with
@@ -302,7 +303,7 @@ export enum ErrorReason {
    * operator frees space, writes resume by themselves.
    *
    *     { "reason": "STORAGE_FULL", "domain": "lot.v1",
-   *       "metadata": { "free_bytes": "104857600", "needed_bytes": "419430400" } }
+   *       "metadata": { "free_bytes": "104857600", "min_free_bytes": "419430400" } }
    *
    * @generated from enum value: ERROR_REASON_STORAGE_FULL = 27;
    */
@@ -395,11 +396,11 @@ export enum ErrorReason {
    * another store. Code OUT_OF_RANGE. Watch with from_start, which reports all records and
    * continues.
    *
-   *     { "reason": "CURSOR_TOO_OLD", "domain": "lot.v1", "metadata": {} }
+   *     { "reason": "CURSOR_EXPIRED", "domain": "lot.v1", "metadata": {} }
    *
-   * @generated from enum value: ERROR_REASON_CURSOR_TOO_OLD = 35;
+   * @generated from enum value: ERROR_REASON_CURSOR_EXPIRED = 35;
    */
-  CURSOR_TOO_OLD = 35,
+  CURSOR_EXPIRED = 35,
 
   /**
    * The embedded store cannot be compacted while serving: the process would block. Code
@@ -447,7 +448,7 @@ export enum ErrorReason {
    * The entry has already been corrected. Code FAILED_PRECONDITION. Correct the correction instead.
    *
    *     { "reason": "OUTCOME_CORRECTED", "domain": "lot.v1",
-   *       "metadata": { "outcome_id": "o-1", "corrected_by": "o-2" } }
+   *       "metadata": { "outcome_id": "o-1", "corrected_by_outcome_id": "o-2" } }
    *
    * @generated from enum value: ERROR_REASON_OUTCOME_CORRECTED = 47;
    */
@@ -457,12 +458,12 @@ export enum ErrorReason {
    * The selection ID was never issued, or is older than 30 days. Code NOT_FOUND. Nothing was
    * learned; send state and action instead.
    *
-   *     { "reason": "SELECTION_UNKNOWN", "domain": "lot.v1",
+   *     { "reason": "SELECTION_NOT_FOUND", "domain": "lot.v1",
    *       "metadata": { "namespace": "default", "id": "s-1" } }
    *
-   * @generated from enum value: ERROR_REASON_SELECTION_UNKNOWN = 40;
+   * @generated from enum value: ERROR_REASON_SELECTION_NOT_FOUND = 40;
    */
-  SELECTION_UNKNOWN = 40,
+  SELECTION_NOT_FOUND = 40,
 
   /**
    * The decision ID is in use by another decision. Code ALREADY_EXISTS.
@@ -575,8 +576,8 @@ export enum ErrorReason {
 
   /**
    * An imported record has the ID of a stored one with other content, and the import was opened
-   * with IMPORT_CONFLICT_FAIL. Code ALREADY_EXISTS. Records before it are stored. Import again with
-   * IMPORT_CONFLICT_SKIP or IMPORT_CONFLICT_OVERWRITE.
+   * with IMPORT_CONFLICT_POLICY_FAIL. Code ALREADY_EXISTS. Records before it are stored. Import
+   * again with IMPORT_CONFLICT_POLICY_SKIP or IMPORT_CONFLICT_POLICY_OVERWRITE.
    *
    *     { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
    *       "metadata": { "namespace": "default", "resource_kind": "pattern", "id": "p-1" } }

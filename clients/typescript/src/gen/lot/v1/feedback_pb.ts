@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/feedback.proto.
  */
 export const file_lot_v1_feedback: GenFile = /*@__PURE__*/
-  fileDesc("ChVsb3QvdjEvZmVlZGJhY2sucHJvdG8SBmxvdC52MSKRAQoPUGF0dGVybkZlZWRiYWNrEhYKDmZlZWRiYWNrX2NvdW50GAEgASgDEhUKDWhlbHBmdWxfY291bnQYAiABKAMSFwoPdW5oZWxwZnVsX2NvdW50GAMgASgDEjYKEmxhc3RfZmVlZGJhY2tfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiiAIKDUZlZWRiYWNrRW50cnkSEwoLZmVlZGJhY2tfaWQYASABKAkSDgoGbnVtYmVyGAIgASgDEhQKB2hlbHBmdWwYAyABKAhIAIgBARIiChVjb25maWRlbmNlX2FkanVzdG1lbnQYBCABKAFIAYgBARIMCgR0ZXh0GAUgASgJEhkKEWNvbmZpZGVuY2VfYmVmb3JlGAYgASgBEhgKEGNvbmZpZGVuY2VfYWZ0ZXIYByABKAESLwoLY3JlYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgoKCF9oZWxwZnVsQhgKFl9jb25maWRlbmNlX2FkanVzdG1lbnRCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("ChVsb3QvdjEvZmVlZGJhY2sucHJvdG8SBmxvdC52MSKRAQoPUGF0dGVybkZlZWRiYWNrEhYKDmZlZWRiYWNrX2NvdW50GAEgASgDEhUKDWhlbHBmdWxfY291bnQYAiABKAMSFwoPdW5oZWxwZnVsX2NvdW50GAMgASgDEjYKEmxhc3RfZmVlZGJhY2tfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiigIKDUZlZWRiYWNrRW50cnkSEwoLZmVlZGJhY2tfaWQYASABKAkSEAoIc2VxdWVuY2UYAiABKAMSFAoHaGVscGZ1bBgDIAEoCEgAiAEBEiIKFWNvbmZpZGVuY2VfYWRqdXN0bWVudBgEIAEoAUgBiAEBEgwKBHRleHQYBSABKAkSGQoRY29uZmlkZW5jZV9iZWZvcmUYBiABKAESGAoQY29uZmlkZW5jZV9hZnRlchgHIAEoARIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCgoIX2hlbHBmdWxCGAoWX2NvbmZpZGVuY2VfYWRqdXN0bWVudEJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * PatternFeedback summarizes the feedback on a pattern. Output only; like outcomes, feedback
@@ -74,9 +74,9 @@ export type FeedbackEntry = Message<"lot.v1.FeedbackEntry"> & {
    * Position in the order in which feedback was applied, from 1. 0 until applied, for a moment
    * during the call or after a crash.
    *
-   * @generated from field: int64 number = 2;
+   * @generated from field: int64 sequence = 2;
    */
-  number: bigint;
+  sequence: bigint;
 
   /**
    * Whether the pattern was helpful, if given.

@@ -14,7 +14,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/learning.proto.
  */
 export const file_lot_v1_learning: GenFile = /*@__PURE__*/
-  fileDesc("ChVsb3QvdjEvbGVhcm5pbmcucHJvdG8SBmxvdC52MSJ1Cg1MZWFybmluZ1N0YXRlEhEKCXRhc2tfdHlwZRgBIAEoCRImCgpjb21wbGV4aXR5GAIgASgOMhIubG90LnYxLkNvbXBsZXhpdHkSKQoIZmVhdHVyZXMYAyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0IkkKDEFjdGlvbk9wdGlvbhIMCgRuYW1lGAEgASgJEisKCnBhcmFtZXRlcnMYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Iq0BCgtBY3Rpb25WYWx1ZRIRCgl0YXNrX3R5cGUYASABKAkSJgoKY29tcGxleGl0eRgCIAEoDjISLmxvdC52MS5Db21wbGV4aXR5Eg4KBmFjdGlvbhgDIAEoCRINCgV2YWx1ZRgEIAEoARITCgt2aXNpdF9jb3VudBgFIAEoAxIvCgt1cGRhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiggIKE1NlbGVjdEFjdGlvblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiQKBXN0YXRlGAIgASgLMhUubG90LnYxLkxlYXJuaW5nU3RhdGUSJQoHYWN0aW9ucxgDIAMoCzIULmxvdC52MS5BY3Rpb25PcHRpb24SJwoGcG9saWN5GAQgASgOMhcubG90LnYxLlNlbGVjdGlvblBvbGljeRIRCgRzZWVkGAUgASgDSACIAQESHQoQZXhwbG9yYXRpb25fcmF0ZRgGIAEoAUgBiAEBEhIKCnJlcXVlc3RfaWQYByABKAlCBwoFX3NlZWRCEwoRX2V4cGxvcmF0aW9uX3JhdGUikAEKFFNlbGVjdEFjdGlvblJlc3BvbnNlEiQKBmFjdGlvbhgBIAEoCzIULmxvdC52MS5BY3Rpb25PcHRpb24SFAoMc2VsZWN0aW9uX2lkGAIgASgJEhAKCGV4cGxvcmVkGAMgASgIEioKDWFjdGlvbl92YWx1ZXMYBCADKAsyEy5sb3QudjEuQWN0aW9uVmFsdWUijQEKBFN0ZXASJAoFc3RhdGUYASABKAsyFS5sb3QudjEuTGVhcm5pbmdTdGF0ZRIOCgZhY3Rpb24YAiABKAkSDgoGcmV3YXJkGAMgASgBEikKCm5leHRfc3RhdGUYBCABKAsyFS5sb3QudjEuTGVhcm5pbmdTdGF0ZRIUCgxzZWxlY3Rpb25faWQYBSABKAkibAoSUmVjb3JkU3RlcHNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIbCgVzdGVwcxgCIAMoCzIMLmxvdC52MS5TdGVwEhIKCmVwaXNvZGVfaWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCSJBChNSZWNvcmRTdGVwc1Jlc3BvbnNlEioKDWFjdGlvbl92YWx1ZXMYASADKAsyEy5sb3QudjEuQWN0aW9uVmFsdWUiXwoVR2V0QmVzdEFjdGlvbnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIkCgVzdGF0ZRgCIAEoCzIVLmxvdC52MS5MZWFybmluZ1N0YXRlEg0KBWxpbWl0GAMgASgFIkQKFkdldEJlc3RBY3Rpb25zUmVzcG9uc2USKgoNYWN0aW9uX3ZhbHVlcxgBIAMoCzITLmxvdC52MS5BY3Rpb25WYWx1ZSquAQoPU2VsZWN0aW9uUG9saWN5EiAKHFNFTEVDVElPTl9QT0xJQ1lfVU5TUEVDSUZJRUQQABIjCh9TRUxFQ1RJT05fUE9MSUNZX0VQU0lMT05fR1JFRURZEAESGwoXU0VMRUNUSU9OX1BPTElDWV9HUkVFRFkQAhIYChRTRUxFQ1RJT05fUE9MSUNZX1VDQhADEh0KGVNFTEVDVElPTl9QT0xJQ1lfVEhPTVBTT04QBEJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
+  fileDesc("ChVsb3QvdjEvbGVhcm5pbmcucHJvdG8SBmxvdC52MSJ1Cg1MZWFybmluZ1N0YXRlEhEKCXRhc2tfdHlwZRgBIAEoCRImCgpjb21wbGV4aXR5GAIgASgOMhIubG90LnYxLkNvbXBsZXhpdHkSKQoIZmVhdHVyZXMYAyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0IkkKDEFjdGlvbk9wdGlvbhIMCgRuYW1lGAEgASgJEisKCnBhcmFtZXRlcnMYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Iq0BCgtBY3Rpb25WYWx1ZRIRCgl0YXNrX3R5cGUYASABKAkSJgoKY29tcGxleGl0eRgCIAEoDjISLmxvdC52MS5Db21wbGV4aXR5Eg4KBmFjdGlvbhgDIAEoCRINCgV2YWx1ZRgEIAEoARITCgt2aXNpdF9jb3VudBgFIAEoAxIvCgt1cGRhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiggIKE1NlbGVjdEFjdGlvblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiQKBXN0YXRlGAIgASgLMhUubG90LnYxLkxlYXJuaW5nU3RhdGUSJQoHYWN0aW9ucxgDIAMoCzIULmxvdC52MS5BY3Rpb25PcHRpb24SJwoGcG9saWN5GAQgASgOMhcubG90LnYxLlNlbGVjdGlvblBvbGljeRIRCgRzZWVkGAUgASgDSACIAQESHQoQZXhwbG9yYXRpb25fcmF0ZRgGIAEoAUgBiAEBEhIKCnJlcXVlc3RfaWQYByABKAlCBwoFX3NlZWRCEwoRX2V4cGxvcmF0aW9uX3JhdGUikAEKFFNlbGVjdEFjdGlvblJlc3BvbnNlEiQKBmFjdGlvbhgBIAEoCzIULmxvdC52MS5BY3Rpb25PcHRpb24SFAoMc2VsZWN0aW9uX2lkGAIgASgJEhAKCGV4cGxvcmVkGAMgASgIEioKDWFjdGlvbl92YWx1ZXMYBCADKAsyEy5sb3QudjEuQWN0aW9uVmFsdWUilwEKDlRyYWplY3RvcnlTdGVwEiQKBXN0YXRlGAEgASgLMhUubG90LnYxLkxlYXJuaW5nU3RhdGUSDgoGYWN0aW9uGAIgASgJEg4KBnJld2FyZBgDIAEoARIpCgpuZXh0X3N0YXRlGAQgASgLMhUubG90LnYxLkxlYXJuaW5nU3RhdGUSFAoMc2VsZWN0aW9uX2lkGAUgASgJInYKElJlY29yZFN0ZXBzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoFc3RlcHMYAiADKAsyFi5sb3QudjEuVHJhamVjdG9yeVN0ZXASEgoKZXBpc29kZV9pZBgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJIkEKE1JlY29yZFN0ZXBzUmVzcG9uc2USKgoNYWN0aW9uX3ZhbHVlcxgBIAMoCzITLmxvdC52MS5BY3Rpb25WYWx1ZSJhChdMaXN0QWN0aW9uVmFsdWVzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJAoFc3RhdGUYAiABKAsyFS5sb3QudjEuTGVhcm5pbmdTdGF0ZRINCgVsaW1pdBgDIAEoBSJGChhMaXN0QWN0aW9uVmFsdWVzUmVzcG9uc2USKgoNYWN0aW9uX3ZhbHVlcxgBIAMoCzITLmxvdC52MS5BY3Rpb25WYWx1ZSquAQoPU2VsZWN0aW9uUG9saWN5EiAKHFNFTEVDVElPTl9QT0xJQ1lfVU5TUEVDSUZJRUQQABIjCh9TRUxFQ1RJT05fUE9MSUNZX0VQU0lMT05fR1JFRURZEAESGwoXU0VMRUNUSU9OX1BPTElDWV9HUkVFRFkQAhIYChRTRUxFQ1RJT05fUE9MSUNZX1VDQhADEh0KGVNFTEVDVElPTl9QT0xJQ1lfVEhPTVBTT04QBEJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
 
 /**
  * LearningState is the situation in which an action is chosen. Values are learned per `task_type`
@@ -244,11 +244,11 @@ export const SelectActionResponseSchema: GenMessage<SelectActionResponse> = /*@_
   messageDesc(file_lot_v1_learning, 4);
 
 /**
- * Step is one choice of a trajectory and its result.
+ * TrajectoryStep is one choice of a trajectory and its result.
  *
- * @generated from message lot.v1.Step
+ * @generated from message lot.v1.TrajectoryStep
  */
-export type Step = Message<"lot.v1.Step"> & {
+export type TrajectoryStep = Message<"lot.v1.TrajectoryStep"> & {
   /**
    * State in which the action was chosen. Required unless selection_id is set.
    *
@@ -286,10 +286,10 @@ export type Step = Message<"lot.v1.Step"> & {
 };
 
 /**
- * Describes the message lot.v1.Step.
- * Use `create(StepSchema)` to create a new message.
+ * Describes the message lot.v1.TrajectoryStep.
+ * Use `create(TrajectoryStepSchema)` to create a new message.
  */
-export const StepSchema: GenMessage<Step> = /*@__PURE__*/
+export const TrajectoryStepSchema: GenMessage<TrajectoryStep> = /*@__PURE__*/
   messageDesc(file_lot_v1_learning, 5);
 
 /**
@@ -308,9 +308,9 @@ export type RecordStepsRequest = Message<"lot.v1.RecordStepsRequest"> & {
   /**
    * Required. Steps of a finished trajectory, in order, 1 to 1,000. Learned from last to first.
    *
-   * @generated from field: repeated lot.v1.Step steps = 2;
+   * @generated from field: repeated lot.v1.TrajectoryStep steps = 2;
    */
-  steps: Step[];
+  steps: TrajectoryStep[];
 
   /**
    * Episode they come from; stored, not looked up.
@@ -356,11 +356,11 @@ export const RecordStepsResponseSchema: GenMessage<RecordStepsResponse> = /*@__P
   messageDesc(file_lot_v1_learning, 7);
 
 /**
- * Request of GetBestActions.
+ * Request of ListActionValues.
  *
- * @generated from message lot.v1.GetBestActionsRequest
+ * @generated from message lot.v1.ListActionValuesRequest
  */
-export type GetBestActionsRequest = Message<"lot.v1.GetBestActionsRequest"> & {
+export type ListActionValuesRequest = Message<"lot.v1.ListActionValuesRequest"> & {
   /**
    * Namespace; empty means `default`.
    *
@@ -384,18 +384,18 @@ export type GetBestActionsRequest = Message<"lot.v1.GetBestActionsRequest"> & {
 };
 
 /**
- * Describes the message lot.v1.GetBestActionsRequest.
- * Use `create(GetBestActionsRequestSchema)` to create a new message.
+ * Describes the message lot.v1.ListActionValuesRequest.
+ * Use `create(ListActionValuesRequestSchema)` to create a new message.
  */
-export const GetBestActionsRequestSchema: GenMessage<GetBestActionsRequest> = /*@__PURE__*/
+export const ListActionValuesRequestSchema: GenMessage<ListActionValuesRequest> = /*@__PURE__*/
   messageDesc(file_lot_v1_learning, 8);
 
 /**
- * Response of GetBestActions.
+ * Response of ListActionValues.
  *
- * @generated from message lot.v1.GetBestActionsResponse
+ * @generated from message lot.v1.ListActionValuesResponse
  */
-export type GetBestActionsResponse = Message<"lot.v1.GetBestActionsResponse"> & {
+export type ListActionValuesResponse = Message<"lot.v1.ListActionValuesResponse"> & {
   /**
    * Action values, best first; empty for an unknown state.
    *
@@ -405,10 +405,10 @@ export type GetBestActionsResponse = Message<"lot.v1.GetBestActionsResponse"> & 
 };
 
 /**
- * Describes the message lot.v1.GetBestActionsResponse.
- * Use `create(GetBestActionsResponseSchema)` to create a new message.
+ * Describes the message lot.v1.ListActionValuesResponse.
+ * Use `create(ListActionValuesResponseSchema)` to create a new message.
  */
-export const GetBestActionsResponseSchema: GenMessage<GetBestActionsResponse> = /*@__PURE__*/
+export const ListActionValuesResponseSchema: GenMessage<ListActionValuesResponse> = /*@__PURE__*/
   messageDesc(file_lot_v1_learning, 9);
 
 /**

@@ -6,7 +6,7 @@ import type { GenFile, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { DeleteDecisionRequestSchema, DeleteDecisionResponseSchema, GetDecisionRequestSchema, GetDecisionResponseSchema, ListDecisionsRequestSchema, ListDecisionsResponseSchema, RecordDecisionOutcomeRequestSchema, RecordDecisionOutcomeResponseSchema, RecordDecisionRequestSchema, RecordDecisionResponseSchema } from "./decision_pb.js";
 import { file_lot_v1_decision } from "./decision_pb.js";
-import type { GetBestActionsRequestSchema, GetBestActionsResponseSchema, RecordStepsRequestSchema, RecordStepsResponseSchema, SelectActionRequestSchema, SelectActionResponseSchema } from "./learning_pb.js";
+import type { ListActionValuesRequestSchema, ListActionValuesResponseSchema, RecordStepsRequestSchema, RecordStepsResponseSchema, SelectActionRequestSchema, SelectActionResponseSchema } from "./learning_pb.js";
 import { file_lot_v1_learning } from "./learning_pb.js";
 import type { DeleteLearningEventRequestSchema, DeleteLearningEventResponseSchema, GetLearningEventRequestSchema, GetLearningEventResponseSchema, ListLearningEventsRequestSchema, ListLearningEventsResponseSchema, RecordLearningEventRequestSchema, RecordLearningEventResponseSchema, SubmitFeedbackRequestSchema, SubmitFeedbackResponseSchema } from "./learning_event_pb.js";
 import { file_lot_v1_learning_event } from "./learning_event_pb.js";
@@ -19,7 +19,7 @@ import { file_lot_v1_recommendation } from "./recommendation_pb.js";
  * Describes the file lot/v1/learning_service.proto.
  */
 export const file_lot_v1_learning_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch1sb3QvdjEvbGVhcm5pbmdfc2VydmljZS5wcm90bxIGbG90LnYxMoILCg9MZWFybmluZ1NlcnZpY2USYAoSR2V0UmVjb21tZW5kYXRpb25zEiEubG90LnYxLkdldFJlY29tbWVuZGF0aW9uc1JlcXVlc3QaIi5sb3QudjEuR2V0UmVjb21tZW5kYXRpb25zUmVzcG9uc2UiA5ACARJFCglHZXRUcmVuZHMSGC5sb3QudjEuR2V0VHJlbmRzUmVxdWVzdBoZLmxvdC52MS5HZXRUcmVuZHNSZXNwb25zZSIDkAIBEmYKFEdldFBlcmZvcm1hbmNlUmVwb3J0EiMubG90LnYxLkdldFBlcmZvcm1hbmNlUmVwb3J0UmVxdWVzdBokLmxvdC52MS5HZXRQZXJmb3JtYW5jZVJlcG9ydFJlc3BvbnNlIgOQAgESXgoTUmVjb3JkTGVhcm5pbmdFdmVudBIiLmxvdC52MS5SZWNvcmRMZWFybmluZ0V2ZW50UmVxdWVzdBojLmxvdC52MS5SZWNvcmRMZWFybmluZ0V2ZW50UmVzcG9uc2USWgoQR2V0TGVhcm5pbmdFdmVudBIfLmxvdC52MS5HZXRMZWFybmluZ0V2ZW50UmVxdWVzdBogLmxvdC52MS5HZXRMZWFybmluZ0V2ZW50UmVzcG9uc2UiA5ACARJeChNEZWxldGVMZWFybmluZ0V2ZW50EiIubG90LnYxLkRlbGV0ZUxlYXJuaW5nRXZlbnRSZXF1ZXN0GiMubG90LnYxLkRlbGV0ZUxlYXJuaW5nRXZlbnRSZXNwb25zZRJgChJMaXN0TGVhcm5pbmdFdmVudHMSIS5sb3QudjEuTGlzdExlYXJuaW5nRXZlbnRzUmVxdWVzdBoiLmxvdC52MS5MaXN0TGVhcm5pbmdFdmVudHNSZXNwb25zZSIDkAIBEk8KDlJlY29yZERlY2lzaW9uEh0ubG90LnYxLlJlY29yZERlY2lzaW9uUmVxdWVzdBoeLmxvdC52MS5SZWNvcmREZWNpc2lvblJlc3BvbnNlEmQKFVJlY29yZERlY2lzaW9uT3V0Y29tZRIkLmxvdC52MS5SZWNvcmREZWNpc2lvbk91dGNvbWVSZXF1ZXN0GiUubG90LnYxLlJlY29yZERlY2lzaW9uT3V0Y29tZVJlc3BvbnNlEksKC0dldERlY2lzaW9uEhoubG90LnYxLkdldERlY2lzaW9uUmVxdWVzdBobLmxvdC52MS5HZXREZWNpc2lvblJlc3BvbnNlIgOQAgESTwoORGVsZXRlRGVjaXNpb24SHS5sb3QudjEuRGVsZXRlRGVjaXNpb25SZXF1ZXN0Gh4ubG90LnYxLkRlbGV0ZURlY2lzaW9uUmVzcG9uc2USUQoNTGlzdERlY2lzaW9ucxIcLmxvdC52MS5MaXN0RGVjaXNpb25zUmVxdWVzdBodLmxvdC52MS5MaXN0RGVjaXNpb25zUmVzcG9uc2UiA5ACARJJCgxTZWxlY3RBY3Rpb24SGy5sb3QudjEuU2VsZWN0QWN0aW9uUmVxdWVzdBocLmxvdC52MS5TZWxlY3RBY3Rpb25SZXNwb25zZRJGCgtSZWNvcmRTdGVwcxIaLmxvdC52MS5SZWNvcmRTdGVwc1JlcXVlc3QaGy5sb3QudjEuUmVjb3JkU3RlcHNSZXNwb25zZRJUCg5HZXRCZXN0QWN0aW9ucxIdLmxvdC52MS5HZXRCZXN0QWN0aW9uc1JlcXVlc3QaHi5sb3QudjEuR2V0QmVzdEFjdGlvbnNSZXNwb25zZSIDkAIBEk8KDlN1Ym1pdEZlZWRiYWNrEh0ubG90LnYxLlN1Ym1pdEZlZWRiYWNrUmVxdWVzdBoeLmxvdC52MS5TdWJtaXRGZWVkYmFja1Jlc3BvbnNlQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_lot_v1_decision, file_lot_v1_learning, file_lot_v1_learning_event, file_lot_v1_performance, file_lot_v1_recommendation]);
+  fileDesc("Ch1sb3QvdjEvbGVhcm5pbmdfc2VydmljZS5wcm90bxIGbG90LnYxMogLCg9MZWFybmluZ1NlcnZpY2USYAoSR2V0UmVjb21tZW5kYXRpb25zEiEubG90LnYxLkdldFJlY29tbWVuZGF0aW9uc1JlcXVlc3QaIi5sb3QudjEuR2V0UmVjb21tZW5kYXRpb25zUmVzcG9uc2UiA5ACARJFCglHZXRUcmVuZHMSGC5sb3QudjEuR2V0VHJlbmRzUmVxdWVzdBoZLmxvdC52MS5HZXRUcmVuZHNSZXNwb25zZSIDkAIBEmYKFEdldFBlcmZvcm1hbmNlUmVwb3J0EiMubG90LnYxLkdldFBlcmZvcm1hbmNlUmVwb3J0UmVxdWVzdBokLmxvdC52MS5HZXRQZXJmb3JtYW5jZVJlcG9ydFJlc3BvbnNlIgOQAgESXgoTUmVjb3JkTGVhcm5pbmdFdmVudBIiLmxvdC52MS5SZWNvcmRMZWFybmluZ0V2ZW50UmVxdWVzdBojLmxvdC52MS5SZWNvcmRMZWFybmluZ0V2ZW50UmVzcG9uc2USWgoQR2V0TGVhcm5pbmdFdmVudBIfLmxvdC52MS5HZXRMZWFybmluZ0V2ZW50UmVxdWVzdBogLmxvdC52MS5HZXRMZWFybmluZ0V2ZW50UmVzcG9uc2UiA5ACARJeChNEZWxldGVMZWFybmluZ0V2ZW50EiIubG90LnYxLkRlbGV0ZUxlYXJuaW5nRXZlbnRSZXF1ZXN0GiMubG90LnYxLkRlbGV0ZUxlYXJuaW5nRXZlbnRSZXNwb25zZRJgChJMaXN0TGVhcm5pbmdFdmVudHMSIS5sb3QudjEuTGlzdExlYXJuaW5nRXZlbnRzUmVxdWVzdBoiLmxvdC52MS5MaXN0TGVhcm5pbmdFdmVudHNSZXNwb25zZSIDkAIBEk8KDlJlY29yZERlY2lzaW9uEh0ubG90LnYxLlJlY29yZERlY2lzaW9uUmVxdWVzdBoeLmxvdC52MS5SZWNvcmREZWNpc2lvblJlc3BvbnNlEmQKFVJlY29yZERlY2lzaW9uT3V0Y29tZRIkLmxvdC52MS5SZWNvcmREZWNpc2lvbk91dGNvbWVSZXF1ZXN0GiUubG90LnYxLlJlY29yZERlY2lzaW9uT3V0Y29tZVJlc3BvbnNlEksKC0dldERlY2lzaW9uEhoubG90LnYxLkdldERlY2lzaW9uUmVxdWVzdBobLmxvdC52MS5HZXREZWNpc2lvblJlc3BvbnNlIgOQAgESTwoORGVsZXRlRGVjaXNpb24SHS5sb3QudjEuRGVsZXRlRGVjaXNpb25SZXF1ZXN0Gh4ubG90LnYxLkRlbGV0ZURlY2lzaW9uUmVzcG9uc2USUQoNTGlzdERlY2lzaW9ucxIcLmxvdC52MS5MaXN0RGVjaXNpb25zUmVxdWVzdBodLmxvdC52MS5MaXN0RGVjaXNpb25zUmVzcG9uc2UiA5ACARJJCgxTZWxlY3RBY3Rpb24SGy5sb3QudjEuU2VsZWN0QWN0aW9uUmVxdWVzdBocLmxvdC52MS5TZWxlY3RBY3Rpb25SZXNwb25zZRJGCgtSZWNvcmRTdGVwcxIaLmxvdC52MS5SZWNvcmRTdGVwc1JlcXVlc3QaGy5sb3QudjEuUmVjb3JkU3RlcHNSZXNwb25zZRJaChBMaXN0QWN0aW9uVmFsdWVzEh8ubG90LnYxLkxpc3RBY3Rpb25WYWx1ZXNSZXF1ZXN0GiAubG90LnYxLkxpc3RBY3Rpb25WYWx1ZXNSZXNwb25zZSIDkAIBEk8KDlN1Ym1pdEZlZWRiYWNrEh0ubG90LnYxLlN1Ym1pdEZlZWRiYWNrUmVxdWVzdBoeLmxvdC52MS5TdWJtaXRGZWVkYmFja1Jlc3BvbnNlQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_lot_v1_decision, file_lot_v1_learning, file_lot_v1_learning_event, file_lot_v1_performance, file_lot_v1_recommendation]);
 
 /**
  * LearningService recommends what to do next, based on past episodes.
@@ -171,7 +171,7 @@ export const LearningService: GenService<{
    * RecordSteps learns from a finished trajectory, from the last step to the first: Q(s,a) changes
    * by α (r + γ max Q(s',·) − Q(s,a)), where unknown Q is 0 and, unless NamespacePolicy sets
    * others, α = 0.1 and γ = 0.95. Each step is learned exactly once, even across failures. Errors:
-   * SELECTION_UNKNOWN (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
+   * SELECTION_NOT_FOUND (then nothing is learned), REQUEST_ID_REUSED, CONTENTION.
    *
    * @generated from rpc lot.v1.LearningService.RecordSteps
    */
@@ -181,20 +181,20 @@ export const LearningService: GenService<{
     output: typeof RecordStepsResponseSchema;
   },
   /**
-   * GetBestActions lists the actions of a state by value, then by name.
+   * ListActionValues lists the actions of a state by value, then by name.
    *
-   * @generated from rpc lot.v1.LearningService.GetBestActions
+   * @generated from rpc lot.v1.LearningService.ListActionValues
    */
-  getBestActions: {
+  listActionValues: {
     methodKind: "unary";
-    input: typeof GetBestActionsRequestSchema;
-    output: typeof GetBestActionsResponseSchema;
+    input: typeof ListActionValuesRequestSchema;
+    output: typeof ListActionValuesResponseSchema;
   },
   /**
    * SubmitFeedback learns from a judgment in words, a reward, or both. It is stored as a learning
    * event and changes its target: see FeedbackTarget. Errors: the target's NOT_FOUND reason,
-   * RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (then nothing is stored), REQUEST_ID_REUSED, CONTENTION;
-   * LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
+   * RETRIEVAL_NOT_FOUND or SELECTION_NOT_FOUND (then nothing is stored), REQUEST_ID_REUSED,
+   * CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
    *
    * @generated from rpc lot.v1.LearningService.SubmitFeedback
    */

@@ -12,15 +12,15 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/outcome.proto.
  */
 export const file_lot_v1_outcome: GenFile = /*@__PURE__*/
-  fileDesc("ChRsb3QvdjEvb3V0Y29tZS5wcm90bxIGbG90LnYxIvgBCghPdXRjb21lcxITCgt1c2FnZV9jb3VudBgBIAEoAxIVCg1zdWNjZXNzX2NvdW50GAIgASgDEhUKDWZhaWx1cmVfY291bnQYAyABKAMSFQoNcGFydGlhbF9jb3VudBgEIAEoAxIUCgxzdWNjZXNzX3JhdGUYBSABKAESEwoLcmVsaWFiaWxpdHkYBiABKAESMwoQYXZlcmFnZV9kdXJhdGlvbhgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg5sYXN0X3VzZWRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiOAoJU2NvcmVQYXJ0EgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAESDgoGd2VpZ2h0GAMgASgBIkoKBk5vdGljZRIgCgRjb2RlGAEgASgOMhIubG90LnYxLk5vdGljZUNvZGUSDQoFZmllbGQYAiABKAkSDwoHbWVzc2FnZRgDIAEoCSphCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABITCg9PVVRDT01FX1NVQ0NFU1MQARITCg9PVVRDT01FX0ZBSUxVUkUQAhITCg9PVVRDT01FX1BBUlRJQUwQAypoCgpDb21wbGV4aXR5EhoKFkNPTVBMRVhJVFlfVU5TUEVDSUZJRUQQABISCg5DT01QTEVYSVRZX0xPVxABEhUKEUNPTVBMRVhJVFlfTUVESVVNEAISEwoPQ09NUExFWElUWV9ISUdIEAMqkgEKB1JhbmtpbmcSFwoTUkFOS0lOR19VTlNQRUNJRklFRBAAEhQKEFJBTktJTkdfQkFMQU5DRUQQARIWChJSQU5LSU5HX1NJTUlMQVJJVFkQAhIUChBSQU5LSU5HX1JFTElBQkxFEAMSEwoPUkFOS0lOR19FWFBMT1JFEAQSFQoRUkFOS0lOR19SRUxFVkFOQ0UQBSqzAgoKTm90aWNlQ29kZRIbChdOT1RJQ0VfQ09ERV9VTlNQRUNJRklFRBAAEh4KGk5PVElDRV9DT0RFX1RFWFRfVFJVTkNBVEVEEAESHwobTk9USUNFX0NPREVfUVVFUllfVFJVTkNBVEVEEAISIAocTk9USUNFX0NPREVfRklFTERTX1VOQ0hBTkdFRBADEiQKIE5PVElDRV9DT0RFX1FVRVJZX05PVF9TRUFSQ0hBQkxFEAQSIQodTk9USUNFX0NPREVfUkVSQU5LX0lOQ09NUExFVEUQBRIWChJOT1RJQ0VfQ09ERV9NRVJHRUQQBhIiCh5OT1RJQ0VfQ09ERV9SRVNQT05TRV9UUlVOQ0FURUQQBxIgChxOT1RJQ0VfQ09ERV9VTkxJS0VMWV9PTUlUVEVEEAhCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChRsb3QvdjEvb3V0Y29tZS5wcm90bxIGbG90LnYxIvwBCgxPdXRjb21lU3RhdHMSEwoLdXNhZ2VfY291bnQYASABKAMSFQoNc3VjY2Vzc19jb3VudBgCIAEoAxIVCg1mYWlsdXJlX2NvdW50GAMgASgDEhUKDXBhcnRpYWxfY291bnQYBCABKAMSFAoMc3VjY2Vzc19yYXRlGAUgASgBEhMKC3JlbGlhYmlsaXR5GAYgASgBEjMKEGF2ZXJhZ2VfZHVyYXRpb24YByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMgoObGFzdF91c2VkX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIjgKCVNjb3JlUGFydBIMCgRuYW1lGAEgASgJEg0KBXZhbHVlGAIgASgBEg4KBndlaWdodBgDIAEoASJKCgZOb3RpY2USIAoEY29kZRgBIAEoDjISLmxvdC52MS5Ob3RpY2VDb2RlEg0KBWZpZWxkGAIgASgJEg8KB21lc3NhZ2UYAyABKAkqYQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASEwoPT1VUQ09NRV9TVUNDRVNTEAESEwoPT1VUQ09NRV9GQUlMVVJFEAISEwoPT1VUQ09NRV9QQVJUSUFMEAMqaAoKQ29tcGxleGl0eRIaChZDT01QTEVYSVRZX1VOU1BFQ0lGSUVEEAASEgoOQ09NUExFWElUWV9MT1cQARIVChFDT01QTEVYSVRZX01FRElVTRACEhMKD0NPTVBMRVhJVFlfSElHSBADKpIBCgdSYW5raW5nEhcKE1JBTktJTkdfVU5TUEVDSUZJRUQQABIUChBSQU5LSU5HX0JBTEFOQ0VEEAESFgoSUkFOS0lOR19TSU1JTEFSSVRZEAISFAoQUkFOS0lOR19SRUxJQUJMRRADEhMKD1JBTktJTkdfRVhQTE9SRRAEEhUKEVJBTktJTkdfUkVMRVZBTkNFEAUqswIKCk5vdGljZUNvZGUSGwoXTk9USUNFX0NPREVfVU5TUEVDSUZJRUQQABIeChpOT1RJQ0VfQ09ERV9URVhUX1RSVU5DQVRFRBABEh8KG05PVElDRV9DT0RFX1FVRVJZX1RSVU5DQVRFRBACEiAKHE5PVElDRV9DT0RFX0ZJRUxEU19VTkNIQU5HRUQQAxIkCiBOT1RJQ0VfQ09ERV9RVUVSWV9OT1RfU0VBUkNIQUJMRRAEEiEKHU5PVElDRV9DT0RFX1JFUkFOS19JTkNPTVBMRVRFEAUSFgoSTk9USUNFX0NPREVfTUVSR0VEEAYSIgoeTk9USUNFX0NPREVfUkVTUE9OU0VfVFJVTkNBVEVEEAcSIAocTk9USUNFX0NPREVfVU5MSUtFTFlfT01JVFRFRBAIQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
- * Outcomes summarize how well something worked. Output only; changed by outcomes, never by an
+ * OutcomeStats summarizes how well something worked. Output only; changed by outcomes, never by an
  * update. Neither retrievals nor outcomes change `update_time`.
  *
- * @generated from message lot.v1.Outcomes
+ * @generated from message lot.v1.OutcomeStats
  */
-export type Outcomes = Message<"lot.v1.Outcomes"> & {
+export type OutcomeStats = Message<"lot.v1.OutcomeStats"> & {
   /**
    * Number of outcomes. At 0 (never tried), success_rate is only the initial value set by the save
    * (1.0 by default), which passes every `min_success_rate` up to it.
@@ -82,10 +82,10 @@ export type Outcomes = Message<"lot.v1.Outcomes"> & {
 };
 
 /**
- * Describes the message lot.v1.Outcomes.
- * Use `create(OutcomesSchema)` to create a new message.
+ * Describes the message lot.v1.OutcomeStats.
+ * Use `create(OutcomeStatsSchema)` to create a new message.
  */
-export const OutcomesSchema: GenMessage<Outcomes> = /*@__PURE__*/
+export const OutcomeStatsSchema: GenMessage<OutcomeStats> = /*@__PURE__*/
   messageDesc(file_lot_v1_outcome, 0);
 
 /**
@@ -99,11 +99,11 @@ export type ScorePart = Message<"lot.v1.ScorePart"> & {
    * and `rerank` (the cross-encoder), the last two scaled to the cosine, and `task_type_pattern`,
    * which raises a pattern whose expression matches the query to a near-tie. Learning adds
    * `learned` (BALANCED), `reliability` (RELIABLE) or `explored` (EXPLORE) to near-ties (see
-   * LearnedFrom), and `below_gate` to all other hits; a memory with a given importance has
-   * `importance` instead of the former. Error solutions have `reliability` (of their outcomes)
-   * beside relevance; those of the same error have `agreement` (of the names in both) instead of
-   * the words. Similar episodes have `category`, `task_type`, `complexity` and `text`. Parts with
-   * weight 0 are omitted.
+   * OutcomeEvidence), and `outside_reorder_margin` to all other hits; a memory with a given
+   * importance has `importance` instead of the former. Error solutions have `reliability` (of their
+   * outcomes) beside relevance; those of the same error have `agreement` (of the names in both)
+   * instead of the words. Similar episodes have `category`, `task_type`, `complexity` and `text`.
+   * Parts with weight 0 are omitted.
    *
    * @generated from field: string name = 1;
    */
@@ -111,7 +111,7 @@ export type ScorePart = Message<"lot.v1.ScorePart"> & {
 
   /**
    * Value before weighting. In [-1, 1] for `learned`, `reliability`, `explored` and `importance`,
-   * where 0 changes nothing; 1, with a negative weight, for `below_gate`.
+   * where 0 changes nothing; 1, with a negative weight, for `outside_reorder_margin`.
    *
    * @generated from field: double value = 2;
    */
@@ -280,8 +280,8 @@ export enum Ranking {
 
   /**
    * As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson, as
-   * for Outcomes.reliability) exceeds the chance assumed for untried hits, and only by the excess:
-   * what is proven comes first.
+   * for OutcomeStats.reliability) exceeds the chance assumed for untried hits, and only by the
+   * excess: what is proven comes first.
    *
    * @generated from enum value: RANKING_RELIABLE = 3;
    */

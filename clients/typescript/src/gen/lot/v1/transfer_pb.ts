@@ -36,7 +36,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/transfer.proto.
  */
 export const file_lot_v1_transfer: GenFile = /*@__PURE__*/
-  fileDesc("ChVsb3QvdjEvdHJhbnNmZXIucHJvdG8SBmxvdC52MSKoAQoNRXhwb3J0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSFgoOYWxsX25hbWVzcGFjZXMYAiABKAgSLAoOcmVzb3VyY2Vfa2luZHMYAyADKA4yFC5sb3QudjEuUmVzb3VyY2VLaW5kEhQKDGFmdGVyX2N1cnNvchgEIAEoCRIXCg9pbmNsdWRlX3ZlY3RvcnMYBSABKAgSDwoHZHJ5X3J1bhgGIAEoCCKVAQoORXhwb3J0UmVzcG9uc2USJAoGaGVhZGVyGAEgASgLMhQubG90LnYxLkV4cG9ydEhlYWRlchIlCgdyZWNvcmRzGAIgAygLMhQubG90LnYxLkV4cG9ydFJlY29yZBIOCgZjdXJzb3IYAyABKAkSJgoHc3VtbWFyeRgEIAEoCzIVLmxvdC52MS5FeHBvcnRTdW1tYXJ5IucBCgxFeHBvcnRIZWFkZXISFgoOZm9ybWF0X3ZlcnNpb24YASABKAUSFgoOc2VydmVyX3ZlcnNpb24YAiABKAkSFwoPZW1iZWRkaW5nX21vZGVsGAMgASgJEhIKCmRpbWVuc2lvbnMYBCABKAUSLwoLZXhwb3J0X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh4KFmVtYmVkZGluZ19tb2RlbF9zaGEyNTYYBiABKAkSFgoOc2NoZW1hX3ZlcnNpb24YByABKAUSEQoJdG9rZW5pemVyGAggASgJIp0BCg1FeHBvcnRTdW1tYXJ5EjEKBmNvdW50cxgBIAMoCzIhLmxvdC52MS5FeHBvcnRTdW1tYXJ5LkNvdW50c0VudHJ5EioKB2VsYXBzZWQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24aLQoLQ291bnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASLRBQoMRXhwb3J0UmVjb3JkEhEKCW5hbWVzcGFjZRgBIAEoCRIgCgZtZW1vcnkYAiABKAsyDi5sb3QudjEuTWVtb3J5SAASIgoHcGF0dGVybhgDIAEoCzIPLmxvdC52MS5QYXR0ZXJuSAASJwoHb3V0Y29tZRgEIAEoCzIULmxvdC52MS5PdXRjb21lRW50cnlIABIiCgdlcGlzb2RlGAUgASgLMg8ubG90LnYxLkVwaXNvZGVIABI1Cg1lcGlzb2RlX2V2ZW50GAYgASgLMhwubG90LnYxLkV4cG9ydGVkRXBpc29kZUV2ZW50SAASLwoOZXJyb3Jfc29sdXRpb24YByABKAsyFS5sb3QudjEuRXJyb3JTb2x1dGlvbkgAEjAKCnByZWZlcmVuY2UYCCABKAsyGi5sb3QudjEuRXhwb3J0ZWRQcmVmZXJlbmNlSAASIgoHc2Vzc2lvbhgJIAEoCzIPLmxvdC52MS5TZXNzaW9uSAASLwoObGVhcm5pbmdfZXZlbnQYCiABKAsyFS5sb3QudjEuTGVhcm5pbmdFdmVudEgAEiQKCGRlY2lzaW9uGAsgASgLMhAubG90LnYxLkRlY2lzaW9uSAASKwoMYWN0aW9uX3ZhbHVlGAwgASgLMhMubG90LnYxLkFjdGlvblZhbHVlSAASKQoGcG9saWN5GA0gASgLMhcubG90LnYxLk5hbWVzcGFjZVBvbGljeUgAEjIKB3ZlY3RvcnMYDiADKAsyIS5sb3QudjEuRXhwb3J0UmVjb3JkLlZlY3RvcnNFbnRyeRIpCghpbnRlcm5hbBgPIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QaRgoMVmVjdG9yc0VudHJ5EgsKA2tleRgBIAEoCRIlCgV2YWx1ZRgCIAEoCzIWLmxvdC52MS5FeHBvcnRlZFZlY3RvcjoCOAFCBwoFdGhpbmciTwoURXhwb3J0ZWRFcGlzb2RlRXZlbnQSEgoKZXBpc29kZV9pZBgBIAEoCRIjCgVldmVudBgCIAEoCzIULmxvdC52MS5FcGlzb2RlRXZlbnQiaQoSRXhwb3J0ZWRQcmVmZXJlbmNlEiYKCnByZWZlcmVuY2UYASABKAsyEi5sb3QudjEuUHJlZmVyZW5jZRIrCgdoaXN0b3J5GAIgAygLMhoubG90LnYxLlByZWZlcmVuY2VSZXZpc2lvbiJHCg5FeHBvcnRlZFZlY3RvchIOCgZ2YWx1ZXMYASADKAISDwoHaW5kaWNlcxgCIAMoDRIUCgx2ZWN0b3JfY291bnQYAyABKA0i0wEKDUltcG9ydFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhcKD2tlZXBfbmFtZXNwYWNlcxgCIAEoCBIkCgZoZWFkZXIYAyABKAsyFC5sb3QudjEuRXhwb3J0SGVhZGVyEigKCGNvbmZsaWN0GAQgASgOMhYubG90LnYxLkltcG9ydENvbmZsaWN0Eg8KB2RyeV9ydW4YBSABKAgSJQoHcmVjb3JkcxgGIAMoCzIULmxvdC52MS5FeHBvcnRSZWNvcmQSDgoGY3Vyc29yGAcgASgJIssBCg5JbXBvcnRSZXNwb25zZRIOCgZjdXJzb3IYASABKAkSFgoOaW1wb3J0ZWRfY291bnQYAiABKAMSFwoPdW5jaGFuZ2VkX2NvdW50GAMgASgDEhUKDXNraXBwZWRfY291bnQYBCABKAMSMgoGY291bnRzGAUgAygLMiIubG90LnYxLkltcG9ydFJlc3BvbnNlLkNvdW50c0VudHJ5Gi0KC0NvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEqhAEKDkltcG9ydENvbmZsaWN0Eh8KG0lNUE9SVF9DT05GTElDVF9VTlNQRUNJRklFRBAAEhgKFElNUE9SVF9DT05GTElDVF9GQUlMEAESGAoUSU1QT1JUX0NPTkZMSUNUX1NLSVAQAhIdChlJTVBPUlRfQ09ORkxJQ1RfT1ZFUldSSVRFEANCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_decision, file_lot_v1_episode, file_lot_v1_error_solution, file_lot_v1_learning, file_lot_v1_learning_event, file_lot_v1_memory, file_lot_v1_namespace_policy, file_lot_v1_pattern, file_lot_v1_pattern_service, file_lot_v1_preference, file_lot_v1_resource_kind, file_lot_v1_session]);
+  fileDesc("ChVsb3QvdjEvdHJhbnNmZXIucHJvdG8SBmxvdC52MSKoAQoNRXhwb3J0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSFgoOYWxsX25hbWVzcGFjZXMYAiABKAgSLAoOcmVzb3VyY2Vfa2luZHMYAyADKA4yFC5sb3QudjEuUmVzb3VyY2VLaW5kEhQKDGFmdGVyX2N1cnNvchgEIAEoCRIXCg9pbmNsdWRlX3ZlY3RvcnMYBSABKAgSDwoHZHJ5X3J1bhgGIAEoCCKVAQoORXhwb3J0UmVzcG9uc2USJAoGaGVhZGVyGAEgASgLMhQubG90LnYxLkV4cG9ydEhlYWRlchIlCgdyZWNvcmRzGAIgAygLMhQubG90LnYxLkV4cG9ydFJlY29yZBIOCgZjdXJzb3IYAyABKAkSJgoHc3VtbWFyeRgEIAEoCzIVLmxvdC52MS5FeHBvcnRTdW1tYXJ5IucBCgxFeHBvcnRIZWFkZXISFgoOZm9ybWF0X3ZlcnNpb24YASABKAUSFgoOc2VydmVyX3ZlcnNpb24YAiABKAkSFwoPZW1iZWRkaW5nX21vZGVsGAMgASgJEhIKCmRpbWVuc2lvbnMYBCABKAUSLwoLZXhwb3J0X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh4KFmVtYmVkZGluZ19tb2RlbF9zaGEyNTYYBiABKAkSFgoOc2NoZW1hX3ZlcnNpb24YByABKAUSEQoJdG9rZW5pemVyGAggASgJIrABCg1FeHBvcnRTdW1tYXJ5Ej4KDXJlY29yZF9jb3VudHMYASADKAsyJy5sb3QudjEuRXhwb3J0U3VtbWFyeS5SZWNvcmRDb3VudHNFbnRyeRIqCgdlbGFwc2VkGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uGjMKEVJlY29yZENvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEi1QUKDEV4cG9ydFJlY29yZBIRCgluYW1lc3BhY2UYASABKAkSIAoGbWVtb3J5GAIgASgLMg4ubG90LnYxLk1lbW9yeUgAEiIKB3BhdHRlcm4YAyABKAsyDy5sb3QudjEuUGF0dGVybkgAEicKB291dGNvbWUYBCABKAsyFC5sb3QudjEuT3V0Y29tZUVudHJ5SAASIgoHZXBpc29kZRgFIAEoCzIPLmxvdC52MS5FcGlzb2RlSAASNQoNZXBpc29kZV9ldmVudBgGIAEoCzIcLmxvdC52MS5FeHBvcnRlZEVwaXNvZGVFdmVudEgAEi8KDmVycm9yX3NvbHV0aW9uGAcgASgLMhUubG90LnYxLkVycm9yU29sdXRpb25IABIwCgpwcmVmZXJlbmNlGAggASgLMhoubG90LnYxLkV4cG9ydGVkUHJlZmVyZW5jZUgAEiIKB3Nlc3Npb24YCSABKAsyDy5sb3QudjEuU2Vzc2lvbkgAEi8KDmxlYXJuaW5nX2V2ZW50GAogASgLMhUubG90LnYxLkxlYXJuaW5nRXZlbnRIABIkCghkZWNpc2lvbhgLIAEoCzIQLmxvdC52MS5EZWNpc2lvbkgAEisKDGFjdGlvbl92YWx1ZRgMIAEoCzITLmxvdC52MS5BY3Rpb25WYWx1ZUgAEikKBnBvbGljeRgNIAEoCzIXLmxvdC52MS5OYW1lc3BhY2VQb2xpY3lIABIyCgd2ZWN0b3JzGA4gAygLMiEubG90LnYxLkV4cG9ydFJlY29yZC5WZWN0b3JzRW50cnkSLAoLc3RvcmVkX2Zvcm0YDyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0GkYKDFZlY3RvcnNFbnRyeRILCgNrZXkYASABKAkSJQoFdmFsdWUYAiABKAsyFi5sb3QudjEuRXhwb3J0ZWRWZWN0b3I6AjgBQggKBnJlY29yZCJPChRFeHBvcnRlZEVwaXNvZGVFdmVudBISCgplcGlzb2RlX2lkGAEgASgJEiMKBWV2ZW50GAIgASgLMhQubG90LnYxLkVwaXNvZGVFdmVudCJpChJFeHBvcnRlZFByZWZlcmVuY2USJgoKcHJlZmVyZW5jZRgBIAEoCzISLmxvdC52MS5QcmVmZXJlbmNlEisKB2hpc3RvcnkYAiADKAsyGi5sb3QudjEuUHJlZmVyZW5jZVJldmlzaW9uIkcKDkV4cG9ydGVkVmVjdG9yEg4KBnZhbHVlcxgBIAMoAhIPCgdpbmRpY2VzGAIgAygNEhQKDHZlY3Rvcl9jb3VudBgDIAEoDSLgAQoNSW1wb3J0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSFwoPa2VlcF9uYW1lc3BhY2VzGAIgASgIEiQKBmhlYWRlchgDIAEoCzIULmxvdC52MS5FeHBvcnRIZWFkZXISNQoPY29uZmxpY3RfcG9saWN5GAQgASgOMhwubG90LnYxLkltcG9ydENvbmZsaWN0UG9saWN5Eg8KB2RyeV9ydW4YBSABKAgSJQoHcmVjb3JkcxgGIAMoCzIULmxvdC52MS5FeHBvcnRSZWNvcmQSDgoGY3Vyc29yGAcgASgJIuQBCg5JbXBvcnRSZXNwb25zZRIOCgZjdXJzb3IYASABKAkSFgoOaW1wb3J0ZWRfY291bnQYAiABKAMSFwoPdW5jaGFuZ2VkX2NvdW50GAMgASgDEhUKDXNraXBwZWRfY291bnQYBCABKAMSQwoPaW1wb3J0ZWRfY291bnRzGAUgAygLMioubG90LnYxLkltcG9ydFJlc3BvbnNlLkltcG9ydGVkQ291bnRzRW50cnkaNQoTSW1wb3J0ZWRDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBKqYBChRJbXBvcnRDb25mbGljdFBvbGljeRImCiJJTVBPUlRfQ09ORkxJQ1RfUE9MSUNZX1VOU1BFQ0lGSUVEEAASHwobSU1QT1JUX0NPTkZMSUNUX1BPTElDWV9GQUlMEAESHwobSU1QT1JUX0NPTkZMSUNUX1BPTElDWV9TS0lQEAISJAogSU1QT1JUX0NPTkZMSUNUX1BPTElDWV9PVkVSV1JJVEUQA0JHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_decision, file_lot_v1_episode, file_lot_v1_error_solution, file_lot_v1_learning, file_lot_v1_learning_event, file_lot_v1_memory, file_lot_v1_namespace_policy, file_lot_v1_pattern, file_lot_v1_pattern_service, file_lot_v1_preference, file_lot_v1_resource_kind, file_lot_v1_session]);
 
 /**
  * Request of Export.
@@ -64,9 +64,9 @@ export type ExportRequest = Message<"lot.v1.ExportRequest"> & {
   allNamespaces: boolean;
 
   /**
-   * Resource kinds to export; empty means all. Dependent data that is not a kind of its own (feedback
-   * and learned ranking of a pattern, former values of a preference, values and messages of a
-   * session) is included; outcomes and episode events are kinds of their own.
+   * Resource kinds to export; empty means all. Dependent data that is not a kind of its own
+   * (feedback and learned ranking of a pattern, former values of a preference, values and messages
+   * of a session) is included; outcomes and episode events are kinds of their own.
    *
    * @generated from field: repeated lot.v1.ResourceKind resource_kinds = 3;
    */
@@ -226,9 +226,9 @@ export type ExportSummary = Message<"lot.v1.ExportSummary"> & {
    * Number of records by resource kind, without the enum prefix, for example `PATTERN`: those of
    * this stream, from its cursor on; in a dry run, all currently stored.
    *
-   * @generated from field: map<string, int64> counts = 1;
+   * @generated from field: map<string, int64> record_counts = 1;
    */
-  counts: { [key: string]: bigint };
+  recordCounts: { [key: string]: bigint };
 
   /**
    * Time taken.
@@ -248,8 +248,8 @@ export const ExportSummarySchema: GenMessage<ExportSummary> = /*@__PURE__*/
 /**
  * ExportRecord is a record with everything known about it, or data dependent on one.
  *
- * An import reads `internal`; the readable form must match it: if either was changed, the record is
- * rejected. Neither contains what belongs to a store rather than its content: requests and their
+ * An import reads `stored_form`; the readable form must match it: if either was changed, the record
+ * is rejected. Neither contains what belongs to a store rather than its content: requests and their
  * responses, tombstones, retrievals, selections and the steps behind action values, leases of open
  * streams, the change feed.
  *
@@ -265,11 +265,11 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
 
   /**
    * Readable form. Unset for feedback and learned ranking of a pattern. If the record would exceed
-   * 3 MiB, its long fields are omitted here and are only in `internal`.
+   * 3 MiB, its long fields are omitted here and are only in `stored_form`.
    *
-   * @generated from oneof lot.v1.ExportRecord.thing
+   * @generated from oneof lot.v1.ExportRecord.record
    */
-  thing: {
+  record: {
     /**
      * Memory.
      *
@@ -287,8 +287,8 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
     case: "pattern";
   } | {
     /**
-     * Outcome of the log behind counters. `corrected_by` is empty: the correcting entry names it in
-     * `corrects`.
+     * Outcome of the log behind counters. `corrected_by_outcome_id` is empty: the correcting entry
+     * names it in `corrects_outcome_id`.
      *
      * @generated from field: lot.v1.OutcomeEntry outcome = 4;
      */
@@ -379,9 +379,9 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
   /**
    * Internal form of the server. Return it unchanged; a record without it is rejected.
    *
-   * @generated from field: google.protobuf.Struct internal = 15;
+   * @generated from field: google.protobuf.Struct stored_form = 15;
    */
-  internal?: JsonObject | undefined;
+  storedForm?: JsonObject | undefined;
 };
 
 /**
@@ -520,9 +520,9 @@ export type ImportRequest = Message<"lot.v1.ImportRequest"> & {
   /**
    * What to do on conflict; in the first message only.
    *
-   * @generated from field: lot.v1.ImportConflict conflict = 4;
+   * @generated from field: lot.v1.ImportConflictPolicy conflict_policy = 4;
    */
-  conflict: ImportConflict;
+  conflictPolicy: ImportConflictPolicy;
 
   /**
    * Check and count as if each record were the only one, and store nothing; in the first message
@@ -593,9 +593,9 @@ export type ImportResponse = Message<"lot.v1.ImportResponse"> & {
   /**
    * Number of records imported so far, by resource kind without the enum prefix.
    *
-   * @generated from field: map<string, int64> counts = 5;
+   * @generated from field: map<string, int64> imported_counts = 5;
    */
-  counts: { [key: string]: bigint };
+  importedCounts: { [key: string]: bigint };
 };
 
 /**
@@ -606,30 +606,30 @@ export const ImportResponseSchema: GenMessage<ImportResponse> = /*@__PURE__*/
   messageDesc(file_lot_v1_transfer, 9);
 
 /**
- * ImportConflict controls the import of a record whose ID is in use with other content. The same
- * text with other counters is other content: for example a record used after it was exported.
+ * ImportConflictPolicy controls the import of a record whose ID is in use with other content. The
+ * same text with other counters is other content: for example a record used after it was exported.
  *
- * @generated from enum lot.v1.ImportConflict
+ * @generated from enum lot.v1.ImportConflictPolicy
  */
-export enum ImportConflict {
+export enum ImportConflictPolicy {
   /**
    * Same as FAIL.
    *
-   * @generated from enum value: IMPORT_CONFLICT_UNSPECIFIED = 0;
+   * @generated from enum value: IMPORT_CONFLICT_POLICY_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
    * End the import with reason IMPORT_CONFLICT; what was stored remains.
    *
-   * @generated from enum value: IMPORT_CONFLICT_FAIL = 1;
+   * @generated from enum value: IMPORT_CONFLICT_POLICY_FAIL = 1;
    */
   FAIL = 1,
 
   /**
    * Retain the stored record. Data dependent on the imported one is skipped too.
    *
-   * @generated from enum value: IMPORT_CONFLICT_SKIP = 2;
+   * @generated from enum value: IMPORT_CONFLICT_POLICY_SKIP = 2;
    */
   SKIP = 2,
 
@@ -637,14 +637,14 @@ export enum ImportConflict {
    * Replace the stored record and its dependent data (outcomes, feedback, events, former values);
    * that of the imported one follows in the export. An episode that is being recorded is rejected.
    *
-   * @generated from enum value: IMPORT_CONFLICT_OVERWRITE = 3;
+   * @generated from enum value: IMPORT_CONFLICT_POLICY_OVERWRITE = 3;
    */
   OVERWRITE = 3,
 }
 
 /**
- * Describes the enum lot.v1.ImportConflict.
+ * Describes the enum lot.v1.ImportConflictPolicy.
  */
-export const ImportConflictSchema: GenEnum<ImportConflict> = /*@__PURE__*/
+export const ImportConflictPolicySchema: GenEnum<ImportConflictPolicy> = /*@__PURE__*/
   enumDesc(file_lot_v1_transfer, 0);
 

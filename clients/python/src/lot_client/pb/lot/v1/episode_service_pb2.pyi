@@ -25,31 +25,31 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
-class _Takeover:
+class _TakeoverPolicy:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
 
-class _TakeoverEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Takeover.ValueType], _builtins.type):
+class _TakeoverPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TakeoverPolicy.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
-    TAKEOVER_UNSPECIFIED: _Takeover.ValueType  # 0
-    """Same as TAKE_OVER."""
-    TAKEOVER_TAKE_OVER: _Takeover.ValueType  # 1
+    TAKEOVER_POLICY_UNSPECIFIED: _TakeoverPolicy.ValueType  # 0
+    """Same as REPLACE."""
+    TAKEOVER_POLICY_REPLACE: _TakeoverPolicy.ValueType  # 1
     """The other stream ends with WRITER_REPLACED; its acknowledged events are retained."""
-    TAKEOVER_REFUSE: _Takeover.ValueType  # 2
+    TAKEOVER_POLICY_REFUSE: _TakeoverPolicy.ValueType  # 2
     """This stream ends with EPISODE_STREAM_OPEN."""
 
-class Takeover(_Takeover, metaclass=_TakeoverEnumTypeWrapper):
-    """Takeover controls opening a stream while another one records the same episode, on this server or
-    on another one of the same store.
+class TakeoverPolicy(_TakeoverPolicy, metaclass=_TakeoverPolicyEnumTypeWrapper):
+    """TakeoverPolicy controls opening a stream while another one records the same episode, on this
+    server or on another one of the same store.
     """
 
-TAKEOVER_UNSPECIFIED: Takeover.ValueType  # 0
-"""Same as TAKE_OVER."""
-TAKEOVER_TAKE_OVER: Takeover.ValueType  # 1
+TAKEOVER_POLICY_UNSPECIFIED: TakeoverPolicy.ValueType  # 0
+"""Same as REPLACE."""
+TAKEOVER_POLICY_REPLACE: TakeoverPolicy.ValueType  # 1
 """The other stream ends with WRITER_REPLACED; its acknowledged events are retained."""
-TAKEOVER_REFUSE: Takeover.ValueType  # 2
+TAKEOVER_POLICY_REFUSE: TakeoverPolicy.ValueType  # 2
 """This stream ends with EPISODE_STREAM_OPEN."""
-Global___Takeover: _TypeAlias = Takeover  # noqa: Y015
+Global___TakeoverPolicy: _TypeAlias = TakeoverPolicy  # noqa: Y015
 
 @_typing.final
 class StartEpisodeRequest(_message.Message):
@@ -197,7 +197,7 @@ class RecordEventsRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     EPISODE_ID_FIELD_NUMBER: _builtins.int
-    TAKEOVER_FIELD_NUMBER: _builtins.int
+    TAKEOVER_POLICY_FIELD_NUMBER: _builtins.int
     EVENTS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace, in the first message only; empty means `default`."""
@@ -205,7 +205,7 @@ class RecordEventsRequest(_message.Message):
     """Episode to record; required in the first message, only allowed there. The stream never creates
     an episode.
     """
-    takeover: Global___Takeover.ValueType
+    takeover_policy: Global___TakeoverPolicy.ValueType
     """What to do if another stream is open; in the first message only."""
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_episode_pb2.EpisodeEvent]:
@@ -218,12 +218,12 @@ class RecordEventsRequest(_message.Message):
         *,
         namespace: _builtins.str = ...,
         episode_id: _builtins.str = ...,
-        takeover: Global___Takeover.ValueType = ...,
+        takeover_policy: Global___TakeoverPolicy.ValueType = ...,
         events: _abc.Iterable[_episode_pb2.EpisodeEvent] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["episode_id", b"episode_id", "events", b"events", "namespace", b"namespace", "takeover", b"takeover"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["episode_id", b"episode_id", "events", b"events", "namespace", b"namespace", "takeover_policy", b"takeover_policy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -294,7 +294,7 @@ class EndEpisodeRequest(_message.Message):
     USED_PATTERN_IDS_FIELD_NUMBER: _builtins.int
     END_TIME_FIELD_NUMBER: _builtins.int
     APPROACH_FIELD_NUMBER: _builtins.int
-    AUTO_EXTRACT_PATTERNS_FIELD_NUMBER: _builtins.int
+    EXTRACT_KNOWLEDGE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     USED_EPISODE_IDS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
@@ -309,7 +309,7 @@ class EndEpisodeRequest(_message.Message):
     """Reward in [-1, 1]; unset means none."""
     approach: _builtins.str
     """Approach actually taken; empty retains the one given at the start."""
-    auto_extract_patterns: _builtins.bool
+    extract_knowledge: _builtins.bool
     """Store what can be learned from the episode. If it SUCCEEDED: a TASK pattern of what it did and,
     once three of its group succeeded (see ExtractPatterns), their LEARNED pattern, updated
     whenever the group has grown by a tenth. In any case: an ErrorSolution per error in its events,
@@ -373,13 +373,13 @@ class EndEpisodeRequest(_message.Message):
         used_pattern_ids: _abc.Iterable[_builtins.str] | None = ...,
         end_time: _timestamp_pb2.Timestamp | None = ...,
         approach: _builtins.str = ...,
-        auto_extract_patterns: _builtins.bool = ...,
+        extract_knowledge: _builtins.bool = ...,
         request_id: _builtins.str = ...,
         used_episode_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "end_time", b"end_time", "error", b"error", "reward", b"reward"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "approach", b"approach", "auto_extract_patterns", b"auto_extract_patterns", "end_time", b"end_time", "episode_id", b"episode_id", "error", b"error", "error_patterns", b"error_patterns", "metrics", b"metrics", "namespace", b"namespace", "request_id", b"request_id", "reward", b"reward", "status", b"status", "success_factors", b"success_factors", "summary", b"summary", "tools_used", b"tools_used", "used_episode_ids", b"used_episode_ids", "used_pattern_ids", b"used_pattern_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "approach", b"approach", "end_time", b"end_time", "episode_id", b"episode_id", "error", b"error", "error_patterns", b"error_patterns", "extract_knowledge", b"extract_knowledge", "metrics", b"metrics", "namespace", b"namespace", "request_id", b"request_id", "reward", b"reward", "status", b"status", "success_factors", b"success_factors", "summary", b"summary", "tools_used", b"tools_used", "used_episode_ids", b"used_episode_ids", "used_pattern_ids", b"used_pattern_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__reward: _TypeAlias = _typing.Literal["reward"]  # noqa: Y015
     _WhichOneofArgType__reward: _TypeAlias = _typing.Literal["_reward", b"_reward"]  # noqa: Y015
@@ -403,12 +403,12 @@ class EndEpisodeResponse(_message.Message):
 
     @_builtins.property
     def extracted_patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
-        """Extracted patterns after the call; with auto_extract_patterns."""
+        """Extracted patterns after the call; with extract_knowledge."""
 
     @_builtins.property
     def extracted_error_solutions(self) -> _containers.RepeatedCompositeFieldContainer[_error_solution_pb2.ErrorSolution]:
         """Extracted error solutions after the call, at most 20, tagged `extracted`; with
-        auto_extract_patterns. Those stored before, or deleted since, are not stored again.
+        extract_knowledge. Those stored before, or deleted since, are not stored again.
         """
 
     @_builtins.property
@@ -441,13 +441,13 @@ class RecordEpisodeRequest(_message.Message):
     EPISODE_FIELD_NUMBER: _builtins.int
     EPISODE_ID_FIELD_NUMBER: _builtins.int
     EVENTS_FIELD_NUMBER: _builtins.int
-    AUTO_EXTRACT_PATTERNS_FIELD_NUMBER: _builtins.int
+    EXTRACT_KNOWLEDGE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means `default`."""
     episode_id: _builtins.str
     """ID to record it under; empty means a generated one."""
-    auto_extract_patterns: _builtins.bool
+    extract_knowledge: _builtins.bool
     """Store what can be learned from the episode. If it SUCCEEDED: a TASK pattern of what it did and,
     once three of its group succeeded (see ExtractPatterns), their LEARNED pattern, updated
     whenever the group has grown by a tenth. In any case: an ErrorSolution per error in its events,
@@ -476,12 +476,12 @@ class RecordEpisodeRequest(_message.Message):
         episode: _episode_pb2.Episode | None = ...,
         episode_id: _builtins.str = ...,
         events: _abc.Iterable[_episode_pb2.EpisodeEvent] | None = ...,
-        auto_extract_patterns: _builtins.bool = ...,
+        extract_knowledge: _builtins.bool = ...,
         request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["episode", b"episode"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto_extract_patterns", b"auto_extract_patterns", "episode", b"episode", "episode_id", b"episode_id", "events", b"events", "namespace", b"namespace", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["episode", b"episode", "episode_id", b"episode_id", "events", b"events", "extract_knowledge", b"extract_knowledge", "namespace", b"namespace", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -510,12 +510,12 @@ class RecordEpisodeResponse(_message.Message):
 
     @_builtins.property
     def extracted_patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
-        """Extracted patterns after the call; with auto_extract_patterns."""
+        """Extracted patterns after the call; with extract_knowledge."""
 
     @_builtins.property
     def extracted_error_solutions(self) -> _containers.RepeatedCompositeFieldContainer[_error_solution_pb2.ErrorSolution]:
         """Extracted error solutions after the call, at most 20, tagged `extracted`; with
-        auto_extract_patterns. Those stored before, or deleted since, are not stored again.
+        extract_knowledge. Those stored before, or deleted since, are not stored again.
         """
 
     def __init__(

@@ -143,7 +143,7 @@ class ErrorSolution(_message.Message):
         """Task categories it applies to. At most 100, no duplicates."""
 
     @_builtins.property
-    def outcomes(self) -> _outcome_pb2.Outcomes:
+    def outcomes(self) -> _outcome_pb2.OutcomeStats:
         """Output only. Outcomes recorded for it."""
 
     @_builtins.property
@@ -191,7 +191,7 @@ class ErrorSolution(_message.Message):
         steps: _abc.Iterable[_builtins.str] | None = ...,
         categories: _abc.Iterable[_builtins.str] | None = ...,
         worked: _builtins.bool | None = ...,
-        outcomes: _outcome_pb2.Outcomes | None = ...,
+        outcomes: _outcome_pb2.OutcomeStats | None = ...,
         tags: _abc.Iterable[_builtins.str] | None = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         metadata: _struct_pb2.Struct | None = ...,

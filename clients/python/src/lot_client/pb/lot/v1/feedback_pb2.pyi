@@ -62,7 +62,7 @@ class FeedbackEntry(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     FEEDBACK_ID_FIELD_NUMBER: _builtins.int
-    NUMBER_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
     HELPFUL_FIELD_NUMBER: _builtins.int
     CONFIDENCE_ADJUSTMENT_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
@@ -71,7 +71,7 @@ class FeedbackEntry(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     feedback_id: _builtins.str
     """ID of the feedback."""
-    number: _builtins.int
+    sequence: _builtins.int
     """Position in the order in which feedback was applied, from 1. 0 until applied, for a moment
     during the call or after a crash.
     """
@@ -95,7 +95,7 @@ class FeedbackEntry(_message.Message):
         self,
         *,
         feedback_id: _builtins.str = ...,
-        number: _builtins.int = ...,
+        sequence: _builtins.int = ...,
         helpful: _builtins.bool | None = ...,
         confidence_adjustment: _builtins.float | None = ...,
         text: _builtins.str = ...,
@@ -105,7 +105,7 @@ class FeedbackEntry(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence_adjustment", b"_confidence_adjustment", "_helpful", b"_helpful", "confidence_adjustment", b"confidence_adjustment", "create_time", b"create_time", "helpful", b"helpful"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence_adjustment", b"_confidence_adjustment", "_helpful", b"_helpful", "confidence_adjustment", b"confidence_adjustment", "confidence_after", b"confidence_after", "confidence_before", b"confidence_before", "create_time", b"create_time", "feedback_id", b"feedback_id", "helpful", b"helpful", "number", b"number", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence_adjustment", b"_confidence_adjustment", "_helpful", b"_helpful", "confidence_adjustment", b"confidence_adjustment", "confidence_after", b"confidence_after", "confidence_before", b"confidence_before", "create_time", b"create_time", "feedback_id", b"feedback_id", "helpful", b"helpful", "sequence", b"sequence", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__confidence_adjustment: _TypeAlias = _typing.Literal["confidence_adjustment"]  # noqa: Y015
     _WhichOneofArgType__confidence_adjustment: _TypeAlias = _typing.Literal["_confidence_adjustment", b"_confidence_adjustment"]  # noqa: Y015

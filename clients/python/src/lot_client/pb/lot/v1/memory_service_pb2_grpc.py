@@ -291,7 +291,7 @@ class MemoryServiceServicer(object):
 
     def RecordErrorSolutionOutcome(self, request, context):
         """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
-        FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_UNKNOWN (a retrieval_id without
+        FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
         error_message), REQUEST_ID_REUSED, CONTENTION.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -400,7 +400,7 @@ class MemoryServiceServicer(object):
         cursor and no changes. Changes are ordered per record and sent at least once; intermediate
         states may be skipped, as each record is sent in its current state. So treat STORED and UPDATED
         alike. Expiry and episode events are not reported. When the server stops, the stream ends with
-        SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_TOO_OLD; OVERLOADED if the client
+        SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_EXPIRED; OVERLOADED if the client
         does not read for a minute.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

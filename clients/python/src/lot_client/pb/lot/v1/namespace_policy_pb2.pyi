@@ -266,7 +266,7 @@ class UpdateNamespacePolicyResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     @_typing.final
-    class PendingDeletesEntry(_message.Message):
+    class PendingDeleteCountsEntry(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
         KEY_FIELD_NUMBER: _builtins.int
@@ -286,13 +286,13 @@ class UpdateNamespacePolicyResponse(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     POLICY_FIELD_NUMBER: _builtins.int
-    PENDING_DELETES_FIELD_NUMBER: _builtins.int
+    PENDING_DELETE_COUNTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def policy(self) -> Global___NamespacePolicy:
         """The policy after the call, or as it would be."""
 
     @_builtins.property
-    def pending_deletes(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+    def pending_delete_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Number of records the next sweep will, or would, delete as of now, by resource kind without the
         enum prefix, for example `EPISODE`. Zero counts are omitted.
         """
@@ -301,11 +301,11 @@ class UpdateNamespacePolicyResponse(_message.Message):
         self,
         *,
         policy: Global___NamespacePolicy | None = ...,
-        pending_deletes: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        pending_delete_counts: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["pending_deletes", b"pending_deletes", "policy", b"policy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pending_delete_counts", b"pending_delete_counts", "policy", b"policy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

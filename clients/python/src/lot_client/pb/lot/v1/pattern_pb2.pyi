@@ -295,7 +295,7 @@ class Pattern(_message.Message):
         """
 
     @_builtins.property
-    def outcomes(self) -> _outcome_pb2.Outcomes:
+    def outcomes(self) -> _outcome_pb2.OutcomeStats:
         """Output only. Outcomes recorded for the pattern."""
 
     @_builtins.property
@@ -354,7 +354,7 @@ class Pattern(_message.Message):
         metadata: _struct_pb2.Struct | None = ...,
         pinned: _builtins.bool = ...,
         confidence: _builtins.float | None = ...,
-        outcomes: _outcome_pb2.Outcomes | None = ...,
+        outcomes: _outcome_pb2.OutcomeStats | None = ...,
         source_episode_ids: _abc.Iterable[_builtins.str] | None = ...,
         source_pattern_ids: _abc.Iterable[_builtins.str] | None = ...,
         parent_pattern_id: _builtins.str = ...,
@@ -471,7 +471,7 @@ class PatternFilter(_message.Message):
     pinned: _builtins.bool
     """True: only pinned. False: only unpinned. Unset: both."""
     min_reliability: _builtins.float
-    """Outcomes.reliability is at least this. 0 or unset means no minimum."""
+    """OutcomeStats.reliability is at least this. 0 or unset means no minimum."""
     superseded: _builtins.bool
     """True: only superseded. False: only not superseded. Unset: RecallPatterns and DistillPatterns
     omit superseded patterns, all other calls include them.

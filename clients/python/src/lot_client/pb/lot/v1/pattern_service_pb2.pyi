@@ -428,7 +428,7 @@ class LineageEntry(_message.Message):
     distance: _builtins.int
     """Distance in steps; 1 is a direct relation."""
     @_builtins.property
-    def outcomes(self) -> _outcome_pb2.Outcomes:
+    def outcomes(self) -> _outcome_pb2.OutcomeStats:
         """Outcomes, including rates."""
 
     @_builtins.property
@@ -441,7 +441,7 @@ class LineageEntry(_message.Message):
         relation: Global___LineageRelation.ValueType = ...,
         pattern_id: _builtins.str = ...,
         task: _builtins.str = ...,
-        outcomes: _outcome_pb2.Outcomes | None = ...,
+        outcomes: _outcome_pb2.OutcomeStats | None = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         distance: _builtins.int = ...,
     ) -> None: ...
@@ -788,7 +788,7 @@ class PatternHit(_message.Message):
     SCORE_FIELD_NUMBER: _builtins.int
     SIMILARITY_FIELD_NUMBER: _builtins.int
     SCORE_PARTS_FIELD_NUMBER: _builtins.int
-    LEARNED_FROM_FIELD_NUMBER: _builtins.int
+    OUTCOME_EVIDENCE_FIELD_NUMBER: _builtins.int
     MATCH_PROBABILITY_FIELD_NUMBER: _builtins.int
     score: _builtins.float
     """Score by which hits are ordered, descending: relevance by meaning and words, scaled like a
@@ -817,9 +817,9 @@ class PatternHit(_message.Message):
         """Parts whose weighted sum is the score; only with explain."""
 
     @_builtins.property
-    def learned_from(self) -> _containers.RepeatedCompositeFieldContainer[Global___LearnedFrom]:
+    def outcome_evidence(self) -> _containers.RepeatedCompositeFieldContainer[Global___OutcomeEvidence]:
         """Outcomes on similar queries that counted, nearest query first; only with explain. Empty if
-        there are none, for a hit below the gate, and for SIMILARITY and RELEVANCE.
+        there are none, for a hit outside the reorder margin, and for SIMILARITY and RELEVANCE.
         """
 
     def __init__(
@@ -829,12 +829,12 @@ class PatternHit(_message.Message):
         score: _builtins.float = ...,
         similarity: _builtins.float = ...,
         score_parts: _abc.Iterable[_outcome_pb2.ScorePart] | None = ...,
-        learned_from: _abc.Iterable[Global___LearnedFrom] | None = ...,
+        outcome_evidence: _abc.Iterable[Global___OutcomeEvidence] | None = ...,
         match_probability: _builtins.float | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_match_probability", b"_match_probability", "match_probability", b"match_probability", "pattern", b"pattern"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_match_probability", b"_match_probability", "learned_from", b"learned_from", "match_probability", b"match_probability", "pattern", b"pattern", "score", b"score", "score_parts", b"score_parts", "similarity", b"similarity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_match_probability", b"_match_probability", "match_probability", b"match_probability", "outcome_evidence", b"outcome_evidence", "pattern", b"pattern", "score", b"score", "score_parts", b"score_parts", "similarity", b"similarity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__match_probability: _TypeAlias = _typing.Literal["match_probability"]  # noqa: Y015
     _WhichOneofArgType__match_probability: _TypeAlias = _typing.Literal["_match_probability", b"_match_probability"]  # noqa: Y015
@@ -843,8 +843,8 @@ class PatternHit(_message.Message):
 Global___PatternHit: _TypeAlias = PatternHit  # noqa: Y015
 
 @_typing.final
-class LearnedFrom(_message.Message):
-    """LearnedFrom is a hit's outcomes on one query, and how they count for the query of the recall.
+class OutcomeEvidence(_message.Message):
+    """OutcomeEvidence is a hit's outcomes on one query, and how they count for the query of the recall.
 
     Let S and n be the sums of weight · success_count and weight · trial_count over the hit's
     outcomes on the same query (similarity from 0.9999 on), S' and n' those over the others, and
@@ -903,7 +903,7 @@ class LearnedFrom(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___LearnedFrom: _TypeAlias = LearnedFrom  # noqa: Y015
+Global___OutcomeEvidence: _TypeAlias = OutcomeEvidence  # noqa: Y015
 
 @_typing.final
 class RecallExplanation(_message.Message):
@@ -912,8 +912,8 @@ class RecallExplanation(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RANKING_FIELD_NUMBER: _builtins.int
-    POOL_SIZE_FIELD_NUMBER: _builtins.int
-    GATE_FIELD_NUMBER: _builtins.int
+    CANDIDATE_COUNT_FIELD_NUMBER: _builtins.int
+    REORDER_MARGIN_FIELD_NUMBER: _builtins.int
     LEARNED_WEIGHT_FIELD_NUMBER: _builtins.int
     MATCHING_COUNT_FIELD_NUMBER: _builtins.int
     NAMESPACE_COUNT_FIELD_NUMBER: _builtins.int
@@ -924,9 +924,9 @@ class RecallExplanation(_message.Message):
     SEED_FIELD_NUMBER: _builtins.int
     ranking: _outcome_pb2.Ranking.ValueType
     """Ranking used."""
-    pool_size: _builtins.int
+    candidate_count: _builtins.int
     """Number of candidates ranked."""
-    gate: _builtins.float
+    reorder_margin: _builtins.float
     """Hits whose relevance is within this of the best may be reordered by what was learned."""
     learned_weight: _builtins.float
     """Maximum that learning can add to a score."""
@@ -935,7 +935,7 @@ class RecallExplanation(_message.Message):
     namespace_count: _builtins.int
     """Number of records of this kind in the namespace."""
     kernel_width: _builtins.float
-    """How fast outcomes on other queries lose weight with distance; see LearnedFrom."""
+    """How fast outcomes on other queries lose weight with distance; see OutcomeEvidence."""
     decay: _builtins.float
     """Factor in (0, 1] by which a new outcome multiplies the weight of earlier ones on its query."""
     seed: _builtins.int
@@ -952,8 +952,8 @@ class RecallExplanation(_message.Message):
         self,
         *,
         ranking: _outcome_pb2.Ranking.ValueType = ...,
-        pool_size: _builtins.int = ...,
-        gate: _builtins.float = ...,
+        candidate_count: _builtins.int = ...,
+        reorder_margin: _builtins.float = ...,
         learned_weight: _builtins.float = ...,
         matching_count: _builtins.int = ...,
         namespace_count: _builtins.int = ...,
@@ -965,7 +965,7 @@ class RecallExplanation(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "half_life", b"half_life", "seed", b"seed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "decay", b"decay", "filters", b"filters", "gate", b"gate", "half_life", b"half_life", "kernel_width", b"kernel_width", "learned_weight", b"learned_weight", "matching_count", b"matching_count", "namespace_count", b"namespace_count", "pool_size", b"pool_size", "ranking", b"ranking", "seed", b"seed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "candidate_count", b"candidate_count", "decay", b"decay", "filters", b"filters", "half_life", b"half_life", "kernel_width", b"kernel_width", "learned_weight", b"learned_weight", "matching_count", b"matching_count", "namespace_count", b"namespace_count", "ranking", b"ranking", "reorder_margin", b"reorder_margin", "seed", b"seed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
@@ -980,20 +980,20 @@ class FilterCount(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     FIELD_FIELD_NUMBER: _builtins.int
-    REMOVED_COUNT_FIELD_NUMBER: _builtins.int
+    EXCLUDED_COUNT_FIELD_NUMBER: _builtins.int
     field: _builtins.str
     """Field of the request's filter, for example `languages`."""
-    removed_count: _builtins.int
+    excluded_count: _builtins.int
     """Number of records of this kind in the namespace that this field alone excludes."""
     def __init__(
         self,
         *,
         field: _builtins.str = ...,
-        removed_count: _builtins.int = ...,
+        excluded_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["field", b"field", "removed_count", b"removed_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["excluded_count", b"excluded_count", "field", b"field"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1018,7 +1018,7 @@ class RecordOutcomeRequest(_message.Message):
     """Namespace; empty means `default`."""
     retrieval_id: _builtins.str
     """Retrieval ID of the recall that found them. If unknown and there is no `query`, the call fails
-    with RETRIEVAL_UNKNOWN.
+    with RETRIEVAL_NOT_FOUND.
     """
     query: _builtins.str
     """Query of the recall. Without query and retrieval_id, the outcome counts only for the pattern as
@@ -1114,9 +1114,9 @@ class OutcomeEntry(_message.Message):
     RETRIEVAL_ID_FIELD_NUMBER: _builtins.int
     NOTE_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
-    CORRECTS_FIELD_NUMBER: _builtins.int
-    CORRECTED_BY_FIELD_NUMBER: _builtins.int
-    REPEAT_FIELD_NUMBER: _builtins.int
+    CORRECTS_OUTCOME_ID_FIELD_NUMBER: _builtins.int
+    CORRECTED_BY_OUTCOME_ID_FIELD_NUMBER: _builtins.int
+    FROM_REPEATED_SAVE_FIELD_NUMBER: _builtins.int
     outcome_id: _builtins.str
     """ID of the outcome; one per call."""
     pattern_id: _builtins.str
@@ -1131,11 +1131,11 @@ class OutcomeEntry(_message.Message):
     """Retrieval ID, if given."""
     note: _builtins.str
     """Note."""
-    corrects: _builtins.str
+    corrects_outcome_id: _builtins.str
     """Entry that this one corrects. `outcome` counts instead; unspecified means nothing does."""
-    corrected_by: _builtins.str
+    corrected_by_outcome_id: _builtins.str
     """Entry that corrected this one; empty while it counts."""
-    repeat: _builtins.bool
+    from_repeated_save: _builtins.bool
     """True if made by a repeated save rather than RecordOutcome."""
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
@@ -1157,13 +1157,13 @@ class OutcomeEntry(_message.Message):
         retrieval_id: _builtins.str = ...,
         note: _builtins.str = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
-        corrects: _builtins.str = ...,
-        corrected_by: _builtins.str = ...,
-        repeat: _builtins.bool = ...,
+        corrects_outcome_id: _builtins.str = ...,
+        corrected_by_outcome_id: _builtins.str = ...,
+        from_repeated_save: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "create_time", b"create_time", "duration", b"duration", "reward", b"reward"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "corrected_by", b"corrected_by", "corrects", b"corrects", "create_time", b"create_time", "duration", b"duration", "note", b"note", "outcome", b"outcome", "outcome_id", b"outcome_id", "pattern_id", b"pattern_id", "query", b"query", "repeat", b"repeat", "retrieval_id", b"retrieval_id", "reward", b"reward"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "corrected_by_outcome_id", b"corrected_by_outcome_id", "corrects_outcome_id", b"corrects_outcome_id", "create_time", b"create_time", "duration", b"duration", "from_repeated_save", b"from_repeated_save", "note", b"note", "outcome", b"outcome", "outcome_id", b"outcome_id", "pattern_id", b"pattern_id", "query", b"query", "retrieval_id", b"retrieval_id", "reward", b"reward"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__reward: _TypeAlias = _typing.Literal["reward"]  # noqa: Y015
     _WhichOneofArgType__reward: _TypeAlias = _typing.Literal["_reward", b"_reward"]  # noqa: Y015
@@ -1316,8 +1316,8 @@ class CorrectOutcomeResponse(_message.Message):
 Global___CorrectOutcomeResponse: _TypeAlias = CorrectOutcomeResponse  # noqa: Y015
 
 @_typing.final
-class GiveFeedbackRequest(_message.Message):
-    """Request of GiveFeedback."""
+class RecordPatternFeedbackRequest(_message.Message):
+    """Request of RecordPatternFeedback."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1368,11 +1368,11 @@ class GiveFeedbackRequest(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__helpful) -> _WhichOneofReturnType__helpful | None: ...
 
-Global___GiveFeedbackRequest: _TypeAlias = GiveFeedbackRequest  # noqa: Y015
+Global___RecordPatternFeedbackRequest: _TypeAlias = RecordPatternFeedbackRequest  # noqa: Y015
 
 @_typing.final
-class GiveFeedbackResponse(_message.Message):
-    """Response of GiveFeedback."""
+class RecordPatternFeedbackResponse(_message.Message):
+    """Response of RecordPatternFeedback."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1398,7 +1398,7 @@ class GiveFeedbackResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GiveFeedbackResponse: _TypeAlias = GiveFeedbackResponse  # noqa: Y015
+Global___RecordPatternFeedbackResponse: _TypeAlias = RecordPatternFeedbackResponse  # noqa: Y015
 
 @_typing.final
 class ListFeedbackCandidatesRequest(_message.Message):
@@ -1640,7 +1640,7 @@ class GetPatternStatsResponse(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-    TOTAL_PATTERNS_FIELD_NUMBER: _builtins.int
+    TOTAL_COUNT_FIELD_NUMBER: _builtins.int
     AVERAGE_SUCCESS_RATE_FIELD_NUMBER: _builtins.int
     MAX_SUCCESS_RATE_FIELD_NUMBER: _builtins.int
     TOTAL_USAGE_COUNT_FIELD_NUMBER: _builtins.int
@@ -1659,7 +1659,7 @@ class GetPatternStatsResponse(_message.Message):
     BY_PATTERN_TYPE_FIELD_NUMBER: _builtins.int
     BY_CODE_KIND_FIELD_NUMBER: _builtins.int
     BY_TASK_TYPE_FIELD_NUMBER: _builtins.int
-    total_patterns: _builtins.int
+    total_count: _builtins.int
     """Number of patterns."""
     average_success_rate: _builtins.float
     """Mean success_rate, rounded to 0.001; unset without patterns. Includes the initial rates of
@@ -1716,7 +1716,7 @@ class GetPatternStatsResponse(_message.Message):
     def __init__(
         self,
         *,
-        total_patterns: _builtins.int = ...,
+        total_count: _builtins.int = ...,
         average_success_rate: _builtins.float | None = ...,
         max_success_rate: _builtins.float | None = ...,
         total_usage_count: _builtins.int = ...,
@@ -1738,7 +1738,7 @@ class GetPatternStatsResponse(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_average_success_rate", b"_average_success_rate", "_average_used_success_rate", b"_average_used_success_rate", "_max_success_rate", b"_max_success_rate", "_min_success_rate", b"_min_success_rate", "_success_share", b"_success_share", "average_success_rate", b"average_success_rate", "average_used_success_rate", b"average_used_success_rate", "max_success_rate", b"max_success_rate", "min_success_rate", b"min_success_rate", "success_share", b"success_share"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_average_success_rate", b"_average_success_rate", "_average_used_success_rate", b"_average_used_success_rate", "_max_success_rate", b"_max_success_rate", "_min_success_rate", b"_min_success_rate", "_success_share", b"_success_share", "average_success_rate", b"average_success_rate", "average_used_success_rate", b"average_used_success_rate", "by_category", b"by_category", "by_code_kind", b"by_code_kind", "by_kind", b"by_kind", "by_language", b"by_language", "by_pattern_type", b"by_pattern_type", "by_task_type", b"by_task_type", "max_success_rate", b"max_success_rate", "min_success_rate", b"min_success_rate", "most_used_pattern_id", b"most_used_pattern_id", "pinned_count", b"pinned_count", "success_share", b"success_share", "total_failure_count", b"total_failure_count", "total_partial_count", b"total_partial_count", "total_patterns", b"total_patterns", "total_success_count", b"total_success_count", "total_usage_count", b"total_usage_count", "used_count", b"used_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_average_success_rate", b"_average_success_rate", "_average_used_success_rate", b"_average_used_success_rate", "_max_success_rate", b"_max_success_rate", "_min_success_rate", b"_min_success_rate", "_success_share", b"_success_share", "average_success_rate", b"average_success_rate", "average_used_success_rate", b"average_used_success_rate", "by_category", b"by_category", "by_code_kind", b"by_code_kind", "by_kind", b"by_kind", "by_language", b"by_language", "by_pattern_type", b"by_pattern_type", "by_task_type", b"by_task_type", "max_success_rate", b"max_success_rate", "min_success_rate", b"min_success_rate", "most_used_pattern_id", b"most_used_pattern_id", "pinned_count", b"pinned_count", "success_share", b"success_share", "total_count", b"total_count", "total_failure_count", b"total_failure_count", "total_partial_count", b"total_partial_count", "total_success_count", b"total_success_count", "total_usage_count", b"total_usage_count", "used_count", b"used_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__average_success_rate: _TypeAlias = _typing.Literal["average_success_rate"]  # noqa: Y015
     _WhichOneofArgType__average_success_rate: _TypeAlias = _typing.Literal["_average_success_rate", b"_average_success_rate"]  # noqa: Y015
@@ -1928,8 +1928,8 @@ class ExtractPatternsFromCodeResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """FIELDS_UNCHANGED if existing patterns retain other success_metrics than given; TEXT_TRUNCATED if the
-        model did not read all of a new one.
+        """FIELDS_UNCHANGED if existing patterns retain other success_metrics than given; TEXT_TRUNCATED
+        if the model did not read all of a new one.
         """
 
     def __init__(

@@ -34,39 +34,39 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
-class _ImportConflict:
+class _ImportConflictPolicy:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
 
-class _ImportConflictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ImportConflict.ValueType], _builtins.type):
+class _ImportConflictPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ImportConflictPolicy.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
-    IMPORT_CONFLICT_UNSPECIFIED: _ImportConflict.ValueType  # 0
+    IMPORT_CONFLICT_POLICY_UNSPECIFIED: _ImportConflictPolicy.ValueType  # 0
     """Same as FAIL."""
-    IMPORT_CONFLICT_FAIL: _ImportConflict.ValueType  # 1
+    IMPORT_CONFLICT_POLICY_FAIL: _ImportConflictPolicy.ValueType  # 1
     """End the import with reason IMPORT_CONFLICT; what was stored remains."""
-    IMPORT_CONFLICT_SKIP: _ImportConflict.ValueType  # 2
+    IMPORT_CONFLICT_POLICY_SKIP: _ImportConflictPolicy.ValueType  # 2
     """Retain the stored record. Data dependent on the imported one is skipped too."""
-    IMPORT_CONFLICT_OVERWRITE: _ImportConflict.ValueType  # 3
+    IMPORT_CONFLICT_POLICY_OVERWRITE: _ImportConflictPolicy.ValueType  # 3
     """Replace the stored record and its dependent data (outcomes, feedback, events, former values);
     that of the imported one follows in the export. An episode that is being recorded is rejected.
     """
 
-class ImportConflict(_ImportConflict, metaclass=_ImportConflictEnumTypeWrapper):
-    """ImportConflict controls the import of a record whose ID is in use with other content. The same
-    text with other counters is other content: for example a record used after it was exported.
+class ImportConflictPolicy(_ImportConflictPolicy, metaclass=_ImportConflictPolicyEnumTypeWrapper):
+    """ImportConflictPolicy controls the import of a record whose ID is in use with other content. The
+    same text with other counters is other content: for example a record used after it was exported.
     """
 
-IMPORT_CONFLICT_UNSPECIFIED: ImportConflict.ValueType  # 0
+IMPORT_CONFLICT_POLICY_UNSPECIFIED: ImportConflictPolicy.ValueType  # 0
 """Same as FAIL."""
-IMPORT_CONFLICT_FAIL: ImportConflict.ValueType  # 1
+IMPORT_CONFLICT_POLICY_FAIL: ImportConflictPolicy.ValueType  # 1
 """End the import with reason IMPORT_CONFLICT; what was stored remains."""
-IMPORT_CONFLICT_SKIP: ImportConflict.ValueType  # 2
+IMPORT_CONFLICT_POLICY_SKIP: ImportConflictPolicy.ValueType  # 2
 """Retain the stored record. Data dependent on the imported one is skipped too."""
-IMPORT_CONFLICT_OVERWRITE: ImportConflict.ValueType  # 3
+IMPORT_CONFLICT_POLICY_OVERWRITE: ImportConflictPolicy.ValueType  # 3
 """Replace the stored record and its dependent data (outcomes, feedback, events, former values);
 that of the imported one follows in the export. An episode that is being recorded is rejected.
 """
-Global___ImportConflict: _TypeAlias = ImportConflict  # noqa: Y015
+Global___ImportConflictPolicy: _TypeAlias = ImportConflictPolicy  # noqa: Y015
 
 @_typing.final
 class ExportRequest(_message.Message):
@@ -100,9 +100,9 @@ class ExportRequest(_message.Message):
     """Send only the header and the summary, with current counts."""
     @_builtins.property
     def resource_kinds(self) -> _containers.RepeatedScalarFieldContainer[_resource_kind_pb2.ResourceKind.ValueType]:
-        """Resource kinds to export; empty means all. Dependent data that is not a kind of its own (feedback
-        and learned ranking of a pattern, former values of a preference, values and messages of a
-        session) is included; outcomes and episode events are kinds of their own.
+        """Resource kinds to export; empty means all. Dependent data that is not a kind of its own
+        (feedback and learned ranking of a pattern, former values of a preference, values and messages
+        of a session) is included; outcomes and episode events are kinds of their own.
         """
 
     def __init__(
@@ -226,7 +226,7 @@ class ExportSummary(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     @_typing.final
-    class CountsEntry(_message.Message):
+    class RecordCountsEntry(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
         KEY_FIELD_NUMBER: _builtins.int
@@ -245,10 +245,10 @@ class ExportSummary(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-    COUNTS_FIELD_NUMBER: _builtins.int
+    RECORD_COUNTS_FIELD_NUMBER: _builtins.int
     ELAPSED_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+    def record_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Number of records by resource kind, without the enum prefix, for example `PATTERN`: those of
         this stream, from its cursor on; in a dry run, all currently stored.
         """
@@ -260,12 +260,12 @@ class ExportSummary(_message.Message):
     def __init__(
         self,
         *,
-        counts: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        record_counts: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         elapsed: _duration_pb2.Duration | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["elapsed", b"elapsed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "elapsed", b"elapsed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["elapsed", b"elapsed", "record_counts", b"record_counts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -275,8 +275,8 @@ Global___ExportSummary: _TypeAlias = ExportSummary  # noqa: Y015
 class ExportRecord(_message.Message):
     """ExportRecord is a record with everything known about it, or data dependent on one.
 
-    An import reads `internal`; the readable form must match it: if either was changed, the record is
-    rejected. Neither contains what belongs to a store rather than its content: requests and their
+    An import reads `stored_form`; the readable form must match it: if either was changed, the record
+    is rejected. Neither contains what belongs to a store rather than its content: requests and their
     responses, tombstones, retrievals, selections and the steps behind action values, leases of open
     streams, the change feed.
     """
@@ -318,7 +318,7 @@ class ExportRecord(_message.Message):
     ACTION_VALUE_FIELD_NUMBER: _builtins.int
     POLICY_FIELD_NUMBER: _builtins.int
     VECTORS_FIELD_NUMBER: _builtins.int
-    INTERNAL_FIELD_NUMBER: _builtins.int
+    STORED_FORM_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace of the record."""
     @_builtins.property
@@ -331,8 +331,8 @@ class ExportRecord(_message.Message):
 
     @_builtins.property
     def outcome(self) -> _pattern_service_pb2.OutcomeEntry:
-        """Outcome of the log behind counters. `corrected_by` is empty: the correcting entry names it in
-        `corrects`.
+        """Outcome of the log behind counters. `corrected_by_outcome_id` is empty: the correcting entry
+        names it in `corrects_outcome_id`.
         """
 
     @_builtins.property
@@ -378,7 +378,7 @@ class ExportRecord(_message.Message):
         """Vectors by name; only with include_vectors."""
 
     @_builtins.property
-    def internal(self) -> _struct_pb2.Struct:
+    def stored_form(self) -> _struct_pb2.Struct:
         """Internal form of the server. Return it unchanged; a record without it is rejected."""
 
     def __init__(
@@ -398,15 +398,15 @@ class ExportRecord(_message.Message):
         action_value: _learning_pb2.ActionValue | None = ...,
         policy: _namespace_policy_pb2.NamespacePolicy | None = ...,
         vectors: _abc.Mapping[_builtins.str, Global___ExportedVector] | None = ...,
-        internal: _struct_pb2.Struct | None = ...,
+        stored_form: _struct_pb2.Struct | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["action_value", b"action_value", "decision", b"decision", "episode", b"episode", "episode_event", b"episode_event", "error_solution", b"error_solution", "internal", b"internal", "learning_event", b"learning_event", "memory", b"memory", "outcome", b"outcome", "pattern", b"pattern", "policy", b"policy", "preference", b"preference", "session", b"session", "thing", b"thing"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["action_value", b"action_value", "decision", b"decision", "episode", b"episode", "episode_event", b"episode_event", "error_solution", b"error_solution", "learning_event", b"learning_event", "memory", b"memory", "outcome", b"outcome", "pattern", b"pattern", "policy", b"policy", "preference", b"preference", "record", b"record", "session", b"session", "stored_form", b"stored_form"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_value", b"action_value", "decision", b"decision", "episode", b"episode", "episode_event", b"episode_event", "error_solution", b"error_solution", "internal", b"internal", "learning_event", b"learning_event", "memory", b"memory", "namespace", b"namespace", "outcome", b"outcome", "pattern", b"pattern", "policy", b"policy", "preference", b"preference", "session", b"session", "thing", b"thing", "vectors", b"vectors"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_value", b"action_value", "decision", b"decision", "episode", b"episode", "episode_event", b"episode_event", "error_solution", b"error_solution", "learning_event", b"learning_event", "memory", b"memory", "namespace", b"namespace", "outcome", b"outcome", "pattern", b"pattern", "policy", b"policy", "preference", b"preference", "record", b"record", "session", b"session", "stored_form", b"stored_form", "vectors", b"vectors"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_thing: _TypeAlias = _typing.Literal["memory", "pattern", "outcome", "episode", "episode_event", "error_solution", "preference", "session", "learning_event", "decision", "action_value", "policy"]  # noqa: Y015
-    _WhichOneofArgType_thing: _TypeAlias = _typing.Literal["thing", b"thing"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_thing) -> _WhichOneofReturnType_thing | None: ...
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["memory", "pattern", "outcome", "episode", "episode_event", "error_solution", "preference", "session", "learning_event", "decision", "action_value", "policy"]  # noqa: Y015
+    _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 
 Global___ExportRecord: _TypeAlias = ExportRecord  # noqa: Y015
 
@@ -521,7 +521,7 @@ class ImportRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     KEEP_NAMESPACES_FIELD_NUMBER: _builtins.int
     HEADER_FIELD_NUMBER: _builtins.int
-    CONFLICT_FIELD_NUMBER: _builtins.int
+    CONFLICT_POLICY_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     RECORDS_FIELD_NUMBER: _builtins.int
     CURSOR_FIELD_NUMBER: _builtins.int
@@ -529,7 +529,7 @@ class ImportRequest(_message.Message):
     """Namespace to import into, in the first message only. Empty means `default`."""
     keep_namespaces: _builtins.bool
     """Import each record into the namespace it was exported from; in the first message only."""
-    conflict: Global___ImportConflict.ValueType
+    conflict_policy: Global___ImportConflictPolicy.ValueType
     """What to do on conflict; in the first message only."""
     dry_run: _builtins.bool
     """Check and count as if each record were the only one, and store nothing; in the first message
@@ -553,14 +553,14 @@ class ImportRequest(_message.Message):
         namespace: _builtins.str = ...,
         keep_namespaces: _builtins.bool = ...,
         header: Global___ExportHeader | None = ...,
-        conflict: Global___ImportConflict.ValueType = ...,
+        conflict_policy: Global___ImportConflictPolicy.ValueType = ...,
         dry_run: _builtins.bool = ...,
         records: _abc.Iterable[Global___ExportRecord] | None = ...,
         cursor: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["header", b"header"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conflict", b"conflict", "cursor", b"cursor", "dry_run", b"dry_run", "header", b"header", "keep_namespaces", b"keep_namespaces", "namespace", b"namespace", "records", b"records"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conflict_policy", b"conflict_policy", "cursor", b"cursor", "dry_run", b"dry_run", "header", b"header", "keep_namespaces", b"keep_namespaces", "namespace", b"namespace", "records", b"records"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -573,7 +573,7 @@ class ImportResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     @_typing.final
-    class CountsEntry(_message.Message):
+    class ImportedCountsEntry(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
         KEY_FIELD_NUMBER: _builtins.int
@@ -596,7 +596,7 @@ class ImportResponse(_message.Message):
     IMPORTED_COUNT_FIELD_NUMBER: _builtins.int
     UNCHANGED_COUNT_FIELD_NUMBER: _builtins.int
     SKIPPED_COUNT_FIELD_NUMBER: _builtins.int
-    COUNTS_FIELD_NUMBER: _builtins.int
+    IMPORTED_COUNTS_FIELD_NUMBER: _builtins.int
     cursor: _builtins.str
     """Cursor of the last message whose records are stored."""
     imported_count: _builtins.int
@@ -608,7 +608,7 @@ class ImportResponse(_message.Message):
     record they depend on.
     """
     @_builtins.property
-    def counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+    def imported_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Number of records imported so far, by resource kind without the enum prefix."""
 
     def __init__(
@@ -618,11 +618,11 @@ class ImportResponse(_message.Message):
         imported_count: _builtins.int = ...,
         unchanged_count: _builtins.int = ...,
         skipped_count: _builtins.int = ...,
-        counts: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        imported_counts: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "cursor", b"cursor", "imported_count", b"imported_count", "skipped_count", b"skipped_count", "unchanged_count", b"unchanged_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "imported_count", b"imported_count", "imported_counts", b"imported_counts", "skipped_count", b"skipped_count", "unchanged_count", b"unchanged_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

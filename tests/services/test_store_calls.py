@@ -1,0 +1,120 @@
+"""How many calls to the store a recall makes, counted below all layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from lot_grpc.domain.outcomes import Outcome
+from lot_grpc.domain.pattern import PatternKind
+from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter
+from lot_grpc.ports import VectorStore
+from lot_grpc.services.outcomes.outcomes import OutcomeDraft
+from lot_grpc.services.recall.targets import (
+    RecallOptions,
+    episode_request,
+    memory_request,
+    pattern_request,
+)
+from lot_grpc.services.records.collections import CONTEXT_STATS
+from lot_grpc.testing.in_memory import InMemoryStore
+from tests.contract.clock import FixedClock
+from tests.services.world import NS, World, end, memory, open_world, save, start
+
+QUERY = "how do I sort list 3 by the size of it"
+"""It has function words, so that words are looked for twice."""
+
+READS = ("get", "scroll", "search", "count", "facet")
+
+
+@dataclass
+class CountedStore:
+    """Passes on every call and lists those that read."""
+
+    inner: VectorStore
+    calls: list[tuple[str, str]] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self.inner, name)
+        if name not in READS:
+            return call
+
+        def counted(collection: str, *given: Any, **named: Any) -> Any:
+            self.calls.append((name, collection))
+            return call(collection, *given, **named)
+
+        return counted
+
+
+@pytest.fixture
+async def world() -> World:
+    """More than any pool holds, so that pools hide some hits."""
+    clock = FixedClock()
+    world = await open_world(CountedStore(InMemoryStore(clock)), clock)
+    for number in range(120):
+        task = f"Sort list {number} by size"
+        await save(world, task, pattern_id=f"p{number}", code=f"sort(list_{number})")
+        episode_id = f"e{number}"
+        await world.services.episodes.creator.start(NS, start(task, episode_id))
+        await world.services.episodes.ender.end(NS, episode_id, end(), "")
+        await world.services.memories.memories.create(
+            NS, memory(f"List {number} is sorted by size")
+        )
+    return world
+
+
+Recall = Callable[[], Coroutine[Any, Any, object]]
+
+
+async def calls(world: World, recall: Recall) -> list[tuple[str, str]]:
+    world.store.calls.clear()
+    await recall()
+    return list(world.store.calls)
+
+
+def recall_patterns(world: World, **options: Any) -> Recall:
+    request = pattern_request(RecallOptions(QUERY, 5, **options), PatternFilter())
+    return lambda: world.services.recall.patterns.find(NS, request)
+
+
+async def test_a_recall_of_patterns_that_learned_nothing_makes_three_calls(world: World) -> None:
+    assert await calls(world, recall_patterns(world)) == [
+        ("scroll", "patterns"),
+        ("search", "patterns"),
+        ("get", "patterns"),
+    ]
+
+
+async def test_a_recall_of_patterns_that_learned_makes_four_calls(world: World) -> None:
+    for number in range(100):
+        await save(world, f"Sort {number}", kind=PatternKind.LEARNED, task_type_pattern="sort")
+    for number in range(10):
+        ids = tuple(f"p{n}" for n in range(120))
+        await world.services.patterns.outcomes.record(
+            NS, OutcomeDraft(ids, Outcome.SUCCESS, query=f"sort list {number}")
+        )
+    expected = [
+        ("scroll", "patterns"),
+        ("search", "patterns"),
+        ("get", "patterns"),
+        ("search", CONTEXT_STATS),
+    ]
+    assert await calls(world, recall_patterns(world)) == expected
+    # The cross-encoder reads the ten best; what else can reach the page is read after it.
+    assert len(await calls(world, recall_patterns(world, rerank=True))) <= len(expected) + 1
+
+
+async def test_a_recall_of_episodes_or_memories_makes_two_calls(world: World) -> None:
+    episodes = episode_request(RecallOptions(QUERY, 5), EpisodeFilter(), success_only=False)
+    memories = memory_request(RecallOptions(QUERY, 5), MemoryFilter())
+    assert await calls(world, lambda: world.services.recall.episodes.find(NS, episodes)) == [
+        ("search", "episodes"),
+        ("get", "episodes"),
+    ]
+    assert await calls(world, lambda: world.services.recall.memories.find(NS, memories)) == [
+        ("search", "memories"),
+        ("get", "memories"),
+    ]
