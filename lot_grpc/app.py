@@ -13,7 +13,8 @@ from typing import Any
 import structlog
 
 from lot_grpc import __version__
-from lot_grpc.bootstrap import Opened, open_all, require_store
+from lot_grpc.adapters import require_store
+from lot_grpc.bootstrap import Opened, open_all
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.errors import (
     LotError,

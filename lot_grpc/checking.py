@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lot_grpc.bootstrap import open_all, open_embedder
+from lot_grpc.adapters import open_embedder
+from lot_grpc.bootstrap import open_all
 from lot_grpc.domain.errors import (
     KnowledgePackInvalidError,
     LotError,

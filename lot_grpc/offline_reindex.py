@@ -6,7 +6,7 @@ import time
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass
 
-from lot_grpc.bootstrap import make_store, open_embedder, require_store
+from lot_grpc.adapters import make_store, open_embedder, require_store
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.counting import counted
 from lot_grpc.domain.errors import StartupError

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from lot_grpc.bootstrap import make_qdrant_store, make_store
+from lot_grpc.adapters import make_qdrant_store, make_store
 from lot_grpc.domain.counting import counted
 from lot_grpc.domain.errors import StartupError
 from lot_grpc.ports import CollectionSpec, EmbeddingContract, StoreInfo

@@ -74,7 +74,7 @@ def number_from_token(request: Message, token: str) -> int | None:
     return number
 
 
-def name_to_token(request: Message, name: str) -> str:
+def name_to_token(request: Message, name: str | None) -> str:
     """The token of the next page of a list by name; empty at the end."""
     return _encode(request, name) if name else ""
 

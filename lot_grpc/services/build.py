@@ -14,10 +14,10 @@ from lot_grpc.services.housekeeping import Housekeeping
 from lot_grpc.services.learning.module import LearningModule
 from lot_grpc.services.maintenance import Maintenance
 from lot_grpc.services.memories.module import MemoriesModule
-from lot_grpc.services.operations import ResourceOperations
+from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.outcomes.module import OutcomesModule
 from lot_grpc.services.patterns.module import PatternsModule
-from lot_grpc.services.preferences.module import PreferencesModule
+from lot_grpc.services.preferences.preferences import Preferences
 from lot_grpc.services.recall.module import RecallModule
 from lot_grpc.services.reindex.reindexer import OpenModel, Reindexer, no_other_model
 from lot_grpc.services.retention.module import RetentionModule
@@ -38,7 +38,7 @@ class Services:
         self.episodes = episodes = EpisodesModule(runtime)
         self.memories = memories = MemoriesModule(runtime)
         self.errors = errors = ErrorsModule(runtime, counting)
-        self.preferences = preferences = PreferencesModule(runtime)
+        self.preferences = preferences = Preferences(runtime)
         self.sessions = sessions = SessionsModule(runtime)
         self.learning = learning = LearningModule(
             runtime,
@@ -46,27 +46,25 @@ class Services:
             episodes.episodes,
             errors.solutions,
             memories.memories,
-            preferences.preferences,
+            preferences,
         )
 
         own = (
             patterns.patterns,
-            episodes.resources,
+            episodes.episodes,
             memories.memories,
             errors.solutions,
-            preferences.preferences.records,
+            preferences,
             sessions.sessions,
             learning.decisions,
             learning.learning_events,
         )
-        self.operations = operations = ResourceOperations(
-            runtime.registry, runtime.store, runtime.tombstones, own
-        )
-        self.changes = changes = ChangesModule(runtime, operations)
-        self.retention = retention = RetentionModule(runtime, operations)
+        self.resources = resources = ResourcesByKind(runtime, own)
+        self.changes = changes = ChangesModule(runtime, resources)
+        self.retention = retention = RetentionModule(runtime, resources)
         self.clearing = clearing = ClearingModule(runtime, episodes)
-        self.transfer = TransferModule(runtime, operations)
-        self.seeder = KnowledgeSeeder(runtime, operations)
+        self.transfer = TransferModule(runtime, resources)
+        self.seeder = KnowledgeSeeder(runtime, resources)
         self.reindexer = Reindexer(runtime, open_model)
         self.admin = Admin(runtime)
 
@@ -85,7 +83,7 @@ class Services:
             # others count on.
             clearing.maintenance,
             counting.maintenance,
-            Maintenance(recoveries={"deletes": operations.finish_deletes}),
+            Maintenance(recoveries={"deletes": resources.finish_deletes}),
             episodes.maintenance,
             patterns.maintenance,
             learning.maintenance,
@@ -95,4 +93,4 @@ class Services:
             changes.maintenance,
             sessions.maintenance,
         )
-        self.housekeeping = Housekeeping(runtime, operations, Maintenance.of_all(maintenance))
+        self.housekeeping = Housekeeping(runtime, resources, Maintenance.of_all(maintenance))

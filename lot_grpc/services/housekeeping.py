@@ -13,7 +13,7 @@ from typing import TypeVar
 from lot_grpc.domain.errors import NamespaceClearingError
 from lot_grpc.ports import EXPIRES_KEY, IdIn, Range
 from lot_grpc.services.maintenance import Maintenance, Swept, Task
-from lot_grpc.services.operations import FinishExpiry, ResourceOperations
+from lot_grpc.services.operations import FinishExpiry, ResourcesByKind
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.work import begin_work
@@ -55,14 +55,14 @@ class Housekeeping:
     """Runs recoveries, sweeps and periodic tasks."""
 
     def __init__(
-        self, runtime: Runtime, operations: ResourceOperations, maintenance: Maintenance
+        self, runtime: Runtime, resources: ResourcesByKind, maintenance: Maintenance
     ) -> None:
         """All tasks pass the gate together with the calls."""
         self._store = runtime.store
         self._time = runtime.time
         self._retrievals = runtime.retrievals
         self._gate = runtime.gate
-        self._operations = operations
+        self._resources = resources
         self._maintenance = maintenance
 
     async def roll_forward(self, *, starting: bool = False) -> Finished:
@@ -79,13 +79,13 @@ class Housekeeping:
 
     async def drop_expired(self) -> int:
         """Delete expired records and what belongs to them; return how many."""
-        expiring = self._operations.registry.expiring
+        expiring = self._resources.registry.expiring
         return sum([await self._drop_expired_of(collection) for collection in expiring])
 
     async def _drop_expired_of(self, collection: str) -> int:
         """In small batches; what belongs to a record goes first, so a crash leaves no orphans."""
         dropped, time_slice = 0, TimeSlice()
-        finish = self._operations.finish_expiry(collection)
+        finish = self._resources.finish_expiry(collection)
         while True:
             if finish is None:
                 batch = await self._store.delete_expired(collection, limit=_BATCH)

@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set, require_etag
-from lot_grpc.kernel.tombstones import Tombstone, Tombstones
-from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.paging import Fits, Page, Position, any_size, each, read_page
-from lot_grpc.services.registry import Registry
+from lot_grpc.kernel.tombstones import Tombstone
+from lot_grpc.ports import Record
+from lot_grpc.services.paging import Fits, Page, Position, any_size, read_each, read_page
 from lot_grpc.services.resource_spec import ResourceSpec
+from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.transfer.rows import Row
 
 FinishExpiry: TypeAlias = Callable[[Record], Awaitable[None]]
@@ -23,53 +23,35 @@ T = TypeVar("T")
 F = TypeVar("F")
 
 
-class TransferHooks:
-    """Hooks of a kind into exports and imports of its records. The defaults do nothing."""
-
-    async def unique(self, namespace: str, records: Sequence[Record]) -> Collection[str]:
-        """The ids of the records that hold the claim on their content."""
-        return ()
-
-    async def before_write(self, rows: Sequence[Row]) -> None:
-        """Called before rows of one namespace are stored."""
-
-    async def before_replace(self, stored: Record) -> None:
-        """Called before a record is replaced and what belongs to it is deleted."""
-
-    async def after_write(
-        self, namespace: str, rows: Mapping[str, Row], former: Mapping[str, Record]
-    ) -> None:
-        """Called after rows were stored, by point; ``former`` are the records they replaced."""
-
-
 class Resources(Generic[T, F]):
     """The records of one kind, in all namespaces. A subclass adds how they are written.
 
     Attributes:
         spec: The declaration of the kind.
-        transfer: Its hooks into exports and imports.
     """
 
-    transfer: TransferHooks = TransferHooks()
-
-    def __init__(self, spec: ResourceSpec, store: VectorStore, tombstones: Tombstones) -> None:
+    def __init__(self, spec: ResourceSpec, runtime: Runtime) -> None:
         self.spec = spec
-        self._store = store
-        self._tombstones = tombstones
+        self._store = runtime.store
+        self._indexer = runtime.indexer
+        self._time = runtime.time
+        self._idempotency = runtime.idempotency
+        self._create = runtime.create
+        self._tombstones = runtime.tombstones
 
     # --- reading ------------------------------------------------------------------------------
 
     async def get(self, namespace: str, id: str) -> T:
         """The record of an id. Raises the kind's NotFoundError."""
-        return self._from_record(await self.read_record(namespace, id))
+        return await self.read(await self.read_record(namespace, id))
 
     async def get_many(self, namespace: str, ids: Sequence[str]) -> list[T]:
         """The existing ones, in the order of the ids."""
         found = await self.records(namespace, ids)
-        return [self._from_record(found[one]) for one in ids if one in found]
+        return [await self.read(found[one]) for one in ids if one in found]
 
     async def read(self, record: Record) -> T:
-        """The one of a record that a search found."""
+        """The one of a stored record."""
         return self._from_record(record)
 
     async def read_record(
@@ -106,9 +88,13 @@ class Resources(Generic[T, F]):
         size: int,
         after: Position | None,
         fits: Fits[T] = any_size,
-    ) -> Page[T]:
+    ) -> Page[T, Position]:
         """A page of the records that match a filter, newest first."""
-        where, read = self.spec.conditions(requested), each(self._from_record)
+
+        async def read(records: Sequence[Record]) -> list[T]:
+            return await read_each(records, self.read)
+
+        where = self.spec.conditions(requested)
         given = (self._store, self._collection, namespace, where)
         return await read_page(*given, size, after, read, fits)
 
@@ -161,6 +147,23 @@ class Resources(Generic[T, F]):
     async def _drop_dependents(self, stone: Tombstone, left: Record | None) -> None:
         """Delete what belonged to a deleted record; ``left`` has reused its id."""
 
+    # --- beside exports and imports -----------------------------------------------------------
+
+    async def unique_ids(self, namespace: str, records: Sequence[Record]) -> Collection[str]:
+        """The ids of the records that hold the claim on their content."""
+        return ()
+
+    async def before_import(self, rows: Sequence[Row]) -> None:
+        """Called before rows of one namespace are stored."""
+
+    async def before_replace(self, stored: Record) -> None:
+        """Called before an import replaces a record and deletes what belongs to it."""
+
+    async def after_import(
+        self, namespace: str, rows: Mapping[str, Row], former: Mapping[str, Record]
+    ) -> None:
+        """Called after rows were stored, by point; ``former`` are the records they replaced."""
+
     @property
     def _collection(self) -> str:
         return self.spec.collection.name
@@ -170,21 +173,19 @@ class Resources(Generic[T, F]):
         return read
 
 
-class ResourceOperations:
+class ResourcesByKind:
     """The records of all kinds of a registry."""
 
     def __init__(
         self,
-        registry: Registry,
-        store: VectorStore,
-        tombstones: Tombstones,
+        runtime: Runtime,
         own: Iterable[Resources[Any, Any]] = (),
     ) -> None:
         """``own`` are those of kinds with a subclass of ``Resources``."""
-        self.registry = registry
-        self._tombstones = tombstones
+        self.registry = runtime.registry
+        self._tombstones = runtime.tombstones
         self._by_kind: dict[str, Resources[Any, Any]] = {
-            spec.kind: Resources(spec, store, tombstones) for spec in registry.resources.values()
+            spec.kind: Resources(spec, runtime) for spec in self.registry.resources.values()
         }
         self._by_kind.update({one.spec.kind: one for one in own})
         self._by_collection = {one.spec.collection.name: one for one in self._by_kind.values()}

@@ -11,6 +11,7 @@ from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.time_slice import TimeSlice
 
 T = TypeVar("T")
+N = TypeVar("N")
 
 Fits: TypeAlias = Callable[[T], bool]
 """Adds one more item to a page, or returns False if it does not fit; the first always fits."""
@@ -39,11 +40,11 @@ class Position:
         return cls(key, (*seen, record.id))
 
 
-class Page(NamedTuple, Generic[T]):
+class Page(NamedTuple, Generic[T, N]):
     """Items in order; ``next`` is where the next page begins, None at the end."""
 
     items: list[T]
-    next: Position | None
+    next: N | None
 
 
 def any_size(_: object) -> bool:
@@ -60,23 +61,14 @@ def pieces(size: int) -> Iterator[int]:
         limit = min(2 * limit, _LARGEST_PIECE)
 
 
-async def read_each(records: Sequence[Record], read: Callable[[Record], T]) -> list[T]:
+async def read_each(records: Sequence[Record], read: Callable[[Record], Awaitable[T]]) -> list[T]:
     """The contents of the records; they may be large, so other calls run in between."""
     time_slice = TimeSlice()
     found = []
     for record in records:
-        found.append(read(record))
+        found.append(await read(record))
         await time_slice.give_way()
     return found
-
-
-def each(read: Callable[[Record], T]) -> Callable[[Sequence[Record]], Awaitable[list[T]]]:
-    """Reads records one by one, for ``read_page``."""
-
-    async def read_all(records: Sequence[Record]) -> list[T]:
-        return await read_each(records, read)
-
-    return read_all
 
 
 async def read_page(
@@ -88,7 +80,7 @@ async def read_page(
     after: Position | None,
     read: Callable[[Sequence[Record]], Awaitable[list[T]]],
     fits: Fits[T] = any_size,
-) -> Page[T]:
+) -> Page[T, Position]:
     """Up to ``size`` things behind ``after`` that fit, and where to continue; None at the end.
 
     What is created meanwhile comes before the page and is not seen.

@@ -16,7 +16,7 @@ from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.knowledge import PACK_LABEL, KnowledgePack
 from lot_grpc.knowledge import built_in_packs
 from lot_grpc.ports import Record, Vector
-from lot_grpc.services.operations import ResourceOperations
+from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.resource_spec import ResourceSpec, SeedRule
 from lot_grpc.services.runtime import Runtime
 
@@ -67,12 +67,12 @@ class _Seed:
 class KnowledgeSeeder:
     """Stores knowledge packs."""
 
-    def __init__(self, runtime: Runtime, operations: ResourceOperations) -> None:
+    def __init__(self, runtime: Runtime, resources: ResourcesByKind) -> None:
         self._store = runtime.store
         self._indexer = runtime.indexer
         self._time = runtime.time
         self._tombstones = runtime.tombstones
-        self._operations = operations
+        self._resources = resources
         packs = runtime.settings.packs
         self._packs = {pack.name: pack for pack in (built_in_packs() if packs is None else packs)}
 
@@ -107,7 +107,7 @@ class KnowledgeSeeder:
     def _seeds(self, namespace: str, pack: KnowledgePack) -> list[_Seed]:
         return [
             _Seed(pack.name, resource, rule, own, resource.point_of(namespace, own), content)
-            for resource in self._operations.registry.seeded
+            for resource in self._resources.registry.seeded
             if (rule := resource.seed) is not None
             for entry, content in rule.entries(pack).items()
             for own in [pack.id_of(entry)]
@@ -131,7 +131,7 @@ class KnowledgeSeeder:
         made: set[str] = set()
         for seeds in _by_collection(things).values():
             records = [self._record(namespace, one, vectors[one.point]) for one in seeds]
-            made |= await self._operations.of(seeds[0].resource.kind).insert(namespace, records)
+            made |= await self._resources.of(seeds[0].resource.kind).insert(namespace, records)
         return made
 
     def _record(self, namespace: str, seed: _Seed, vectors: Mapping[str, Vector]) -> Record:
@@ -161,7 +161,7 @@ class KnowledgeSeeder:
                 )
                 for pack in packs
             ),
-            {one.kind: by_kind[one.kind] for one in self._operations.registry.seeded},
+            {one.kind: by_kind[one.kind] for one in self._resources.registry.seeded},
         )
 
 

@@ -13,8 +13,8 @@ from lot_grpc.log_lines import Background, Calls
 from lot_grpc.logs import REPEATS_SECONDS, Repeats, configure_logging
 from lot_grpc.pb.lot.v1.pattern_service_pb2 import GetPatternRequest
 from lot_grpc.server.status import TABLE
+from tests.server.doubles import Patterns, Slow
 from tests.server.service import serving
-from tests.server.test_layers import Patterns, Slow
 from tests.server.wire import failure, save, until, wire
 
 LINE_BYTES = 700
@@ -81,7 +81,7 @@ async def broken():
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_fault_that_is_to_be_expected_takes_one_short_line(broken, logged, fault):
     if fault == "store":
-        await broken.own_services.model_store.close()
+        await broken.own_services.runtime.stack.model.close()
     for _ in range(10):
         with pytest.raises((grpc.aio.AioRpcError, ValueError)):
             await FAULTS[fault](broken)

@@ -114,7 +114,7 @@ def cut(data: Dataset) -> Dataset:
 
 async def fill(world: World, sets: Sequence[Dataset]) -> list[Task]:
     """Save all of it; give back the tasks."""
-    await world.services.seeding.seed(NS, Seeds())
+    await world.services.seeder.seed(NS, Seeds())
     tasks = []
     for data in sets:
         ids = await _save(world, data)
@@ -137,12 +137,12 @@ async def _save(world: World, data: Dataset) -> Mapping[str, tuple[str, ...]]:
     if are_errors(data.documents):
         for one in data.documents:
             solution = ErrorSolutionDraft(as_error_solution(one), ids[one.id])
-            await world.services.error_solutions.save(NS, solution)
+            await world.services.errors.solutions.save(NS, solution)
         return named
     if data.name == MEMORIES:
         for one in data.documents:
             draft = memory(one.text, title=one.title, memory_id=ids[one.id])
-            await world.services.memories.create(NS, draft)
+            await world.services.memories.memories.create(NS, draft)
         return named
     code = are_code(data.documents)
     drafts = [
@@ -150,13 +150,13 @@ async def _save(world: World, data: Dataset) -> Mapping[str, tuple[str, ...]]:
         for one in data.documents
     ]
     for start in range(0, len(drafts), 64):
-        await world.services.pattern_writer.save_many(NS, drafts[start : start + 64])
+        await world.services.patterns.writer.save_many(NS, drafts[start : start + 64])
     if data.name in EPISODES:
         for one in data.documents[::2]:
             episode_id = f"run-{ids[one.id]}"
             end = EpisodeEnd(EpisodeStatus.SUCCEEDED)
             run = EpisodeDraft(EpisodeStart(one.text), episode_id, end=end)
-            await world.services.episodes.record(NS, run)
+            await world.services.episodes.creator.record(NS, run)
             named[one.id] = (ids[one.id], episode_id)
     return named
 

@@ -64,8 +64,10 @@ async def distilled(embedder: Embedder, tasks: Labelled, least: int = 3) -> Foun
             draft(task, pattern_id=f"p{start + n}", dedupe=Dedupe.NONE)
             for n, (task, _) in enumerate(tasks[start : start + 100])
         ]
-        await world.services.pattern_writer.save_many(NS, some)
-    run = await world.services.distilling.distil(NS, DistillRequest(min_group_size=least))
+        await world.services.patterns.writer.save_many(NS, some)
+    run = await world.services.distillation.distiller.distil(
+        NS, DistillRequest(min_group_size=least)
+    )
     lowest = [inner for top in run.groups for inner in (top.groups or [top])]
     groups = [[tasks[int(one[1:])][1] for one in group.member_ids] for group in lowest]
     sizes = Counter(name for _, name in tasks)

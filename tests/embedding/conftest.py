@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from lot_grpc.domain.errors import ModelUnavailableError
-from lot_grpc.embedding.catalog import DEFAULT_MODEL, card_of
+from lot_grpc.embedding.catalog import DEFAULT_CACHE_ENTRIES, DEFAULT_MODEL, card_of
 from lot_grpc.embedding.endpoint_options import EndpointOptions
 from lot_grpc.embedding.fastembed import FastembedEmbedder
 from lot_grpc.embedding.model import OnnxEncoder
@@ -18,7 +19,8 @@ from lot_grpc.embedding.model_files import ModelFiles, locate
 from lot_grpc.embedding.openai import OpenAIEmbedder, open_openai
 from lot_grpc.embedding.windows import Windows
 from lot_grpc.ports import EmbeddingContract
-from tests.embedding.openai_server import endpoint
+from tests.embedding.openai_helpers import Open
+from tests.embedding.openai_server import KEY, Endpoint, endpoint
 
 
 @pytest.fixture(scope="session")
@@ -113,5 +115,34 @@ async def embedder_over(
 
     yield make
     gated.gate.set()
+    for embedder in made:
+        await embedder.close()
+
+
+@pytest.fixture
+def server() -> Iterator[Endpoint]:
+    with endpoint() as served:
+        yield served
+
+
+@pytest.fixture
+async def opened(server: Endpoint) -> AsyncIterator[Open]:
+    """Open an embedder on the server; what the start asked is forgotten."""
+    made: list[OpenAIEmbedder] = []
+
+    async def open_(**options: Any) -> OpenAIEmbedder:
+        given: dict[str, Any] = {"base_url": server.url, "api_key": KEY, "backoff_seconds": 0.001}
+        entries = options.pop("cache_entries", DEFAULT_CACHE_ENTRIES)
+        made.append(
+            await open_openai(
+                "some-model", EndpointOptions(**(given | options)), cache_entries=entries
+            )
+        )
+        server.asked.clear()
+        server.most = 0
+        return made[-1]
+
+    yield open_
+    server.gate.set()
     for embedder in made:
         await embedder.close()

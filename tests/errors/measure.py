@@ -158,13 +158,13 @@ async def _stored(cases: Sequence[Case], embedder: Any = None) -> World:
         draft = error_solution(
             str(case.saved), error_solution_id=case.id, resolution=f"the fix of {case.id}"
         )
-        await world.services.error_solutions.save(NS, draft)
+        await world.services.errors.solutions.save(NS, draft)
     return world
 
 
 async def _hits(world: World, message: str, limit: int) -> list[ErrorFound]:
     question = ErrorQuery("", message, limit=limit, quiet=True)
-    return (await world.services.error_finder.find(NS, question)).hits
+    return (await world.services.errors.finder.find(NS, question)).hits
 
 
 async def measure_exact(
@@ -220,7 +220,7 @@ async def measure_saves(measured: Measured, cases: Sequence[Case]) -> None:
     world = await open_world()
     for case in cases:
         draft = error_solution(str(case.saved), resolution="see the wiki")
-        saved = await world.services.error_solutions.save(NS, draft)
+        saved = await world.services.errors.solutions.save(NS, draft)
         if not saved.created:
             kept = saved.error_solution.content.error_message
             first = next(one for one in cases if str(one.saved).strip() == kept.strip())

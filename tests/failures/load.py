@@ -33,7 +33,7 @@ async def fetching(world: World, waited: list[float]) -> None:
     chance = random.Random(1)
     while True:
         began = time.perf_counter()
-        await world.services.episodes.get(NS, f"e-{chance.randrange(100):04}")
+        await world.services.episodes.episodes.get(NS, f"e-{chance.randrange(100):04}")
         waited.append(time.perf_counter() - began)
         await asyncio.sleep(0.01)
 
@@ -54,7 +54,7 @@ async def main(count: int, events: int) -> None:
         for one in made:
             quiet = [told("note", note="step")] * (events - len(one.draft.events))
             draft = replace(one.draft, events=(*quiet, *one.draft.events))
-            await world.services.episodes.record(NS, draft)
+            await world.services.episodes.creator.record(NS, draft)
         quietly: list[float] = []
         beside = asyncio.create_task(fetching(world, quietly))
         await asyncio.sleep(2)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from lot_grpc.domain.failures.group import FailureAnalysis
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.ports import Embedder
+from lot_grpc.services.build import Services
 from lot_grpc.services.episodes.failed_episode_reader import FailedEpisodeReader
 from tests.failures.made import Planted, Quality, quality
-from tests.services.flat import Services
 from tests.services.world import NS, World, open_world
 
 EVERY = EpisodeFilter()
@@ -25,13 +25,13 @@ async def open_planted(embedder: Embedder, episodes: Sequence[Planted]) -> World
 async def record(services: Services, episodes: Sequence[Planted], namespace: str = NS) -> None:
     """Record them one after the other."""
     for one in episodes:
-        await services.episodes.record(namespace, one.draft)
+        await services.episodes.creator.record(namespace, one.draft)
 
 
 async def judged(world: World, episodes: Sequence[Planted]) -> Quality:
     """How well the parts of an analysis meet the causes."""
     failures = await FailedEpisodeReader(world.store).newest(NS, EVERY)
-    parted = await world.services.failures.parted(failures)
+    parted = await world.services.episodes.failures.parted(failures)
     cause_of = {one.draft.episode_id: one.cause for one in episodes if one.cause is not None}
     parts = [[failure.episode_id for failure in part] for part in parted.parts]
     assert sorted(name for part in parts for name in part) == sorted(cause_of)
@@ -40,4 +40,4 @@ async def judged(world: World, episodes: Sequence[Planted]) -> Quality:
 
 async def analyze(world: World) -> FailureAnalysis:
     """All groups."""
-    return await world.services.failures.analyze(NS, EVERY, 100)
+    return await world.services.episodes.failures.analyze(NS, EVERY, 100)

@@ -102,7 +102,7 @@ async def test_five_rate_limits_and_two_database_timeouts_are_not_mixed(model, m
     for _ in range(15):
         drawn = chance.sample(many, 5), chance.sample(few, 2)
         failures = [*_failures("many", drawn[0]), *_failures("few", drawn[1])]
-        assert _pure((await world.services.failures.parted(failures)).parts), drawn
+        assert _pure((await world.services.episodes.failures.parted(failures)).parts), drawn
 
 
 @pytest.mark.model
@@ -128,13 +128,13 @@ async def test_no_two_kinds_alone_are_mixed(model, share):
     world = await open_world(embedder=model)
     for one, other in [*itertools.permutations(told, 2)][::share]:
         failures = [*_failures(one, told[one]), *_failures(other, told[other][:2])]
-        assert _pure((await world.services.failures.parted(failures)).parts), (one, other)
+        assert _pure((await world.services.episodes.failures.parted(failures)).parts), (one, other)
 
 
 async def test_errors_that_name_other_kinds_are_apart_at_any_level(world):
     failures = [*_failures("limit", RATE_LIMITS), *_failures("database", DATABASE_TIMEOUTS[:3])]
     failures += _failures("", ["something else went wrong"])
-    parted = await world.services.failures.parted(failures, 0.0)
+    parted = await world.services.episodes.failures.parted(failures, 0.0)
     kinds = [{failure.episode_id.split("-")[0] for failure in part} for part in parted.parts]
     assert not any({"limit", "database"} <= kind for kind in kinds)
 

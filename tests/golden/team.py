@@ -33,11 +33,13 @@ async def _pattern(
 ) -> None:
     """``outcomes``: + and - in their order, a day between them."""
     given = draft(task, pattern_id=pattern_id, **named)
-    await world.services.pattern_writer.save(NS, given)
+    await world.services.patterns.writer.save(NS, given)
     for sign in outcomes:
         world.clock.advance(DAY)
         outcome = Outcome.SUCCESS if sign == "+" else Outcome.FAILURE
-        await world.services.outcomes.record(NS, OutcomeDraft((pattern_id,), outcome, query=task))
+        await world.services.patterns.outcomes.record(
+            NS, OutcomeDraft((pattern_id,), outcome, query=task)
+        )
 
 
 async def _patterns(world: World) -> None:
@@ -171,7 +173,7 @@ async def _episode(
         task,
         **{key: value for key, value in named.items() if key not in own},
     )
-    await world.services.episodes.record(NS, EpisodeDraft(start, episode_id, end=end))
+    await world.services.episodes.creator.record(NS, EpisodeDraft(start, episode_id, end=end))
 
 
 async def _episodes(world: World) -> None:
@@ -238,7 +240,7 @@ async def _episodes(world: World) -> None:
 
 
 async def _error_solutions(world: World) -> None:
-    save, record = world.services.error_solutions.save, world.services.error_outcomes.record
+    save, record = world.services.errors.solutions.save, world.services.errors.outcomes.record
     await save(
         NS,
         error_solution(
@@ -283,7 +285,7 @@ async def _error_solutions(world: World) -> None:
 
 
 async def _memories(world: World) -> None:
-    create = world.services.memories.create
+    create = world.services.memories.memories.create
     summary = ConversationSummary(
         ("deploy on Tuesdays only", "no downtime in the shop"), "the last deploy was too slow"
     )

@@ -23,7 +23,7 @@ TASKS = carried_set(FORMS[:4])
 @pytest.fixture
 async def serving() -> Opened:
     world = await open_world()
-    return Opened(world.store, world.embedder, world.services.modules)
+    return Opened(world.store, world.embedder, world.services)
 
 
 def silent(task: str, done: int, total: int) -> None:

@@ -29,14 +29,13 @@ from lot_grpc.ports import Embedder, VectorStore
 from lot_grpc.server.build import LotServer, build_server
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
-from lot_grpc.services.build import Services as Modules
+from lot_grpc.services.build import Services
 from lot_grpc.services.resources import REGISTRY
 from lot_grpc.services.runtime import open_runtime
 from lot_grpc.services.store_metadata import open_store
 from lot_grpc.testing.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
-from tests.services.flat import Services, flat
 
 SERVICES = {
     service.name: service
@@ -154,7 +153,7 @@ async def serving(
     store = store or InMemoryStore(clock)
     embedder = embedder or HashingEmbedder()
     await open_store(store, REGISTRY, embedder.contract)
-    services = Modules(
+    services = Services(
         open_runtime(store, REGISTRY, embedder, OverlapReranker(), clock), open_double
     )
     limits = limits or Limits()
@@ -176,9 +175,7 @@ async def serving(
     )
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS) as channel:
         try:
-            yield Lot(
-                channel, new_namespace(), log, clock, server, flat(services), f"127.0.0.1:{port}"
-            )
+            yield Lot(channel, new_namespace(), log, clock, server, services, f"127.0.0.1:{port}")
         finally:
             following.cancel()
             await asyncio.wait([following])

@@ -10,8 +10,8 @@ import pytest
 from lot_grpc.pb.lot.v1 import change_pb2
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
+from tests.server.patterns import saved
 from tests.server.service import Lot, serving
-from tests.server.test_patterns import saved
 from tests.server.wire import failure
 
 CLEARED = change_pb2.CHANGE_TYPE_CLEARED

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as pb
-from tests.server.test_patterns import saved
+from tests.server.patterns import saved
 from tests.server.wire import failure
 
 

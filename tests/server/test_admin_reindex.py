@@ -158,7 +158,7 @@ async def test_an_export_with_vectors_is_ended_at_the_switch():
         facts = ServerDescription(
             "0", (), Limits(), max_batch_items=1, min_free_bytes=0, start_time=0
         )
-        servicer: Any = AdminServicer(services.modules, lot.clock, facts)
+        servicer: Any = AdminServicer(services, lot.clock, facts)
         request = transfer_pb2.ExportRequest(namespace=lot.namespace, include_vectors=True)
         messages = servicer.Export(request, None)
         assert (await anext(messages)).header.dimensions == 64

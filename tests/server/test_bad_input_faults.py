@@ -143,7 +143,7 @@ async def _visits(lot: Lot) -> list[int]:
 
 async def _selections(lot: Lot) -> int:
     assert lot.own_services is not None
-    return int(await lot.own_services.selections._store.count(SELECTIONS, lot.namespace))
+    return int(await lot.own_services.learning.selections._store.count(SELECTIONS, lot.namespace))
 
 
 async def _error_solutions(lot: Lot) -> list[str]:

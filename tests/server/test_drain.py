@@ -12,14 +12,14 @@ from grpc_health.v1 import health_pb2
 
 from lot_grpc.pb.lot.v1 import episode_service_pb2
 from lot_grpc.pb.lot.v1.episode_pb2 import EpisodeEvent
-from tests.server.test_layers import Episodes, Patterns, Slow, _await, _get, batch
+from tests.server.doubles import Episodes, Patterns, Slow, awaited, batch, get_pattern
 from tests.server.wire import Wire, failure, save, until, wire
 
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 def begin(call: Any) -> asyncio.Future[Any]:
-    return asyncio.ensure_future(_await(call))
+    return asyncio.ensure_future(awaited(call))
 
 
 async def drain(it: Wire, grace_seconds: float = 60) -> asyncio.Task[None]:
@@ -95,7 +95,7 @@ async def test_a_stream_in_the_middle_of_a_batch_acknowledges_it_first():
 async def test_what_outlives_the_grace_is_cancelled_and_its_callers_are_told():
     patterns, episodes = Slow(), Episodes()
     async with wire(patterns, episodes) as it:
-        reading = begin(it.patterns.GetPattern(_get()))
+        reading = begin(it.patterns.GetPattern(get_pattern()))
         writing = begin(it.patterns.SavePattern(save()))
         request = episode_service_pb2.ReplayEpisodeRequest(episode_id="e", follow=True)
         replay = it.episodes.ReplayEpisode(request)

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
-from tests.server.service import Lot, serving
-from tests.server.test_episodes import (
+from tests.server.episodes import (
     FAILED,
     RUNNING,
     SUCCEEDED,
@@ -18,6 +17,7 @@ from tests.server.test_episodes import (
     recalled,
     started,
 )
+from tests.server.service import Lot, serving
 
 ABANDONED = P.EPISODE_STATUS_ABANDONED
 DAY = 24 * 3600

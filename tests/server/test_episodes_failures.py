@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.server.test_episodes import FAILED, SUCCEEDED
+from tests.server.episodes import FAILED, SUCCEEDED
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.server.episodes import FAILED, RUNNING, START, SUCCEEDED, listed, started
 from tests.server.service import Lot
-from tests.server.test_episodes import FAILED, RUNNING, START, SUCCEEDED, listed, started
 from tests.server.wire import failure
 
 MICRO = timedelta(microseconds=1)

@@ -13,8 +13,8 @@ from lot_grpc.pb.lot.v1 import episode_service_pb2
 from lot_grpc.server.limits import Limits
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
+from tests.server.episodes import events_of, started
 from tests.server.service import Lot, serving
-from tests.server.test_episodes import events_of, started
 from tests.server.test_episodes_stream import Stream, events, opened
 from tests.server.wire import failure, until
 from tests.services.world import SharedStore
@@ -53,7 +53,7 @@ async def test_after_an_idle_stream_the_episode_is_free(idling):
     assert answer.event.sequence == 1
     assert idling.server is not None
     assert idling.own_services is not None
-    assert not idling.own_services.recorder._active_streams._places
+    assert not idling.own_services.episodes.recorder._active_streams._places
 
 
 async def test_heartbeats_keep_a_stream_open_and_tell_the_last_sequence(lot):

@@ -8,16 +8,7 @@ from typing import Any
 import pytest
 
 from lot_grpc.pb.lot.v1 import outcome_pb2
-from tests.server.test_episodes import (
-    FAILED,
-    RUNNING,
-    START,
-    SUCCEEDED,
-    P,
-    listed,
-    recalled,
-    started,
-)
+from tests.server.episodes import FAILED, RUNNING, START, SUCCEEDED, P, listed, recalled, started
 from tests.server.wire import failure
 
 

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lot_grpc.pb.lot.v1 import episode_pb2
+from tests.server.episodes import SUCCEEDED, started
 from tests.server.service import Lot, output_only, serving
-from tests.server.test_episodes import SUCCEEDED, started
 from tests.server.test_episodes_stream import Stream, events
 from tests.server.wire import failure, until
 

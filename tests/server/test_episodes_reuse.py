@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.server.test_episodes import RUNNING, SUCCEEDED, listed, started
+from tests.server.episodes import RUNNING, SUCCEEDED, listed, started
 from tests.server.wire import failure
 
 

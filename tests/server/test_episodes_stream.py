@@ -11,8 +11,8 @@ import grpc.aio
 import pytest
 
 from lot_grpc.pb.lot.v1 import episode_pb2, episode_service_pb2
+from tests.server.episodes import FAILED, SUCCEEDED, events_of, started
 from tests.server.service import Lot
-from tests.server.test_episodes import FAILED, SUCCEEDED, events_of, started
 from tests.server.wire import failure, until
 
 PB: Any = episode_service_pb2
@@ -383,4 +383,4 @@ async def test_no_open_stream_is_remembered_once_all_are_over(lot):
     await until(lambda: server.calls_in_flight == 0)
     assert lot.own_services is not None
     await lot.episodes.GetEpisode(episode_id="e")
-    assert not lot.own_services.recorder._active_streams._places
+    assert not lot.own_services.episodes.recorder._active_streams._places

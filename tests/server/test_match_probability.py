@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.server.episodes import SUCCEEDED
 from tests.server.service import Lot, serving
-from tests.server.test_episodes import SUCCEEDED
 from tests.services.world import CalibratedDouble
 
 TASK, OPPOSITE = "Enable backups of the orders database", "Disable backups of the orders database"

@@ -13,7 +13,7 @@ from google.protobuf.struct_pb2 import Struct, Value
 from lot_grpc.server.codec import values
 from tests.server.examples import EXAMPLES, Place, example, method_of, path_of, places, prepare
 from tests.server.service import Lot, new_namespace, serving
-from tests.server.test_admin_transfer import exported, imported, records_of
+from tests.server.transfers import exported, imported, records_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

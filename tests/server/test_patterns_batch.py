@@ -6,8 +6,8 @@ from typing import Any
 
 from google.rpc import error_details_pb2
 
+from tests.server.patterns import PB, listed, saved
 from tests.server.service import serving
-from tests.server.test_patterns import PB, listed, saved
 from tests.server.wire import failure
 
 

@@ -10,8 +10,8 @@ from google.protobuf.struct_pb2 import Struct
 
 from lot_grpc.pb.lot.v1 import outcome_pb2
 from tests.parsing.samples import SAMPLES
+from tests.server.patterns import P
 from tests.server.service import Lot
-from tests.server.test_patterns import P
 from tests.server.wire import failure
 
 CODE = """\

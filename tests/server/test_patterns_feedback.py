@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lot_grpc.pb.lot.v1 import outcome_pb2
-from tests.server.test_patterns import SUCCESS, saved
+from tests.server.patterns import SUCCESS, saved
 from tests.server.wire import failure
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from lot_grpc.pb.lot.v1 import outcome_pb2
-from tests.server.test_patterns import FAILURE, PARTIAL, SUCCESS, saved
+from tests.server.patterns import FAILURE, PARTIAL, SUCCESS, saved
 from tests.server.wire import failure
 
 QUERY = "log in to the web site of the city library with the password of the reader"

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.server.test_patterns import FAILURE, PARTIAL, PB, SUCCESS, P, saved
+from tests.server.patterns import FAILURE, PARTIAL, PB, SUCCESS, P, saved
 from tests.server.wire import failure
 
 
@@ -100,7 +100,7 @@ async def test_a_recall_is_forgotten_after_seven_days(lot):
     await saved(lot, pattern_id="p")
     recall = await lot.patterns.RecallPatterns(query="sort")
     outcome = {"pattern_ids": ["p"], "outcome": SUCCESS, "retrieval_id": recall.retrieval_id}
-    await lot.own_services.retrievals.flush()  # as housekeeping does each second
+    await lot.own_services.runtime.retrievals.flush()  # as housekeeping does each second
     clock.advance(7 * 24 * 3600 - 1)
     await lot.patterns.RecordOutcome(**outcome)
     clock.advance(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lot_grpc.pb.lot.v1 import pattern_pb2
-from tests.server.test_patterns import FAILURE, PARTIAL, SUCCESS, saved
+from tests.server.patterns import FAILURE, PARTIAL, SUCCESS, saved
 from tests.server.wire import failure
 
 

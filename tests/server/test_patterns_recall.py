@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lot_grpc.pb.lot.v1 import outcome_pb2
-from tests.server.test_patterns import FAILURE, SUCCESS, P, listed, recalled, saved
+from tests.server.patterns import FAILURE, SUCCESS, P, listed, recalled, saved
 
 
 async def test_the_nearest_comes_first_and_five_are_the_default(lot):

@@ -27,9 +27,9 @@ from lot_grpc.settings import ServerSettings, Settings
 from lot_grpc.testing.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
+from tests.server.doubles import Episodes, Patterns, Slow, awaited, batch, get_pattern
 from tests.server.frames import Connection, Pour
 from tests.server.test_drain import Endless
-from tests.server.test_layers import Episodes, Patterns, Slow, _await, _get, batch
 from tests.server.wire import SAVE, Wire, failure, failure_of, save, until, wire
 
 GET = SAVE.encode()
@@ -105,7 +105,7 @@ async def test_however_many_calls_wait_they_are_refused_with_a_reason():
         ends = Counter(call.result() for call in calls if call.done())
         assert set(ends) == {"RESOURCE_EXHAUSTED OVERLOADED 1 s"}
         async with connection(it) as innocent:
-            assert await innocent.GetPattern(_get())
+            assert await innocent.GetPattern(get_pattern())
         servicer.go.set()
         assert {await call for call in calls} == {"OK", *ends}
         assert sum(record["reason"] == "OVERLOADED" for record in it.log) == ends.total()
@@ -123,16 +123,16 @@ async def _end(call: Any) -> str:
 async def test_one_connection_does_not_take_the_last_places():
     servicer = Busy()
     async with wire(servicer, max_concurrent_calls=16, max_streams=16) as it:
-        calls = [asyncio.ensure_future(_await(it.patterns.SavePattern(save()))) for _ in range(14)]
+        calls = [asyncio.ensure_future(awaited(it.patterns.SavePattern(save()))) for _ in range(14)]
         await until(lambda: servicer.begun == 14)
         failed = await failure(it.patterns.SavePattern(save()))
         assert (failed.reason, failed.metadata) == ("OVERLOADED", {"limit": "16"})
         assert "the last 2 reserved for connections that have few" in failed.message
         async with connection(it) as other, connection(it) as third:
-            calls.append(asyncio.ensure_future(_await(other.SavePattern(save()))))
+            calls.append(asyncio.ensure_future(awaited(other.SavePattern(save()))))
             await until(lambda: servicer.begun == 15)
             assert (await failure(other.SavePattern(save()))).reason == "OVERLOADED"
-            assert await third.GetPattern(_get())
+            assert await third.GetPattern(get_pattern())
             servicer.go.set()
             await asyncio.gather(*calls)
 
@@ -206,7 +206,7 @@ async def test_streams_that_stop_in_messages_are_ended_and_idle_ones_are_not():
             await until(lambda: len(it.log) >= 3)
             assert {record["reason"] for record in it.log} == {"OVERLOADED"}
             assert not all(task.done() for task in tasks)
-            assert await other.GetPattern(_get())
+            assert await other.GetPattern(get_pattern())
             await call.write(batch(6))
             assert (await call.read()).last_sequence == 6
         call.cancel()
@@ -217,11 +217,11 @@ async def test_what_is_worked_on_counts_until_it_is_done():
     request = save()
     request.pattern.code = "x" * 200_000
     async with wire(servicer, max_message_bytes=300_000, max_request_bytes=500_000) as it:
-        calls = [asyncio.ensure_future(_await(it.patterns.SavePattern(request))) for _ in range(2)]
+        calls = [asyncio.ensure_future(awaited(it.patterns.SavePattern(request))) for _ in range(2)]
         await until(lambda: servicer.begun == 2)
         failed = await failure(it.patterns.SavePattern(request))
         assert (failed.reason, failed.metadata) == ("OVERLOADED", {"limit": "500000"})
-        assert await it.patterns.GetPattern(_get())
+        assert await it.patterns.GetPattern(get_pattern())
         calls.pop().cancel()
         await until(lambda: any(record["code"] == "CANCELLED" for record in it.log))
         assert (await failure(it.patterns.SavePattern(request))).reason == "OVERLOADED"

@@ -2,766 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any
-
 from lot_grpc.domain.change import ResourceKind
-from lot_grpc.domain.context_stats import MAX_CONTEXT_STATS
-from lot_grpc.domain.episode import EpisodeError, EpisodeStart, EpisodeStatus
-from lot_grpc.domain.errors import (
-    DecisionNotFoundError,
-    EpisodeNotFoundError,
-    ErrorSolutionNotFoundError,
-    LearningEventNotFoundError,
-    MemoryNotFoundError,
-    OutcomeCorrectedError,
-    PatternNotFoundError,
-    PreferenceNotFoundError,
-    SessionNotFoundError,
-)
 from lot_grpc.domain.learning_event import TargetKind
-from lot_grpc.domain.memory import MemoryContent
 from lot_grpc.domain.outcomes import Outcome
-from lot_grpc.domain.pattern import PatternContent
-from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
-from lot_grpc.domain.query import MemoryFilter, PatternFilter
-from lot_grpc.domain.session import SessionMessage
-from lot_grpc.domain.transfer import ExportSpec, ImportConflictPolicy, ImportTerms
-from lot_grpc.services.distillation.distiller import DistillRequest
-from lot_grpc.services.episodes.drafts import EpisodeDraft
-from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
-from lot_grpc.services.errors.error_outcomes import ErrorOutcomeDraft
-from lot_grpc.services.extraction.code_extraction import CodeDraft
-from lot_grpc.services.extraction.pattern_extraction import ExtractionDraft
-from lot_grpc.services.learning.decisions import DecisionOutcomeDraft
-from lot_grpc.services.memories.drafts import MemoryEdit
-from lot_grpc.services.outcomes.outcome_log import CorrectionDraft
-from lot_grpc.services.outcomes.outcomes import OutcomeDraft
+from lot_grpc.domain.transfer import ImportConflictPolicy
 from lot_grpc.services.patterns.drafts import Dedupe
-from lot_grpc.services.patterns.feedback import FeedbackDraft
-from lot_grpc.services.patterns.patterns import PatternEdit
-from lot_grpc.services.patterns.pruner import PruneDraft
-from lot_grpc.services.preferences.preferences import PreferenceDraft
-from lot_grpc.services.records.collections import ERROR_SOLUTIONS
-from lot_grpc.services.seeder import Seeds
-from lot_grpc.services.sessions.rows import Terms
-from lot_grpc.services.sessions.session_messages import MessageDraft
-from lot_grpc.services.transfer.importer import ImportRun
-from lot_grpc.services.transfer.rows import Row
-from tests.services.world import (
-    DAY,
-    World,
-    call,
-    decision,
-    draft,
-    end,
-    error_solution,
-    event,
-    events,
-    judgement,
-    learning_event,
-    memory,
-    select,
-    start,
-    steps,
-    whole,
+from tests.services.steps.base import Case, nothing
+from tests.services.steps.episodes import (
+    abandoned,
+    abandons,
+    deletes_episode,
+    ends,
+    ends_failing,
+    ends_login,
+    ends_with_use,
+    extracts,
+    failing,
+    learned_before,
+    left,
+    one_event,
+    recorded,
+    records,
+    records_login,
+    records_mending,
+    records_with_use,
+    running,
+    saved_before,
+    starts,
+    streams,
+    three_logins,
+    two_logins,
+    used_by_others,
 )
-
-Step = Callable[[World, str], Awaitable[Any]]
-
-
-@dataclass(frozen=True)
-class Case:
-    """An operation. ``repeatable``: sent again it must come to what one sending comes to.
-
-    ``contents`` are the tasks it saves by content: each must end as one pattern, whatever happens.
-    """
-
-    name: str
-    begin: Step
-    run: Step
-    repeatable: bool = True
-    contents: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return self.name
-
-
-async def nothing(world: World, ns: str) -> None:
-    pass
-
-
-async def three_patterns(world: World, ns: str) -> None:
-    """``p1`` saved by content, used twice; ``p2`` and ``p3`` by id."""
-    await world.services.pattern_writer.save(ns, draft("one", language="python"))
-    await world.services.pattern_writer.save(ns, draft("two", pattern_id="p2"))
-    await world.services.pattern_writer.save(
-        ns, draft("three", pattern_id="p3", initial_success_rate=0.4)
-    )
-    used = OutcomeDraft((await id_of(world, ns, "one"), "p2"), Outcome.FAILURE, query="how")
-    await world.services.outcomes.record(ns, used)
-    await world.services.outcomes.record(ns, replace(used, outcome=Outcome.PARTIAL))
-
-
-async def id_of(world: World, ns: str, task: str) -> str:
-    """The id of the one pattern with this task."""
-    from lot_grpc.services.records.collections import PATTERNS
-
-    found = await world.store.scroll(PATTERNS, ns, [], limit=100)
-    (one,) = [r.payload["pattern_id"] for r in found if r.payload["task"] == task]
-    return str(one)
-
-
-async def running(world: World, ns: str) -> None:
-    await world.services.episodes.start(ns, start(episode_id="e"))
-    for n in range(2):
-        await world.services.recorder.record_event(ns, "e", event(text=f"before {n}"), "")
-
-
-async def a_memory(world: World, ns: str) -> None:
-    await world.services.memories.create(ns, memory("first", memory_id="m"))
-
-
-async def two_error_solutions(world: World, ns: str) -> None:
-    """One that nobody named, and ``s``."""
-    await world.services.error_solutions.save(ns, error_solution())
-    await world.services.error_solutions.save(ns, error_solution(error_solution_id="s"))
-
-
-def saves(*given: Any, **named: Any) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        return await world.services.pattern_writer.save(ns, draft(*given, **named))
-
-    return run
-
-
-def batch(with_requests: bool) -> Step:
-    tasks = ("one", "b", "c", "b", "d")  # one that is there, and one twice
-
-    async def run(world: World, ns: str) -> Any:
-        return await world.services.pattern_writer.save_many(
-            ns,
-            [
-                draft(task, language="python", request_id=f"r{n}" if with_requests else "")
-                for n, task in enumerate(tasks)
-            ],
-        )
-
-    return run
-
-
-def updates(**changes: Any) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        from lot_grpc.services.records.collections import PATTERNS
-
-        content = replace(PatternContent("unused"), **changes)
-        wanted = PatternEdit(content, frozenset(changes))
-        found = await world.store.scroll(PATTERNS, ns, [], limit=100)
-        # The one that was saved first is there under its old or its new task.
-        (one,) = [
-            r.payload["pattern_id"]
-            for r in found
-            if r.payload["pattern_id"] not in ("p2", "p3") and r.payload["usage_count"] == 2
-        ]
-        return await world.services.patterns.update(ns, one, wanted, "")
-
-    return run
-
-
-async def deletes_pattern(world: World, ns: str) -> None:
-    from lot_grpc.services.records.collections import PATTERNS
-
-    found = await world.store.scroll(PATTERNS, ns, [], limit=100)
-    for one in [r.payload["pattern_id"] for r in found if r.payload["task"] == "one"]:
-        with suppress(PatternNotFoundError):
-            await world.services.patterns.delete(ns, one, "")
-
-
-async def chain(world: World, ns: str) -> None:
-    """``old``, which ``mid`` supersedes, and ``other``."""
-    await world.services.pattern_writer.save(ns, draft("old", pattern_id="old"))
-    await world.services.pattern_writer.save(ns, draft("other", pattern_id="other"))
-    await world.services.pattern_writer.save(ns, draft("mid", pattern_id="mid", supersedes="old"))
-
-
-def supersedes(pattern_id: str, superseded: str) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        wanted = PatternEdit(PatternContent("", supersedes=superseded), frozenset({"supersedes"}))
-        return await world.services.patterns.update(ns, pattern_id, wanted, "")
-
-    return run
-
-
-async def deletes_successor(world: World, ns: str) -> None:
-    with suppress(PatternNotFoundError):
-        await world.services.patterns.delete(ns, "mid", "")
-
-
-NEAR = "Log in to the shop as the user and open the list of all orders {}"
-NEAR_THAT = "Log in to the big shop as the new user and open the list of all late orders {}"
-
-
-async def alike(world: World, ns: str) -> None:
-    """Eight patterns of two groups that are alike, and used ones among them."""
-    for n, word in enumerate(("now", "today", "again", "soon")):
-        await world.services.pattern_writer.save(ns, draft(NEAR.format(word), pattern_id=f"a{n}"))
-        await world.services.pattern_writer.save(
-            ns, draft(NEAR_THAT.format(word), pattern_id=f"b{n}")
-        )
-    for outcome in (Outcome.SUCCESS, Outcome.PARTIAL):
-        await world.services.outcomes.record(ns, OutcomeDraft(("a0", "b1"), outcome, duration=1.0))
-
-
-async def alike_and_more(world: World, ns: str) -> None:
-    """The groups are made, and there is one more pattern for one of them."""
-    await alike(world, ns)
-    await distils(world, ns)
-    await world.services.pattern_writer.save(ns, draft(NEAR.format("then"), pattern_id="a9"))
-
-
-async def distils(world: World, ns: str) -> Any:
-    return await world.services.distilling.distil(ns, DistillRequest(similarity=0.92))
-
-
-async def deletes_memory(world: World, ns: str) -> None:
-    with suppress(MemoryNotFoundError):
-        await world.services.memories.delete(ns, "m", "")
-
-
-async def deletes_error_solution(world: World, ns: str) -> None:
-    with suppress(ErrorSolutionNotFoundError):
-        await world.services.error_solutions.delete(ns, "s")
-
-
-def outcomes(request_id: str, query: str = "") -> Step:
-    async def run(world: World, ns: str) -> Any:
-        ids = (await id_of(world, ns, "one"), "p2", "p3")
-        given = OutcomeDraft(ids, Outcome.SUCCESS, query=query, duration=2.0, request_id=request_id)
-        return await world.services.outcomes.record(ns, given)
-
-    return run
-
-
-def one_outcome(request_id: str, query: str) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        given = OutcomeDraft(("p2",), Outcome.SUCCESS, query=query, request_id=request_id)
-        return await world.services.outcomes.record(ns, given)
-
-    return run
-
-
-def feedbacks(request_id: str, **said: Any) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        given = FeedbackDraft("p2", request_id=request_id, **said)
-        return await world.services.feedback.give(ns, given)
-
-    return run
-
-
-async def many_cells(world: World, ns: str) -> None:
-    """``p2`` used on as many queries as it may have cells."""
-    await three_patterns(world, ns)
-    for n in range(MAX_CONTEXT_STATS - 1):  # "how" is one
-        await one_outcome("", f"query number {n}")(world, ns)
-
-
-async def an_outcome(world: World, ns: str) -> None:
-    """Two that share an id, between others."""
-    await three_patterns(world, ns)
-    await outcomes("to correct", "why")(world, ns)
-    await outcomes("", "why")(world, ns)
-
-
-def corrects(request_id: str, instead: Outcome | None) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        from lot_grpc.services.records.collections import REQUESTS
-
-        rows = await world.store.scroll(REQUESTS, ns, [], limit=100)
-        (told,) = [r.payload["plan"] for r in rows if r.payload.get("request_id") == "to correct"]
-        given = CorrectionDraft(told["outcome_id"], instead, request_id=request_id)
-        with suppress(OutcomeCorrectedError):
-            return await world.services.outcome_log.correct(ns, given)
-
-    return run
-
-
-async def some_feedback(world: World, ns: str) -> None:
-    """Three patterns; ``p2`` was found helpful twice."""
-    await three_patterns(world, ns)
-    for text in ("first", "second"):
-        await world.services.feedback.give(ns, FeedbackDraft("p2", helpful=True, text=text))
-
-
-async def deletes_p2(world: World, ns: str) -> None:
-    with suppress(PatternNotFoundError):
-        await world.services.patterns.delete(ns, "p2", "")
-
-
-def starts(**named: Any) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        return await world.services.episodes.start(ns, start(**named))
-
-    return run
-
-
-def one_event(request_id: str) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        return await world.services.recorder.record_event(ns, "e", event(text="x"), request_id)
-
-    return run
-
-
-async def streams(world: World, ns: str) -> None:
-    """A client's stream: opens, is told what is stored, and sends the rest."""
-    recorder = world.services.recorder
-    writer = await recorder.open(ns, "e", TakeoverPolicy.REPLACE)
-    try:
-        await recorder.append(writer, [event(1, "before 0"), event(2, "before 1"), *events(3, 6)])
-        await recorder.append(writer, events(5, 9))
-    finally:
-        await recorder.close(writer)
-
-
-def ends(request_id: str) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        return await world.services.episodes.end(ns, "e", end(summary="done"), request_id)
-
-    return run
-
-
-async def used_by_others(world: World, ns: str) -> None:
-    """``u`` was used once, ``v`` never; ``e`` is running."""
-    for name in ("u", "v"):
-        await world.services.episodes.start(ns, start(episode_id=name))
-    given = end(used_episode_ids=("u",))
-    await world.services.episodes.record(ns, whole(1, episode_id="f", end=given))
-    await running(world, ns)
-
-
-def ends_with_use(request_id: str) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        given = end(used_episode_ids=("u", "v"))
-        return await world.services.episodes.end(ns, "e", given, request_id)
-
-    return run
-
-
-def records_with_use(**named: Any) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        given = whole(2, end=end(used_episode_ids=("v", "u")), **named)
-        return await world.services.episodes.record(ns, given)
-
-    return run
-
-
-async def left(world: World, ns: str) -> None:
-    """``e`` has two events and is due to be abandoned."""
-    await running(world, ns)
-    world.clock.advance(DAY)
-
-
-async def abandons(world: World, ns: str) -> None:
-    await world.services.abandoning.sweep()
-
-
-async def abandoned(world: World, ns: str) -> None:
-    await left(world, ns)
-    await abandons(world, ns)
-
-
-async def recorded(world: World, ns: str) -> None:
-    """``e`` is ended and has five events, ``f`` still runs and has two."""
-    await world.services.episodes.record(ns, whole(5, episode_id="e"))
-    await world.services.episodes.start(ns, start(episode_id="f"))
-    for n in range(2):
-        await world.services.recorder.record_event(ns, "f", event(text=f"event {n}"), "")
-
-
-def deletes_episode(episode_id: str) -> Step:
-    async def run(world: World, ns: str) -> None:
-        with suppress(EpisodeNotFoundError):
-            await world.services.episode_deleter.delete(ns, episode_id)
-
-    return run
-
-
-def prunes(**named: Any) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        return await world.services.pruning.prune(ns, PruneDraft(PatternFilter(), **named))
-
-    return run
-
-
-def sets_policy(**named: Any) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        edit = PolicyEdit(NamespacePolicy(**named), frozenset(named))
-        return await world.services.policies.update(ns, edit, "")
-
-    return run
-
-
-async def bounded(world: World, ns: str) -> None:
-    """More of everything than the policy allows."""
-    await three_patterns(world, ns)
-    await a_memory(world, ns)
-    await world.services.memories.create(ns, memory("second", memory_id="n"))
-    await recorded(world, ns)
-    await world.services.episodes.record(ns, whole(3, episode_id="g"))
-    await sets_policy(max_patterns=1, max_memories=1, max_episodes=1)(world, ns)
-
-
-async def sweeps(world: World, ns: str) -> None:
-    await world.services.keeping.sweep()
-
-
-def records(**named: Any) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        return await world.services.episodes.record(ns, whole(5, **named))
-
-    return run
-
-
-def creates(**named: Any) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        return await world.services.memories.create(ns, memory("new", **named))
-
-    return run
-
-
-LONG = "A sentence of some words. " * 200
-
-
-def creates_many(*, with_requests: bool) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        contents = ("a", LONG, "c")
-        drafts = [
-            memory(content, request_id=f"r{n}" if with_requests else "")
-            for n, content in enumerate(contents)
-        ]
-        return await world.services.memories.create_many(ns, drafts)
-
-    return run
-
-
-async def long_memories(world: World, ns: str) -> None:
-    """``m``, ``long`` and one that is pinned."""
-    await a_memory(world, ns)
-    await world.services.memories.create(ns, memory(LONG, memory_id="long"))
-    await world.services.memories.create(ns, memory("kept", memory_id="p", pinned=True))
-
-
-def edits_memory(**changes: Any) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        content = replace(MemoryContent(LONG), **changes)
-        edit = MemoryEdit(content, frozenset(changes))
-        return await world.services.memories.update(ns, "m", edit, "")
-
-    return run
-
-
-def deletes_memories(world: World, ns: str) -> Any:
-    asked = MemoryFilter(max_importance=0.6)
-    return world.services.memory_bulk_deleter.delete(ns, asked, dry_run=False)
-
-
-async def deletes_decision(world: World, ns: str) -> None:
-    with suppress(DecisionNotFoundError):
-        await world.services.decisions.delete(ns, "d")
-
-
-async def deletes_learning_event(world: World, ns: str) -> None:
-    with suppress(LearningEventNotFoundError):
-        await world.services.learning_events.delete(ns, "l")
-
-
-async def chosen_and_decided(world: World, ns: str) -> None:
-    """Decision ``d`` and one reward of ``a``; the selection of ``a`` is found by its request."""
-    await world.services.decisions.record(ns, decision(decision_id="d"))
-    await world.services.step_recorder.record(ns, steps(("a", 1.0), ("b", 0.5)))
-    await selection_of(world, ns)
-
-
-async def selection_of(world: World, ns: str) -> str:
-    chosen = await world.services.selections.select(ns, select("a", seed=1, request_id="chosen"))
-    return chosen.selection_id
-
-
-def selects(request_id: str) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        return await world.services.selections.select(
-            ns, select("x", "y", seed=1, request_id=request_id)
-        )
-
-    return run
-
-
-def solves(message: str, **named: Any) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        return await world.services.error_solutions.save(ns, error_solution(message, **named))
-
-    return run
-
-
-def steps_of(request_id: str) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        given = steps(("a", 0.5), ("b", -1.0), ("a", 1.0), request_id=request_id)
-        return await world.services.step_recorder.record(ns, given)
-
-    return run
-
-
-async def seeded_and_one_deleted(world: World, ns: str) -> None:
-    """The common errors, one of which was deleted since."""
-    await world.services.seeding.seed(ns, Seeds(("common_errors",)))
-    await world.services.error_solutions.delete(ns, "seed:common_errors:nil_pointer.go")
-
-
-def seeds(*packs: str, restore_deleted: bool = False) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        wanted = Seeds(packs, restore_deleted=restore_deleted)
-        return await world.services.seeding.seed(ns, wanted)
-
-    return run
-
-
-def decides(**named: Any) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        return await world.services.decisions.record(ns, decision("Which port?", **named))
-
-    return run
-
-
-def comes_of_it(request_id: str) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        given = DecisionOutcomeDraft("d", Outcome.SUCCESS, 0.5, "fine", request_id)
-        return await world.services.decisions.record_outcome(ns, given)
-
-    return run
-
-
-def learns(**named: Any) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        return await world.services.learning_events.record(ns, learning_event(text="x", **named))
-
-    return run
-
-
-def judges(kind: TargetKind | None, request_id: str = "") -> Step:
-    """Praise that is a preference as well."""
-
-    async def run(world: World, ns: str) -> Any:
-        target = await selection_of(world, ns) if kind is TargetKind.SELECTION else "d"
-        given = judgement(
-            kind, target, text="Perfect summary, thanks!", task="t", request_id=request_id
-        )
-        return await world.services.feedback_handler.submit(ns, given)
-
-    return run
-
-
-async def judged_before(world: World, ns: str) -> None:
-    await chosen_and_decided(world, ns)
-    await judges(None)(world, ns)
-
-
-async def two_logins(world: World, ns: str) -> None:
-    for number in range(2):
-        await login(world, ns, f"before{number}")
-
-
-async def login(world: World, ns: str, episode_id: str, extract: bool = False) -> None:
-    given = EpisodeDraft(
-        EpisodeStart("log in", task_type="login"),
-        episode_id,
-        end=end(),
-        events=(call("browser"),),
-        extract=extract,
-    )
-    await world.services.episodes.record(ns, given)
-    if extract:
-        await world.services.episode_extraction.take(ns, episode_id)
-
-
-async def three_logins(world: World, ns: str) -> None:
-    await two_logins(world, ns)
-    await world.services.episodes.start(ns, start("log in", "e", task_type="login"))
-
-
-async def saved_before(world: World, ns: str) -> None:
-    """The lesson is there already, and the group learned from."""
-    await two_logins(world, ns)
-    await login(world, ns, "first", extract=True)
-
-
-async def records_login(world: World, ns: str) -> None:
-    await login(world, ns, "e", extract=True)
-
-
-async def ends_login(world: World, ns: str) -> None:
-    await world.services.episodes.end(ns, "e", end(), "r", extract=True)
-    await world.services.episode_extraction.take(ns, "e")
-
-
-async def failing(world: World, ns: str) -> None:
-    """A test that failed, was mended, and failed otherwise."""
-    await world.services.episodes.start(ns, start("mend", "e"))
-    for one in (call("pytest", error="KeyError: 'a'"), call("pip"), call("pytest")):
-        await world.services.recorder.record_event(ns, "e", one, "")
-
-
-async def ends_failing(world: World, ns: str) -> None:
-    failed = end(EpisodeStatus.FAILED, error=EpisodeError("OSError", "disk full"))
-    await world.services.episodes.end(ns, "e", failed, "r", extract=True)
-    await world.services.episode_extraction.take(ns, "e")
-
-
-async def records_mending(world: World, ns: str) -> None:
-    events = (call("pytest", error="KeyError: 'a'"), call("pip"), call("pytest"))
-    given = EpisodeDraft(EpisodeStart("mend"), "e", end=end(), events=events, extract=True)
-    await world.services.episodes.record(ns, given)
-    await world.services.episode_extraction.take(ns, "e")
-
-
-async def extracts(world: World, ns: str) -> None:
-    await world.services.extraction.extract(ns, ExtractionDraft(min_samples=2))
-
-
-async def learned_before(world: World, ns: str) -> None:
-    await two_logins(world, ns)
-    await extracts(world, ns)
-    await login(world, ns, "later")
-
-
-def extracts_code(world: World, ns: str) -> Any:
-    code = "class A:\n  def f(self): h()\n  async def g(self): await h()\n"
-    return world.services.code_extraction.extract(ns, CodeDraft(code, "python"))
-
-
-async def used_error_solutions(world: World, ns: str) -> None:
-    """Two error solutions, both used."""
-    await two_error_solutions(world, ns)
-    for outcome in (Outcome.FAILURE, Outcome.PARTIAL):
-        await helps("", outcome)(world, ns)
-    (other,) = [
-        record.payload["error_solution_id"]
-        for record in await world.store.scroll(ERROR_SOLUTIONS, ns, [], limit=10)
-        if record.payload["error_solution_id"] != "s"
-    ]
-    used = ErrorOutcomeDraft(other, Outcome.SUCCESS, duration=3.0)
-    await world.services.error_outcomes.record(ns, used)
-
-
-def helps(request_id: str, outcome: Outcome = Outcome.SUCCESS) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        tried_on = "KeyError: 'c'"
-        given = ErrorOutcomeDraft("s", outcome, error_message=tried_on, request_id=request_id)
-        return await world.services.error_outcomes.record(ns, given)
-
-    return run
-
-
-async def two_preferences(world: World, ns: str) -> None:
-    """``k``, which had two values before, and ``other``."""
-    for key, value in (("k", "first"), ("k", "second"), ("k", "third"), ("other", None)):
-        await world.services.preferences.put(ns, PreferenceDraft(key, value))
-
-
-def prefers(key: str, value: Any, request_id: str = "") -> Step:
-    async def run(world: World, ns: str) -> Any:
-        given = PreferenceDraft(key, value, request_id=request_id)
-        return await world.services.preferences.put(ns, given)
-
-    return run
-
-
-def clearing(*resource_kinds: ResourceKind) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        return await world.services.clearing.clear(ns, resource_kinds)
-
-    return run
-
-
-async def deletes_preference(world: World, ns: str) -> None:
-    with suppress(PreferenceNotFoundError):
-        await world.services.preferences.delete(ns, "k")
-
-
-async def a_session(world: World, ns: str) -> None:
-    """``s`` with a full window of three messages, and two values."""
-    for number in range(4):
-        await says(f"before {number}", max_messages=3)(world, ns)
-    for key in ("a", "b"):
-        await world.services.session_values.put(ns, "s", key, b"before")
-
-
-async def a_lapsed_session(world: World, ns: str) -> None:
-    await a_session(world, ns)
-    await world.services.session_values.put(ns, "s", "a", b"last", 1_000_000)
-    world.clock.advance(120)
-
-
-def says(content: str, request_id: str = "", max_messages: int = 0) -> Step:
-    async def run(world: World, ns: str) -> Any:
-        message = SessionMessage("user", content)
-        given = MessageDraft("s", message, Terms(max_messages), request_id)
-        return await world.services.session_messages.append(ns, given)
-
-    return run
-
-
-async def few_error_solutions(world: World, ns: str) -> None:
-    """One used solution more than the policy allows."""
-    await used_error_solutions(world, ns)
-    await sets_policy(max_error_solutions=1)(world, ns)
-
-
-async def puts_session_value(world: World, ns: str) -> None:
-    await world.services.session_values.put(ns, "s", "a", b"new")
-
-
-def clears_session(*keys: str, **named: Any) -> Step:
-    async def run(world: World, ns: str) -> None:
-        with suppress(SessionNotFoundError):
-            await world.services.sessions.clear(ns, "s", keys, **named)
-
-    return run
-
-
-async def exported_elsewhere(world: World, ns: str) -> list[Row]:
-    """What a store of its own would export, as rows for a namespace; things without a log."""
-    from lot_grpc.testing.in_memory import InMemoryStore
-    from tests.services.world import open_world
-
-    other = await open_world(InMemoryStore(world.clock), world.clock)
-    services = other.services
-    await services.pattern_writer.save(ns, draft("one", language="python"))
-    await services.pattern_writer.save(ns, draft("two", pattern_id="p2"))
-    await services.memories.create(ns, memory("first", memory_id="m"))
-    await services.error_solutions.save(ns, error_solution(error_solution_id="s"))
-    await services.episodes.start(ns, start(episode_id="e"))
-    await services.decisions.record(ns, decision(decision_id="d"))
-    exported = services.exporter.rows(ExportSpec(ns))
-    return [replace(row, record=replace(row.record, namespace=ns)) async for row, _ in exported]
-
-
-def imports(conflict: ImportConflictPolicy) -> Step:
-    """Rows that are the same each time."""
-    known: dict[str, list[Row]] = {}
-
-    async def run(world: World, ns: str) -> None:
-        if ns not in known:
-            known[ns] = await exported_elsewhere(world, ns)
-        run_ = ImportRun(ImportTerms(conflict))
-        await world.services.importer.take(run_, known[ns])
-
-    return run
-
-
-async def sweeps_sessions(world: World, ns: str) -> None:
-    await world.services.sessions.sweep()
-
+from tests.services.steps.learning import (
+    chosen_and_decided,
+    comes_of_it,
+    decides,
+    deletes_decision,
+    deletes_learning_event,
+    judged_before,
+    judges,
+    learns,
+    selects,
+    steps_of,
+)
+from tests.services.steps.memories import (
+    LONG,
+    a_lapsed_session,
+    a_memory,
+    a_session,
+    clears_session,
+    creates,
+    creates_many,
+    deletes_error_solution,
+    deletes_memories,
+    deletes_memory,
+    deletes_preference,
+    edits_memory,
+    helps,
+    long_memories,
+    prefers,
+    puts_session_value,
+    says,
+    solves,
+    sweeps_sessions,
+    two_error_solutions,
+    two_preferences,
+    used_error_solutions,
+)
+from tests.services.steps.namespaces import (
+    bounded,
+    clearing,
+    few_error_solutions,
+    imports,
+    seeded_and_one_deleted,
+    seeds,
+    sets_policy,
+    sweeps,
+)
+from tests.services.steps.patterns import (
+    NEAR,
+    alike,
+    alike_and_more,
+    an_outcome,
+    batch,
+    chain,
+    corrects,
+    deletes_p2,
+    deletes_pattern,
+    deletes_successor,
+    distils,
+    extracts_code,
+    feedbacks,
+    many_cells,
+    one_outcome,
+    outcomes,
+    prunes,
+    saves,
+    some_feedback,
+    supersedes,
+    three_patterns,
+    updates,
+)
 
 CASES = [
     Case("save new", nothing, saves("new"), repeatable=False, contents=("new",)),

@@ -36,36 +36,40 @@ async def fill(world: World, ns: str, count: int = 3) -> None:
     """Store ``count`` of the most important kinds, and at least one of the others."""
     services = world.services
     for n in range(count):
-        await services.pattern_writer.save(
+        await services.patterns.writer.save(
             ns, draft(f"task {n}", pattern_id=f"p{n}", request_id=f"p{n}")
         )
-        await services.memories.create(ns, memory(f"fact {n}", memory_id=f"m{n}"))
-        await services.error_solutions.save(
+        await services.memories.memories.create(ns, memory(f"fact {n}", memory_id=f"m{n}"))
+        await services.errors.solutions.save(
             ns, error_solution(f"KeyError: 'k{n}'", error_solution_id=f"s{n}")
         )
-        await services.episodes.start(ns, start(episode_id=f"e{n}"))
-        writer = await services.recorder.open(ns, f"e{n}", TakeoverPolicy.REPLACE)
-        await services.recorder.append(writer, events(1, 4))
-        await services.recorder.close(writer)
-        await services.decisions.record(ns, decision(f"Which {n}?", decision_id=f"d{n}"))
-        await services.learning_events.record(ns, learning_event(learning_event_id=f"l{n}"))
-    await services.pattern_writer.save(ns, draft("by content"))
-    await services.episodes.end(ns, "e0", end(), "")
+        await services.episodes.creator.start(ns, start(episode_id=f"e{n}"))
+        writer = await services.episodes.recorder.open(ns, f"e{n}", TakeoverPolicy.REPLACE)
+        await services.episodes.recorder.append(writer, events(1, 4))
+        await services.episodes.recorder.close(writer)
+        await services.learning.decisions.record(ns, decision(f"Which {n}?", decision_id=f"d{n}"))
+        await services.learning.learning_events.record(
+            ns, learning_event(learning_event_id=f"l{n}")
+        )
+    await services.patterns.writer.save(ns, draft("by content"))
+    await services.episodes.ender.end(ns, "e0", end(), "")
     used = OutcomeDraft(("p0", "p1"), Outcome.SUCCESS, query="how")
-    await services.outcomes.record(ns, used)
-    await services.feedback.give(ns, FeedbackDraft("p0", helpful=True))
-    await services.selections.select(ns, select("a", "b", seed=1))
-    await services.step_recorder.record(ns, steps(("a", 1.0), ("b", 0.5)))
+    await services.patterns.outcomes.record(ns, used)
+    await services.patterns.feedback.give(ns, FeedbackDraft("p0", helpful=True))
+    await services.learning.selections.select(ns, select("a", "b", seed=1))
+    await services.learning.step_recorder.record(ns, steps(("a", 1.0), ("b", 0.5)))
     for _ in range(2):  # a preference and its former value
-        await services.feedback_handler.submit(ns, judgement(text="Great report", reward=1.0))
+        await services.learning.feedback_handler.submit(
+            ns, judgement(text="Great report", reward=1.0)
+        )
     edit = PolicyEdit(NamespacePolicy(max_patterns=90), frozenset({"max_patterns"}))
-    await services.policies.update(ns, edit, "")
+    await services.retention.policies.update(ns, edit, "")
     for number in range(2):  # the latest message lies with its session, the others beside it
         said = MessageDraft("chat", SessionMessage("user", f"message {number}"))
-        await services.session_messages.append(ns, said)
-    services.retrievals.remember(ns, "how", [1.0] * 64, ("p0",))
-    await services.retrievals.flush()
-    await services.memories.delete(ns, "m0", "")
+        await services.sessions.messages.append(ns, said)
+    services.runtime.retrievals.remember(ns, "how", [1.0] * 64, ("p0",))
+    await services.runtime.retrievals.flush()
+    await services.memories.memories.delete(ns, "m0", "")
 
 
 async def held(store: VectorStore, ns: str) -> dict[str, list[Any]]:

@@ -321,7 +321,7 @@ async def check_contents(world: World, ns: str, contents: tuple[str, ...]) -> No
             given = draft(task, language=language)
             before = await _with_content(world, ns, given.content)
             assert len(before) <= 1, f"{task} is there {len(before)} times"
-            saved = await world.services.pattern_writer.save(ns, given)
+            saved = await world.services.patterns.writer.save(ns, given)
             after = await _with_content(world, ns, given.content)
             assert after == [saved.pattern.pattern_id]
             assert saved.created == (not before)

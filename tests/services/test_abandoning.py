@@ -58,18 +58,18 @@ async def world(request: pytest.FixtureRequest) -> World:
 
 
 async def got(world: World, episode_id: str = "e", namespace: str = NS) -> Episode:
-    return await world.services.episodes.get(namespace, episode_id)
+    return await world.services.episodes.episodes.get(namespace, episode_id)
 
 
 async def begin(world: World, episode_id: str = "e", count: int = 0, namespace: str = NS) -> None:
-    await world.services.episodes.start(namespace, start(episode_id=episode_id))
+    await world.services.episodes.creator.start(namespace, start(episode_id=episode_id))
     for _ in range(count):
         await single(world, episode_id, namespace)
 
 
 async def single(world: World, episode_id: str = "e", namespace: str = NS) -> int:
     given = event(text="x")
-    stored = await world.services.recorder.record_event(namespace, episode_id, given, "")
+    stored = await world.services.episodes.recorder.record_event(namespace, episode_id, given, "")
     return stored.sequence
 
 
@@ -133,7 +133,7 @@ async def test_the_time_may_be_set_and_0_is_never():
 
 
 async def test_ended_ones_are_left_alone(world):
-    await world.services.episodes.record(NS, whole(2, "e"))
+    await world.services.episodes.creator.record(NS, whole(2, "e"))
     before = await got(world)
     world.clock.advance(9 * DAY)
     assert await sweep(world) == []
@@ -149,7 +149,7 @@ async def test_what_was_abandoned_is_told_by_namespace(world):
 
 async def test_a_start_in_the_future_is_the_end_of_what_never_came(world):
     later = world.clock.now() + 3 * DAY * MICROS
-    await world.services.episodes.start(NS, start(episode_id="e", start_time=later))
+    await world.services.episodes.creator.start(NS, start(episode_id="e", start_time=later))
     world.clock.advance(DAY)
     await sweep(world)
     episode = await got(world)
@@ -195,22 +195,22 @@ async def test_many_that_are_due_at_once_are_all_abandoned_in_batches(world, mon
         await single(world, f"e{number}")
     world.clock.advance(DAY / 2)
     assert await sweep(world) == [(NS, {"EPISODE": 30})]
-    running = await world.services.episodes.list_page(
+    running = await world.services.episodes.episodes.list_page(
         NS, EpisodeFilter(statuses=(RUNNING,)), 50, None
     )
-    assert {one.episode_id for one in running.episodes} == {f"e{n}" for n in range(0, 40, 4)}
+    assert {one.episode_id for one in running.items} == {f"e{n}" for n in range(0, 40, 4)}
 
 
 async def test_an_open_stream_is_activity_and_so_is_its_last_moment(world):
     await begin(world)
-    writer = await world.services.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
+    writer = await world.services.episodes.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
     for _ in range(3 * 24):
         world.clock.advance(HOUR)
-        await world.services.leases.renew()
+        await world.services.episodes.leases.renew()
         assert await sweep(world) == []
         assert await sweep(world.another_process()) == [] or world.store.exclusive
     assert (await got(world)).status is RUNNING
-    await world.services.recorder.close(writer)
+    await world.services.episodes.recorder.close(writer)
     closed = world.clock.now()
     world.clock.advance(DAY)
     await sweep(world)
@@ -224,7 +224,7 @@ async def test_the_stream_of_a_process_that_died_does_not_keep_an_episode_runnin
     clock = FixedClock()
     world = await open_world(SharedStore(clock), clock)
     await begin(world)
-    await world.services.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
+    await world.services.episodes.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
     clock.advance(DAY)
     assert await sweep(world.another_process()) == [(NS, {"EPISODE": 1})]
 
@@ -253,20 +253,20 @@ async def test_a_late_event_reopens_it(world):
 async def listed_by_end(world: World, wanted: list[str]) -> None:
     """Which episodes have an end, as the store sees it."""
     for asked in (EpisodeFilter(ended_after=0), EpisodeFilter(ended_before=2**60)):
-        page = await world.services.episodes.list_page(NS, asked, 10, None)
-        assert [one.episode_id for one in page.episodes] == wanted
+        page = await world.services.episodes.episodes.list_page(NS, asked, 10, None)
+        assert [one.episode_id for one in page.items] == wanted
 
 
 async def test_a_late_stream_reopens_it_and_goes_on_behind_the_last_event(world):
     await left(world)
     await listed_by_end(world, ["e"])
-    recorder = world.services.recorder
+    recorder = world.services.episodes.recorder
     writer = await recorder.open(NS, "e", TakeoverPolicy.REFUSE)
     assert writer.last == 3
     assert (await got(world)).status is RUNNING
     assert await recorder.append(writer, events(4, 6)) == 6
     await recorder.close(writer)
-    ended = (await world.services.episodes.end(NS, "e", end(), "")).episode
+    ended = (await world.services.episodes.ender.end(NS, "e", end(), "")).episode
     assert (ended.status, ended.event_count) == (EpisodeStatus.SUCCEEDED, 6)
     await check_invariants(world.store, NS)
 
@@ -277,11 +277,11 @@ async def test_a_late_end_ends_it(world, status, request_id):
     await left(world)
     world.clock.advance(HOUR)
     ended = (
-        await world.services.episodes.end(NS, "e", end(status, summary="s"), request_id)
+        await world.services.episodes.ender.end(NS, "e", end(status, summary="s"), request_id)
     ).episode
     assert (ended.status, ended.end_time, ended.event_count) == (status, world.clock.now(), 3)
     again = (
-        await world.services.episodes.end(NS, "e", end(status, summary="s"), request_id)
+        await world.services.episodes.ender.end(NS, "e", end(status, summary="s"), request_id)
     ).episode
     assert again.etag == ended.etag
     with pytest.raises(EpisodeEndedError):
@@ -293,14 +293,14 @@ async def test_a_late_end_ends_it(world, status, request_id):
 
 async def test_starting_it_again_answers_and_does_not_reopen_it(world):
     await left(world)
-    again = await world.services.episodes.start(NS, start(episode_id="e"))
+    again = await world.services.episodes.creator.start(NS, start(episode_id="e"))
     assert (again.created, again.episode.status) == (False, ABANDONED)
 
 
 async def test_its_events_are_read_as_those_of_any_other(world):
     await left(world)
-    page = await world.services.episodes.list_events(NS, "e", 0, 10)
-    assert [one.sequence for one in page.events] == [1, 2, 3]
+    page = await world.services.episodes.episodes.list_events(NS, "e", 0, 10)
+    assert [one.sequence for one in page.items] == [1, 2, 3]
 
 
 async def test_watchers_are_told_of_it_and_of_its_reopening_and_of_no_look(world):
@@ -363,7 +363,7 @@ async def test_an_event_that_comes_at_the_same_moment_wins(seed, by_stream):
         if not by_stream:
             assert await single(second) == 3
             return
-        recorder = second.services.recorder
+        recorder = second.services.episodes.recorder
         writer = await recorder.open(NS, "e", TakeoverPolicy.REPLACE)
         assert await recorder.append(writer, events(3, 5)) == 5
         await recorder.close(writer)
@@ -379,7 +379,9 @@ async def test_an_event_that_comes_at_the_same_moment_wins(seed, by_stream):
 @pytest.mark.parametrize("seed", range(60))
 async def test_an_end_that_comes_at_the_same_moment_wins(seed):
     first, second, _ = await two_processes(seed)
-    _, ended = await asyncio.gather(looks(first), second.services.episodes.end(NS, "e", end(), "r"))
+    _, ended = await asyncio.gather(
+        looks(first), second.services.episodes.ender.end(NS, "e", end(), "r")
+    )
     assert ended.episode.status is EpisodeStatus.SUCCEEDED
     episode = await got(first)
     assert (episode.status, episode.event_count) == (EpisodeStatus.SUCCEEDED, 2)
@@ -467,10 +469,10 @@ async def test_a_writer_whose_episode_was_just_abandoned_still_stands():
     clock = FixedClock()
     first = await open_world(SharedStore(clock), clock)
     await begin(first)
-    writer = await first.services.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
+    writer = await first.services.episodes.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
     clock.advance(DAY)
     assert await sweep(first.another_process()) == [(NS, {"EPISODE": 1})]
-    assert await first.services.recorder.append(writer, events(1, 2)) == 2
+    assert await first.services.episodes.recorder.append(writer, events(1, 2)) == 2
     episode = await got(first)
     assert (episode.status, episode.event_count) == (RUNNING, 2)
 
@@ -492,13 +494,13 @@ async def test_a_mark_that_a_dead_process_left_is_taken_off_by_the_next_event():
 
 async def test_a_policy_sweeps_abandoned_ones_like_ended_ones_and_no_running_one(world):
     await left(world)
-    await world.services.episodes.record(NS, whole(2, "ended"))
+    await world.services.episodes.creator.record(NS, whole(2, "ended"))
     world.clock.advance(HOUR)
     await begin(world, "running", 1)
     bound = NamespacePolicy(max_episode_age=DAY * MICROS)
     edit = PolicyEdit(bound, frozenset({"max_episode_age"}))
-    await world.services.policies.update(NS, edit, "")
-    assert await world.services.keeping.pending(NS, bound) == {"EPISODE": 1}
+    await world.services.retention.policies.update(NS, edit, "")
+    assert await world.services.retention.sweep.pending(NS, bound) == {"EPISODE": 1}
     assert await sweep(world) == [(NS, {"EPISODE": 1})]
     left_over = {row["episode_id"] for row in await payloads(world, EPISODES)}
     assert left_over == {"ended", "running"}
@@ -511,13 +513,13 @@ async def test_one_that_runs_again_is_not_swept_by_the_time_it_was_abandoned(wor
     edit = PolicyEdit(
         NamespacePolicy(max_episode_age=HOUR * MICROS), frozenset({"max_episode_age"})
     )
-    await world.services.policies.update(NS, edit, "")
+    await world.services.retention.policies.update(NS, edit, "")
     assert await sweep(world) == []
     assert (await got(world)).status is RUNNING
 
 
 async def test_one_is_deleted_with_its_events(world):
     await left(world)
-    assert await world.services.episode_deleter.delete(NS, "e") == 3
+    assert await world.services.episodes.episodes.delete_with_events(NS, "e") == 3
     assert await payloads(world, EVENTS) == []
     assert await sweep(world) == []

@@ -32,12 +32,12 @@ SEEDS = (7, 100, 102)
 
 
 async def values(world: World, state: LearningState = STATE) -> dict[str, tuple[float, int]]:
-    found = await world.services.action_values.best(NS, state, 1000)
+    found = await world.services.learning.action_values.best(NS, state, 1000)
     return {one.action: (one.value, one.visit_count) for one in found}
 
 
 async def record(world: World, *given: tuple[str, float], request_id: str = "") -> None:
-    await world.services.step_recorder.record(NS, steps(*given, request_id=request_id))
+    await world.services.learning.step_recorder.record(NS, steps(*given, request_id=request_id))
 
 
 def by_hand(trajectory: list[tuple[str, float]]) -> dict[str, float]:
@@ -100,7 +100,7 @@ async def test_who_finds_a_trajectory_half_learned_beside_its_learner_counts_not
 
     async def sweep() -> None:
         while not learning.done():
-            await other.services.action_values.roll_forward(2**62)
+            await other.services.learning.action_values.roll_forward(2**62)
 
     learning = asyncio.ensure_future(record(world, *many))
     await asyncio.gather(learning, sweep())
@@ -133,7 +133,7 @@ async def test_a_thousand_steps_give_way_between_each_other(world, monkeypatch):
 
 async def test_the_best_of_many_actions_are_found_over_several_batches(world):
     await record(world, *[(f"a{n:03}", -1.0 if n != 250 else 1.0) for n in range(300)][::-1])
-    found = await world.services.action_values.best(NS, STATE, 3)
+    found = await world.services.learning.action_values.best(NS, STATE, 3)
     assert found[0].action == "a250"
     assert len(await values(world)) == 300
 
@@ -149,14 +149,14 @@ async def test_each_policy_learns_which_action_of_three_is_rewarded_most(world, 
     rng = random.Random(11)
     chosen: Counter[str] = Counter()
     for number in range(400):
-        selection = await world.services.selections.select(
+        selection = await world.services.learning.selections.select(
             NS, select(*CHANCES, policy=policy, seed=number)
         )
         reward = 1.0 if rng.random() < CHANCES[selection.action] else -1.0
         step = StepDraft(reward, selection_id=selection.selection_id)
-        await world.services.step_recorder.record(NS, StepsDraft((step,)))
+        await world.services.learning.step_recorder.record(NS, StepsDraft((step,)))
         chosen[selection.action] += number >= 200
-    [best] = await world.services.action_values.best(NS, STATE, 1)
+    [best] = await world.services.learning.action_values.best(NS, STATE, 1)
     assert best.action == "c"
     assert chosen["c"] > 100
 
@@ -171,7 +171,7 @@ async def test_each_policy_learns_to_walk_a_chain_to_its_end(world, policy):
         while at < len(places) and len(walked) < 40:
             seed = episode * 100 + len(walked)
             draft = select("back", "on", state=places[at], policy=policy, seed=seed)
-            selection = await world.services.selections.select(NS, draft)
+            selection = await world.services.learning.selections.select(NS, draft)
             on = selection.action == "on"
             following = at + 1 if on else at
             end = following == len(places)
@@ -179,8 +179,8 @@ async def test_each_policy_learns_to_walk_a_chain_to_its_end(world, policy):
             state = None if end else places[following]
             walked.append(StepDraft(reward, places[at], selection.action, state))
             at = following
-        await world.services.step_recorder.record(NS, StepsDraft(tuple(walked)))
+        await world.services.learning.step_recorder.record(NS, StepsDraft(tuple(walked)))
     for place in places:
-        [best] = await world.services.action_values.best(NS, place, 1)
+        [best] = await world.services.learning.action_values.best(NS, place, 1)
         assert best.action == "on", place
         assert 0 < best.value <= BOUND

@@ -149,7 +149,7 @@ async def explored(world: World, seed: int | None):
     from lot_grpc.services.recall.targets import RecallOptions, pattern_request
 
     asked = RecallOptions(f"{LIBRARY} 1", 5, ranking=Ranking.EXPLORE, seed=seed, explain=True)
-    return await world.services.pattern_recall.find(NS, pattern_request(asked, PatternFilter()))
+    return await world.services.recall.patterns.find(NS, pattern_request(asked, PatternFilter()))
 
 
 async def test_a_pattern_keeps_a_bounded_number_of_cells_and_forgets_no_outcome(world):
@@ -168,7 +168,7 @@ async def test_a_pattern_keeps_a_bounded_number_of_cells_and_forgets_no_outcome(
 async def test_cells_go_with_their_pattern(world):
     one, two = await two_near_ties(world)
     await outcome(world, one, two, query="how")
-    await world.services.patterns.delete(NS, one, "")
+    await world.services.patterns.patterns.delete(NS, one, "")
     (stats,) = await payloads(world, CONTEXT_STATS)
     assert stats["pattern_id"] == two
 
@@ -203,14 +203,14 @@ async def test_parallel_outcomes_from_two_processes_all_count_once(repeated):
 
     await asyncio.gather(*(client((world, other)[n % 2], n) for n in range(4)))
     await check_invariants(store, NS)
-    told = await world.services.patterns.get(NS, ids[0])
+    told = await world.services.patterns.patterns.get(NS, ids[0])
     assert told.outcomes.usage_count == 24
 
 
 async def test_a_lost_recall_row_is_embedded_anew_when_rolling_forward(world):
     one, _ = await two_near_ties(world)
     answer = await recall(world, "how to log in")
-    await world.services.retrievals.flush()
+    await world.services.runtime.retrievals.flush()
     assert len(await payloads(world, RETRIEVALS)) == 1
     world.clock.advance(8 * DAY)
     await outcome(world, one, retrieval_id=answer.retrieval_id, query="how to log in")

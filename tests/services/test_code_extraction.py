@@ -30,7 +30,7 @@ async def download(url):
 
 
 async def extract(world, code=CODE, language="python", **named):
-    return await world.services.code_extraction.extract(NS, CodeDraft(code, language, **named))
+    return await world.services.extraction.code.extract(NS, CodeDraft(code, language, **named))
 
 
 def ids(extracted):
@@ -49,7 +49,7 @@ async def test_each_piece_is_a_pattern_of_its_own(world):
         assert (content.kind, content.language) == (PatternKind.CODE, "python")
         assert (content.context, content.metadata["success_metrics"]) == ("a shop", {"tests": 12.0})
         assert content.code in PYTHON
-        assert pattern == await world.services.patterns.get(NS, pattern.pattern_id)
+        assert pattern == await world.services.patterns.patterns.get(NS, pattern.pattern_id)
         assert pattern.outcomes.usage_count == 0
         assert pattern.outcomes.success_rate == 1.0
 
@@ -72,7 +72,7 @@ async def test_what_was_edited_or_used_since_is_given_back_as_it_stands(world):
     edit = PatternEdit(
         PatternContent("Read a version", tags=("mine",)), frozenset({"task", "tags"})
     )
-    await world.services.patterns.update(NS, parser, edit, "")
+    await world.services.patterns.patterns.update(NS, parser, edit, "")
     again = await extract(world)
     assert ids(again) == ids(first)
     assert again.patterns[0].content.tags == ("mine",)
@@ -82,7 +82,7 @@ async def test_what_was_edited_or_used_since_is_given_back_as_it_stands(world):
 
 async def test_what_was_deleted_is_stored_anew(world):
     first = await extract(world)
-    await world.services.patterns.delete(NS, ids(first)[1], "")
+    await world.services.patterns.patterns.delete(NS, ids(first)[1], "")
     again = await extract(world)
     assert ids(again) == ids(first)
     assert again.created_count == 1
@@ -135,13 +135,13 @@ async def test_two_at_once_store_each_piece_once():
 
 async def test_nothing_crosses_namespaces(world):
     first = await extract(world)
-    elsewhere = await world.services.code_extraction.extract("other", CodeDraft(CODE, "python"))
+    elsewhere = await world.services.extraction.code.extract("other", CodeDraft(CODE, "python"))
     assert ids(elsewhere) == ids(first)
     assert elsewhere.created_count == 2
-    await world.services.patterns.delete("other", ids(first)[0], "")
-    assert await world.services.patterns.get(NS, ids(first)[0])
+    await world.services.patterns.patterns.delete("other", ids(first)[0], "")
+    assert await world.services.patterns.patterns.get(NS, ids(first)[0])
     with pytest.raises(PatternNotFoundError):
-        await world.services.patterns.get("other", ids(first)[0])
+        await world.services.patterns.patterns.get("other", ids(first)[0])
 
 
 @pytest.mark.parametrize(

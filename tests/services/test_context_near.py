@@ -28,7 +28,9 @@ async def world() -> World:
     for name, task in (("near", TASK), ("far", FAR)):
         await save(world, task, pattern_id=name)
         await ran(world, name, task)
-        await world.services.memories.create(NS, memory(f"{task}: see the wiki", memory_id=name))
+        await world.services.memories.memories.create(
+            NS, memory(f"{task}: see the wiki", memory_id=name)
+        )
     await ran(world, "failed", FAR, error=("KeyError", "'brochure'"))
     return world
 
@@ -85,7 +87,7 @@ async def in_languages() -> World:
     for language in ("python", "javascript", ""):
         named = {"language": language, "error_solution_id": language or "any"}
         solution = error_solution(ERROR, resolution=f"fix {language}", **named)
-        await world.services.error_solutions.save(NS, solution)
+        await world.services.errors.solutions.save(NS, solution)
         await save(world, f"{TASK} {language}", pattern_id=language or "any", language=language)
     return world
 
@@ -113,7 +115,7 @@ async def test_a_solution_of_the_error_leaves_no_room_for_those_of_others():
     world = await open_world()
     for name, message in (("same", ERROR), ("other", "ImportError: No module called jwt is here")):
         solution = error_solution(message, error_solution_id=name)
-        await world.services.error_solutions.save(NS, solution)
+        await world.services.errors.solutions.save(NS, solution)
     context = await ask(world, f"Fix it: {ERROR}")
     assert [hit.error_solution.error_solution_id for hit in context.errors] == ["same"]
     assert context.left_out["error_solutions"] == 1

@@ -23,41 +23,41 @@ from tests.services.world import DAY, NS, Interleaving, World, decision, open_wo
 
 async def came(world: World, outcome: Outcome, request_id: str = "", **more: object):
     given = DecisionOutcomeDraft("d", outcome, request_id=request_id, **more)  # type: ignore[arg-type]
-    return await world.services.decisions.record_outcome(NS, given)
+    return await world.services.learning.decisions.record_outcome(NS, given)
 
 
 async def test_a_decision_is_there_as_it_was_given(world):
     options = (DecisionOption("a", "first", 0.0), DecisionOption("b"))
     draft = decision(options=options, confidence=0.0, metadata={"x": None}, decision_time=0)
-    made, created = await world.services.decisions.record(NS, draft)
+    made, created = await world.services.learning.decisions.record(NS, draft)
     assert created
     assert made.content == draft.content
-    assert await world.services.decisions.get(NS, made.decision_id) == made
+    assert await world.services.learning.decisions.get(NS, made.decision_id) == made
 
 
 async def test_the_same_decision_under_its_id_answers_alike_and_another_is_refused(world):
-    first, _ = await world.services.decisions.record(NS, decision(decision_id="d"))
+    first, _ = await world.services.learning.decisions.record(NS, decision(decision_id="d"))
     await came(world, Outcome.SUCCESS)
-    again, created = await world.services.decisions.record(NS, decision(decision_id="d"))
+    again, created = await world.services.learning.decisions.record(NS, decision(decision_id="d"))
     assert not created
     assert again.content == first.content
     assert again.result is not None
     for request_id in ("", "r", "r"):
         other = decision("Which port?", decision_id="d", request_id=request_id)
         with pytest.raises(DecisionIdInUseError):
-            await world.services.decisions.record(NS, other)
+            await world.services.learning.decisions.record(NS, other)
     assert len(await payloads(world, DECISIONS)) == 1
 
 
 async def test_a_request_again_answers_alike_and_with_other_content_is_refused(world):
-    first = await world.services.decisions.record(NS, decision(request_id="r"))
-    assert await world.services.decisions.record(NS, decision(request_id="r")) == first
+    first = await world.services.learning.decisions.record(NS, decision(request_id="r"))
+    assert await world.services.learning.decisions.record(NS, decision(request_id="r")) == first
     with pytest.raises(RequestIdReusedError):
-        await world.services.decisions.record(NS, decision("Which port?", request_id="r"))
+        await world.services.learning.decisions.record(NS, decision("Which port?", request_id="r"))
 
 
 async def test_an_outcome_takes_the_place_of_the_last_one_whole(world):
-    await world.services.decisions.record(NS, decision(decision_id="d"))
+    await world.services.learning.decisions.record(NS, decision(decision_id="d"))
     first = await came(world, Outcome.SUCCESS, reward=1.0, note="fine")
     assert (first.reward, first.result.note) == (1.0, "fine")
     world.clock.advance(5)
@@ -65,13 +65,13 @@ async def test_an_outcome_takes_the_place_of_the_last_one_whole(world):
     assert second.result.outcome is Outcome.FAILURE
     assert (second.reward, second.result.note) == (None, "")
     assert second.result.outcome_time > first.result.outcome_time
-    assert await world.services.decisions.get(NS, "d") == second
+    assert await world.services.learning.decisions.get(NS, "d") == second
 
 
 async def test_an_unknown_decision_takes_no_outcome(world):
     with pytest.raises(DecisionNotFoundError):
         await came(world, Outcome.SUCCESS, request_id="r")
-    await world.services.decisions.record(NS, decision(decision_id="d"))
+    await world.services.learning.decisions.record(NS, decision(decision_id="d"))
     assert (await came(world, Outcome.SUCCESS, request_id="r")).result is not None
 
 
@@ -81,13 +81,13 @@ async def test_an_outcome_sent_again_does_not_undo_the_one_that_came_after_it(wh
     clock = FixedClock()
     for write in range(1, 4):
         world = await open_world(FaultInjectingStore(InMemoryStore(clock)), clock)
-        await world.services.decisions.record(NS, decision(decision_id="d"))
+        await world.services.learning.decisions.record(NS, decision(decision_id="d"))
         world.store.fail_at(write, when)
         with pytest.raises(InjectedFault):
             await came(world, Outcome.SUCCESS, "r")
         world.store.revive()
         world = world.another_process()
-        written = (await world.services.decisions.get(NS, "d")).result is not None
+        written = (await world.services.learning.decisions.get(NS, "d")).result is not None
         for request_id in ("other", "third"):
             await came(world, Outcome.PARTIAL, request_id)
         again = await came(world, Outcome.SUCCESS, "r")
@@ -98,7 +98,7 @@ async def test_an_outcome_sent_again_does_not_undo_the_one_that_came_after_it(wh
 
 
 async def test_requests_that_are_forgotten_are_dropped(world):
-    await world.services.decisions.record(NS, decision(decision_id="d"))
+    await world.services.learning.decisions.record(NS, decision(decision_id="d"))
     await came(world, Outcome.SUCCESS, "r")
     world.clock.advance(2 * DAY)
     await came(world, Outcome.FAILURE)
@@ -107,7 +107,7 @@ async def test_requests_that_are_forgotten_are_dropped(world):
 
 
 async def test_the_reward_of_feedback_is_taken_where_there_is_none(world):
-    decisions = world.services.decisions
+    decisions = world.services.learning.decisions
     await decisions.record(NS, decision(decision_id="d"))
     await decisions.take_reward(NS, "d", 0.5)
     await decisions.take_reward(NS, "d", -1.0)
@@ -122,10 +122,10 @@ async def test_the_reward_of_feedback_is_taken_where_there_is_none(world):
 async def test_outcomes_and_rewards_at_once_are_one_after_the_other(seed):
     clock = FixedClock()
     world = await open_world(Interleaving(InMemoryStore(clock), seed), clock)
-    await world.services.decisions.record(NS, decision(decision_id="d"))
+    await world.services.learning.decisions.record(NS, decision(decision_id="d"))
     await asyncio.gather(
         *(came(world, Outcome.SUCCESS, f"r{n % 5}", note=f"n{n % 5}") for n in range(10)),
-        *(world.services.decisions.take_reward(NS, "d", n / 10) for n in range(1, 5)),
+        *(world.services.learning.decisions.take_reward(NS, "d", n / 10) for n in range(1, 5)),
     )
     [row] = await payloads(world, DECISIONS)
     assert row["result_revision"] == 1 + 5 + 1
@@ -135,10 +135,10 @@ async def test_a_delete_and_what_comes_meanwhile_end_in_no_decision():
     """An outcome between the look of a delete and its write is no reason to leave the decision."""
     clock = FixedClock()
     world = await open_world(Interleaving(InMemoryStore(clock), 7), clock)
-    await world.services.decisions.record(NS, decision(decision_id="d"))
+    await world.services.learning.decisions.record(NS, decision(decision_id="d"))
     outcomes = (came(world, Outcome.SUCCESS, f"r{n}") for n in range(5))
     done = await asyncio.gather(
-        world.services.decisions.delete(NS, "d"), *outcomes, return_exceptions=True
+        world.services.learning.decisions.delete(NS, "d"), *outcomes, return_exceptions=True
     )
     assert done[0] is None
     assert {type(one) for one in done[1:]} <= {Decision, DecisionNotFoundError}
@@ -147,22 +147,22 @@ async def test_a_delete_and_what_comes_meanwhile_end_in_no_decision():
 
 async def test_an_outcome_for_a_deleted_decision_is_none_of_the_next_one_of_its_id(world):
     """Its first try died before the write; the decision was deleted, and its id taken again."""
-    await world.services.decisions.record(NS, decision(decision_id="d"))
+    await world.services.learning.decisions.record(NS, decision(decision_id="d"))
     store = FaultInjectingStore(world.store)
     other = await open_world(store, world.clock)
     store.fail_at(2, When.BEFORE)
     with pytest.raises(InjectedFault):
         await came(other, Outcome.SUCCESS, "r")
-    await world.services.decisions.delete(NS, "d")
+    await world.services.learning.decisions.delete(NS, "d")
     world.clock.advance(1)
-    await world.services.decisions.record(NS, decision("Which port?", decision_id="d"))
+    await world.services.learning.decisions.record(NS, decision("Which port?", decision_id="d"))
     with pytest.raises(DecisionNotFoundError):
         await came(world, Outcome.SUCCESS, "r")
-    assert (await world.services.decisions.get(NS, "d")).result is None
+    assert (await world.services.learning.decisions.get(NS, "d")).result is None
 
 
 async def test_an_outcome_whose_other_try_was_done_before_the_decision_went_finds_none(world):
     """Both the request and the decision are gone by the time that the decision is read."""
     result = DecisionOutcome(Outcome.SUCCESS, world.clock.now())
     with pytest.raises(DecisionNotFoundError):
-        await world.services.decisions._take_outcome(NS, "gone", result, "a request")
+        await world.services.learning.decisions._take_outcome(NS, "gone", result, "a request")

@@ -88,7 +88,7 @@ async def fill(world: World) -> None:
     for number, namespace in itertools.product(range(7), NAMESPACES):
         code = f"def stepNumber{number}(page_{number}):\n    return page_{number}.click()"
         ttl = BRIEF if number == 5 else None
-        await services.pattern_writer.save(
+        await services.patterns.writer.save(
             namespace,
             draft(
                 f"Do step {number}",
@@ -97,11 +97,11 @@ async def fill(world: World) -> None:
                 ttl=ttl,
             ),
         )
-        await services.episodes.start(namespace, start(f"Try thing {number}", f"e{number}"))
-        await services.memories.create(
+        await services.episodes.creator.start(namespace, start(f"Try thing {number}", f"e{number}"))
+        await services.memories.memories.create(
             namespace, memory(f"The port is 80{number}", memory_id=f"m{number}", ttl=ttl)
         )
-        await services.error_solutions.save(namespace, error_solution(f"KeyError: 'a{number}'"))
+        await services.errors.solutions.save(namespace, error_solution(f"KeyError: 'a{number}'"))
 
 
 async def make_old(store: VectorStore, derivation: str = EARLIER) -> None:
@@ -250,12 +250,12 @@ def never(what: str, done: int, total: int) -> None:
 async def test_an_error_signed_by_other_rules_is_found_by_those_of_today(make: Make) -> None:
     old = await old_store(make(clock := FixedClock()), clock)
     question = ErrorQuery(error_message="KeyError: 'b'")
-    answer = await old.world.services.error_finder.find(NS, question)
+    answer = await old.world.services.errors.finder.find(NS, question)
     same = [Equals("signatures", answer.signature)]
     assert await old.store.count(ERROR_SOLUTIONS, NS, same) == 0
     await rebuild_derived_data(old.store, REGISTRY)
     assert await old.store.count(ERROR_SOLUTIONS, NS, same) == 7
-    answer = await old.world.services.error_finder.find(NS, question)
+    answer = await old.world.services.errors.finder.find(NS, question)
     assert {hit.error_solution.signature for hit in answer.hits} == {answer.signature}
 
 
@@ -473,7 +473,7 @@ async def test_what_another_process_writes_meanwhile_is_not_overwritten() -> Non
     clock = FixedClock()
     store = EditedMeanwhile(clock)
     old = await old_store(store, clock)
-    patterns = old.world.another_process().services.patterns
+    patterns = old.world.another_process().services.patterns.patterns
 
     async def edits() -> None:
         task = PatternContent("Walk the dog", code="")
@@ -490,8 +490,8 @@ async def test_what_another_process_writes_meanwhile_is_not_overwritten() -> Non
     ]
     got = {r.payload.get("pattern_id"): r for r in await rows_with_vectors(store, NS)}
     fresh = await open_world()
-    await fresh.services.pattern_writer.save(NS, draft("Walk the dog", pattern_id="p0"))
-    await fresh.services.pattern_writer.save(
+    await fresh.services.patterns.writer.save(NS, draft("Walk the dog", pattern_id="p0"))
+    await fresh.services.patterns.writer.save(
         NS, draft("Do step 1", pattern_id="p1", code="feed(the_cat)")
     )
     for record in await rows_with_vectors(fresh.store, NS):
@@ -515,9 +515,9 @@ async def answers(world: World, query: str, legs: Legs = Legs.BM25) -> list[tupl
     about_patterns = pattern_request(asked, PatternFilter())
     about_episodes = episode_request(asked, EpisodeFilter(), success_only=False)
     about_memories = memory_request(asked, MemoryFilter())
-    patterns = (await services.pattern_recall.find(NS, about_patterns)).hits
-    episodes = (await services.episode_recall.find(NS, about_episodes)).hits
-    memories = (await services.memory_recall.find(NS, about_memories)).hits
+    patterns = (await services.recall.patterns.find(NS, about_patterns)).hits
+    episodes = (await services.recall.episodes.find(NS, about_episodes)).hits
+    memories = (await services.recall.memories.find(NS, about_memories)).hits
     return [
         *((hit.thing.pattern_id, hit.score) for hit in patterns),
         *((hit.thing.episode_id, hit.score) for hit in episodes),

@@ -23,8 +23,8 @@ from lot_grpc.services.distillation.distiller import (
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.runtime import PatternLearning
-from tests.services.cases import alike, distils
 from tests.services.invariants import check_invariants
+from tests.services.steps.patterns import alike, distils
 from tests.services.world import MINUTE, NS, World, draft, open_world, outcome, rows, save
 
 USERS = ("alice", "bob", "carol", "dave")
@@ -33,12 +33,12 @@ ORDERS = ("list of all orders", "list of open orders", "list of late orders")
 
 async def distil(world: World, **named: Any) -> Distilled:
     named.setdefault("similarity", 0.7)
-    return await world.services.distilling.distil(NS, DistillRequest(**named))
+    return await world.services.distillation.distiller.distil(NS, DistillRequest(**named))
 
 
 async def edit(world: World, pattern_id: str, **changes: Any) -> None:
     content = replace(PatternContent("unused"), **changes)
-    await world.services.patterns.update(
+    await world.services.patterns.patterns.update(
         NS, pattern_id, PatternEdit(content, frozenset(changes)), ""
     )
 
@@ -84,7 +84,7 @@ async def test_like_patterns_get_one_that_says_what_is_constant_and_what_varies(
     assert "{user} was: alice; bob; carol; dave." in content.context
     assert content.source_pattern_ids == tuple(ids)
     assert content.confidence == 0.5
-    assert group.pattern == await world.services.patterns.get(NS, group.pattern.pattern_id)
+    assert group.pattern == await world.services.patterns.patterns.get(NS, group.pattern.pattern_id)
     assert (distilled.looked_at, distilled.created, distilled.extended) == (5, 1, 0)
 
 
@@ -109,9 +109,9 @@ async def test_code_has_the_slots_of_the_text_or_is_left_out(world, codes, disti
 
 async def test_members_stay_as_they_are_but_for_their_mark(world):
     ids = await logins(world)
-    before = await world.services.patterns.get_many(NS, tuple(ids))
+    before = await world.services.patterns.patterns.get_many(NS, tuple(ids))
     (group,) = (await distil(world)).groups
-    after = await world.services.patterns.get_many(NS, tuple(ids))
+    after = await world.services.patterns.patterns.get_many(NS, tuple(ids))
     parent = group.pattern.pattern_id
     assert [p.content.parent_pattern_id for p in after] == [parent] * 4
     assert [p.etag for p in after] == [p.etag for p in before]
@@ -155,7 +155,7 @@ async def test_groups_that_are_alike_are_grouped_once_more(world):
     assert [len(below.member_ids) for below in top.groups] == [3, 3]
     assert sorted(top.member_ids) == sorted(below.pattern.pattern_id for below in top.groups)
     for below in top.groups:
-        stored = await world.services.patterns.get(NS, below.pattern.pattern_id)
+        stored = await world.services.patterns.patterns.get(NS, below.pattern.pattern_id)
         assert stored.content.parent_pattern_id == top.pattern.pattern_id
         assert stored == below.pattern
     assert top.size == 6
@@ -241,7 +241,9 @@ async def test_a_parent_that_a_caller_gave_is_the_callers(world):
     await edit(world, ids[0], parent_pattern_id="mine")
     (group,) = (await distil(world)).groups
     assert group.member_ids == ids[1:]
-    assert (await world.services.patterns.get(NS, ids[0])).content.parent_pattern_id == "mine"
+    assert (
+        await world.services.patterns.patterns.get(NS, ids[0])
+    ).content.parent_pattern_id == "mine"
 
 
 # --- counters ---------------------------------------------------------------------------------
@@ -259,7 +261,7 @@ async def test_a_group_begins_with_the_counts_of_its_members(world):
     assert group.pattern.content.confidence == pytest.approx(3 / 5)
     # From then on it has its own.
     await outcome(world, "login-carol")
-    found = await world.services.patterns.get(NS, group.pattern.pattern_id)
+    found = await world.services.patterns.patterns.get(NS, group.pattern.pattern_id)
     assert found.outcomes == told
     (after,) = await outcome(world, group.pattern.pattern_id)
     assert after.outcomes.usage_count == 4
@@ -310,7 +312,7 @@ async def test_a_new_pattern_extends_the_group_that_it_is_like(world):
     assert group.pattern.content.source_pattern_ids == tuple(group.member_ids)
     assert group.pattern.etag != first.pattern.etag
     assert group.pattern.outcomes == first.pattern.outcomes
-    erin = await world.services.patterns.get(NS, "login-erin")
+    erin = await world.services.patterns.patterns.get(NS, "login-erin")
     assert erin.content.parent_pattern_id == group.pattern.pattern_id
 
 
@@ -331,8 +333,8 @@ async def test_what_a_caller_edited_of_a_group_is_kept_when_it_gets_members(worl
 async def test_a_group_that_was_deleted_is_made_again_of_what_is_left(world):
     ids = await logins(world)
     (first,) = (await distil(world)).groups
-    await world.services.patterns.delete(NS, first.pattern.pattern_id, "")
-    await world.services.patterns.delete(NS, ids[0], "")
+    await world.services.patterns.patterns.delete(NS, first.pattern.pattern_id, "")
+    await world.services.patterns.patterns.delete(NS, ids[0], "")
     (group,) = (await distil(world)).groups
     assert group.member_ids == ids[1:]
     assert group.pattern.pattern_id != first.pattern.pattern_id
@@ -353,7 +355,7 @@ async def test_an_edit_at_the_same_time_is_not_lost(world):
 
     world.store.update = edited_in_between
     (group,) = (await distil(world)).groups
-    found = await world.services.patterns.get(NS, ids[0])
+    found = await world.services.patterns.patterns.get(NS, ids[0])
     assert found.content.title == "meanwhile"
     assert found.content.parent_pattern_id == group.pattern.pattern_id
 
@@ -441,8 +443,8 @@ async def test_a_schedule_distils_each_namespace_once_in_its_time_whoever_comes_
     world = await open_world(learning=learning)
     other = world.another_process()
     await logins(world)
-    await world.services.pattern_writer.save("other", draft("other"))
-    sweeps = [w.services.distill_schedule.sweep for w in (world, other)]
+    await world.services.patterns.writer.save("other", draft("other"))
+    sweeps = [w.services.distillation.schedule.sweep for w in (world, other)]
     assert [await sweep() for sweep in sweeps] == ["other", NS]
     assert await world.store.count(PATTERNS, NS) == 5
     assert [await sweep() for sweep in sweeps] == ["", ""]
@@ -452,7 +454,7 @@ async def test_a_schedule_distils_each_namespace_once_in_its_time_whoever_comes_
 
 async def test_without_a_schedule_nothing_is_distilled_by_itself(world):
     await logins(world)
-    assert await world.services.distill_schedule.sweep() == ""
+    assert await world.services.distillation.schedule.sweep() == ""
     assert await world.store.count(PATTERNS, NS) == 4
 
 

@@ -49,7 +49,7 @@ def told(episode: Episode) -> Episode:
 
 async def record_events(world: World, episode_id: str, count: int) -> None:
     for n in range(count):
-        await world.services.recorder.record_event(NS, episode_id, event(text=f"n{n}"), "")
+        await world.services.episodes.recorder.record_event(NS, episode_id, event(text=f"n{n}"), "")
 
 
 class Interrupted(HashingEmbedder):
@@ -67,13 +67,13 @@ class Interrupted(HashingEmbedder):
 
 async def test_what_others_write_while_a_summary_is_embedded_is_kept():
     world = await open_world(embedder=(embedder := Interrupted()))
-    episodes = world.services.episodes
+    module = world.services.episodes
     for name in ("e", "f"):
-        await episodes.start(NS, start(episode_id=name))
+        await module.creator.start(NS, start(episode_id=name))
     other = end(used_episode_ids=("e",))
-    embedder.meanwhile.append(lambda: episodes.end(NS, "f", other, ""))
-    await episodes.end(NS, "e", end(summary="done"), "")
-    episode = await episodes.get(NS, "e")
+    embedder.meanwhile.append(lambda: module.ender.end(NS, "f", other, ""))
+    await module.ender.end(NS, "e", end(summary="done"), "")
+    episode = await module.episodes.get(NS, "e")
     assert (episode.status, episode.reused_count) == (EpisodeStatus.SUCCEEDED, 1)
 
 
@@ -81,11 +81,11 @@ async def test_a_summary_that_cannot_be_embedded_ends_nothing_and_a_retry_does(w
     failing = Interrupted()
     failing.meanwhile.append(fails)
     other = await open_world(world.store, world.clock, embedder=failing)
-    await world.services.episodes.start(NS, start(episode_id="e"))
+    await world.services.episodes.creator.start(NS, start(episode_id="e"))
     with pytest.raises(EmbeddingUnavailableError):
-        await other.services.episodes.end(NS, "e", end(summary="done"), "r")
-    assert (await world.services.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
-    ended = await other.services.episodes.end(NS, "e", end(summary="done"), "r")
+        await other.services.episodes.ender.end(NS, "e", end(summary="done"), "r")
+    assert (await world.services.episodes.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
+    ended = await other.services.episodes.ender.end(NS, "e", end(summary="done"), "r")
     assert ended.episode.status is EpisodeStatus.SUCCEEDED
     [record] = await world.store.scroll(EPISODES, NS, [], limit=9, vectors=True)
     assert set(record.vectors) == {TEXT_VECTOR, SOLVED_VECTOR, SPARSE_VECTOR}
@@ -99,7 +99,7 @@ async def fails() -> None:
 
 
 async def test_a_started_episode_runs_from_now_with_the_complexity_of_its_points(world):
-    started = await world.services.episodes.start(
+    started = await world.services.episodes.creator.start(
         NS, start("x" * 201, category="auth", dependencies=("a",), effort=3.0)
     )
     assert started.created
@@ -109,32 +109,34 @@ async def test_a_started_episode_runs_from_now_with_the_complexity_of_its_points
     assert (episode.start_time, episode.end_time, episode.event_count) == (
         world.clock.now(), None, 0,
     )  # fmt: skip
-    assert await world.services.episodes.get(NS, episode.episode_id) == episode
+    assert await world.services.episodes.episodes.get(NS, episode.episode_id) == episode
 
 
 async def test_a_complexity_that_is_given_stands(world):
-    started = await world.services.episodes.start(NS, start("x", complexity=Complexity.HIGH))
+    started = await world.services.episodes.creator.start(
+        NS, start("x", complexity=Complexity.HIGH)
+    )
     assert started.episode.start.complexity is Complexity.HIGH
 
 
 async def test_starting_again_under_the_same_id_answers_alike(world):
-    first = await world.services.episodes.start(NS, start(episode_id="e"))
+    first = await world.services.episodes.creator.start(NS, start(episode_id="e"))
     await record_events(world, "e", 2)
-    again = await world.services.episodes.start(NS, start(episode_id="e"))
+    again = await world.services.episodes.creator.start(NS, start(episode_id="e"))
     assert not again.created
     assert again.episode.event_count == 2
     assert again.episode.create_time == first.episode.create_time
     with pytest.raises(EpisodeIdInUseError):
-        await world.services.episodes.start(NS, start("another task", episode_id="e"))
+        await world.services.episodes.creator.start(NS, start("another task", episode_id="e"))
 
 
 async def test_starting_again_by_request_id_answers_alike(world):
-    first = await world.services.episodes.start(NS, start(request_id="r"))
-    again = await world.services.episodes.start(NS, start(request_id="r"))
+    first = await world.services.episodes.creator.start(NS, start(request_id="r"))
+    again = await world.services.episodes.creator.start(NS, start(request_id="r"))
     assert again.created
     assert again.episode.episode_id == first.episode.episode_id
     with pytest.raises(RequestIdReusedError):
-        await world.services.episodes.start(NS, start("another", request_id="r"))
+        await world.services.episodes.creator.start(NS, start("another", request_id="r"))
     assert len(await payloads(world, EPISODES)) == 1
 
 
@@ -142,7 +144,7 @@ async def test_starting_again_by_request_id_answers_alike(world):
 
 
 async def test_an_end_is_stored_with_all_that_it_says(world):
-    await world.services.episodes.start(NS, start(episode_id="e", approach="standard"))
+    await world.services.episodes.creator.start(NS, start(episode_id="e", approach="standard"))
     await record_events(world, "e", 3)
     world.clock.advance(9)
     given = end(
@@ -157,10 +159,10 @@ async def test_an_end_is_stored_with_all_that_it_says(world):
         used_pattern_ids=("p-1",),
         approach="incremental",
     )
-    ended = (await world.services.episodes.end(NS, "e", given, "")).episode
+    ended = (await world.services.episodes.ender.end(NS, "e", given, "")).episode
     assert (ended.status, ended.event_count) == (FAILED, 3)
     assert (ended.end_time, ended.approach) == (world.clock.now(), "incremental")
-    found = await world.services.episodes.get(NS, "e")
+    found = await world.services.episodes.episodes.get(NS, "e")
     assert found.end is not None
     assert found.end.metrics == {"seconds": 9.5}
     assert (found.end.error, found.end.reward) == (given.error, -0.25)
@@ -170,45 +172,49 @@ async def test_an_end_is_stored_with_all_that_it_says(world):
         EpisodeFilter(approaches=("incremental",)),
         EpisodeFilter(tools_any=("browser", "x")),
     ):
-        page = await world.services.episodes.list_page(NS, asked, 5, None)
-        assert [one.episode_id for one in page.episodes] == ["e"]
-    page = await world.services.episodes.list_page(
+        page = await world.services.episodes.episodes.list_page(NS, asked, 5, None)
+        assert [one.episode_id for one in page.items] == ["e"]
+    page = await world.services.episodes.episodes.list_page(
         NS, EpisodeFilter(approaches=("standard",)), 5, None
     )
-    assert page.episodes == []
+    assert page.items == []
 
 
 @pytest.mark.parametrize("request_id", ["", "r"])
 async def test_the_same_end_again_answers_alike(world, request_id):
-    await world.services.episodes.start(NS, start(episode_id="e"))
-    first = (await world.services.episodes.end(NS, "e", end(summary="good"), request_id)).episode
+    await world.services.episodes.creator.start(NS, start(episode_id="e"))
+    first = (
+        await world.services.episodes.ender.end(NS, "e", end(summary="good"), request_id)
+    ).episode
     world.clock.advance(60)
-    again = (await world.services.episodes.end(NS, "e", end(summary="good"), request_id)).episode
+    again = (
+        await world.services.episodes.ender.end(NS, "e", end(summary="good"), request_id)
+    ).episode
     assert (again.end_time, again.etag) == (first.end_time, first.etag)
     with pytest.raises(EpisodeEndedError, match="cannot be ended again with a different end"):
-        await world.services.episodes.end(NS, "e", end(summary="bad"), "")
+        await world.services.episodes.ender.end(NS, "e", end(summary="bad"), "")
 
 
 async def test_an_end_before_the_start_is_refused_and_the_episode_runs_on(world):
-    await world.services.episodes.start(NS, start(episode_id="e"))
+    await world.services.episodes.creator.start(NS, start(episode_id="e"))
     with pytest.raises(RequestInvalidError, match="must not be before"):
-        await world.services.episodes.end(NS, "e", end(end_time=5), "")
+        await world.services.episodes.ender.end(NS, "e", end(end_time=5), "")
     with pytest.raises(RequestInvalidError, match="only allowed with status FAILED"):
-        await world.services.episodes.end(NS, "e", end(error=EpisodeError("x", "y")), "")
+        await world.services.episodes.ender.end(NS, "e", end(error=EpisodeError("x", "y")), "")
     await record_events(world, "e", 1)
-    assert (await world.services.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
+    assert (await world.services.episodes.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
 
 
 async def test_what_was_never_started_cannot_end(world):
     with pytest.raises(EpisodeNotFoundError):
-        await world.services.episodes.end(NS, "nope", end(), "")
+        await world.services.episodes.ender.end(NS, "nope", end(), "")
 
 
 async def test_an_ended_episode_takes_no_events(world):
-    await world.services.episodes.start(NS, start(episode_id="e"))
-    await world.services.episodes.end(NS, "e", end(), "")
+    await world.services.episodes.creator.start(NS, start(episode_id="e"))
+    await world.services.episodes.ender.end(NS, "e", end(), "")
     with pytest.raises(EpisodeEndedError, match="it accepts no more events"):
-        await world.services.recorder.record_event(NS, "e", event(), "")
+        await world.services.episodes.recorder.record_event(NS, "e", event(), "")
     assert await payloads(world, EVENTS) == []
 
 
@@ -216,84 +222,88 @@ async def test_an_ended_episode_takes_no_events(world):
 
 
 async def test_an_episode_is_recorded_whole(world):
-    recorded = await world.services.episodes.record(NS, whole(3, "e"))
+    recorded = await world.services.episodes.creator.record(NS, whole(3, "e"))
     assert recorded.created
     assert (recorded.episode.status, recorded.episode.event_count) == (EpisodeStatus.SUCCEEDED, 3)
-    assert told(await world.services.episodes.get(NS, "e")) == told(recorded.episode)
-    page = await world.services.episodes.list_events(NS, "e", 0, 10)
-    assert [(one.sequence, one.data) for one in page.events] == [
+    assert told(await world.services.episodes.episodes.get(NS, "e")) == told(recorded.episode)
+    page = await world.services.episodes.episodes.list_events(NS, "e", 0, 10)
+    assert [(one.sequence, one.data) for one in page.items] == [
         (1, b"step 1"), (2, b"step 2"), (3, b"step 3"),
     ]  # fmt: skip
 
 
 async def test_many_events_are_recorded_whole(world):
-    recorded = await world.services.episodes.record(NS, whole(2500, "e"))
+    recorded = await world.services.episodes.creator.record(NS, whole(2500, "e"))
     assert recorded.episode.event_count == 2500
     assert len(await payloads(world, EVENTS)) == 2500
 
 
 async def test_recording_again_answers_alike_and_stores_nothing(world):
     for request_id in ("", "r"):
-        first = await world.services.episodes.record(NS, whole(3, f"e{request_id}", request_id))
-        again = await world.services.episodes.record(NS, whole(3, f"e{request_id}", request_id))
+        first = await world.services.episodes.creator.record(
+            NS, whole(3, f"e{request_id}", request_id)
+        )
+        again = await world.services.episodes.creator.record(
+            NS, whole(3, f"e{request_id}", request_id)
+        )
         assert told(again.episode) == told(first.episode)
         assert again.created == bool(request_id)
     assert len(await payloads(world, EVENTS)) == 6
 
 
 async def test_recording_by_request_id_alone_finds_its_episode(world):
-    first = await world.services.episodes.record(NS, whole(3, request_id="r"))
-    again = await world.services.episodes.record(NS, whole(3, request_id="r"))
+    first = await world.services.episodes.creator.record(NS, whole(3, request_id="r"))
+    again = await world.services.episodes.creator.record(NS, whole(3, request_id="r"))
     assert told(again.episode) == told(first.episode)
     with pytest.raises(RequestIdReusedError):
-        await world.services.episodes.record(NS, whole(4, request_id="r"))
+        await world.services.episodes.creator.record(NS, whole(4, request_id="r"))
 
 
 @pytest.mark.parametrize("count", [0, 2, 4])
 async def test_other_events_under_an_id_in_use_are_refused_and_none_is_stored(world, count):
-    await world.services.episodes.record(NS, whole(3, "e"))
+    await world.services.episodes.creator.record(NS, whole(3, "e"))
     with pytest.raises(EpisodeIdInUseError):
-        await world.services.episodes.record(NS, whole(count, "e"))
+        await world.services.episodes.creator.record(NS, whole(count, "e"))
     assert len(await payloads(world, EVENTS)) == 3
 
 
 async def test_changed_events_under_an_id_in_use_are_refused(world):
-    await world.services.episodes.record(NS, whole(1, "e"))
+    await world.services.episodes.creator.record(NS, whole(1, "e"))
     other = whole(1, "e")
     changed = type(other)(
         other.start, other.episode_id, "", other.end, (event(text="something else"),)
     )
     with pytest.raises((EpisodeIdInUseError, EventConflictError)):
-        await world.services.episodes.record(NS, changed)
-    (stored,) = (await world.services.episodes.list_events(NS, "e", 0, 5)).events
+        await world.services.episodes.creator.record(NS, changed)
+    (stored,) = (await world.services.episodes.episodes.list_events(NS, "e", 0, 5)).items
     assert stored.data == b"step 1"
 
 
 async def test_another_episode_under_an_id_in_use_is_refused_before_any_event(world):
-    await world.services.episodes.start(NS, start(episode_id="e"))
+    await world.services.episodes.creator.start(NS, start(episode_id="e"))
     with pytest.raises(EpisodeIdInUseError):
-        await world.services.episodes.record(NS, whole(3, "e"))
+        await world.services.episodes.creator.record(NS, whole(3, "e"))
     assert await payloads(world, EVENTS) == []
-    assert (await world.services.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
+    assert (await world.services.episodes.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
 
 
 async def test_events_out_of_order_are_refused_before_any_is_stored(world):
     given = whole(0)
     wrong = type(given)(given.start, "e", "", given.end, (event(0), event(3)))
     with pytest.raises(RequestInvalidError, match="sequence must be 0 or 2"):
-        await world.services.episodes.record(NS, wrong)
+        await world.services.episodes.creator.record(NS, wrong)
     assert await payloads(world, EVENTS) == []
     assert await payloads(world, EPISODES) == []
 
 
 async def test_a_refused_recording_leaves_nothing_behind_for_the_sweep(world):
-    await world.services.episodes.start(NS, start(episode_id="e"))
+    await world.services.episodes.creator.start(NS, start(episode_id="e"))
     await record_events(world, "e", 2)
     with pytest.raises(EpisodeIdInUseError):
-        await world.services.episodes.record(NS, whole(5, "e"))
+        await world.services.episodes.creator.record(NS, whole(5, "e"))
     world.clock.advance(DAY / 2)
     await world.services.housekeeping.roll_forward()
-    assert (await world.services.episodes.get(NS, "e")).event_count == 2
+    assert (await world.services.episodes.episodes.get(NS, "e")).event_count == 2
 
 
 # --- reading ----------------------------------------------------------------------------------
@@ -301,12 +311,12 @@ async def test_a_refused_recording_leaves_nothing_behind_for_the_sweep(world):
 
 async def test_episodes_are_listed_newest_first_and_counted_while_they_run(world):
     for n in range(5):
-        await world.services.episodes.start(NS, start(f"task {n}", f"e{n}"))
+        await world.services.episodes.creator.start(NS, start(f"task {n}", f"e{n}"))
     await record_events(world, "e3", 4)
     seen, after = [], None
     while True:
-        page = await world.services.episodes.list_page(NS, EpisodeFilter(), 2, after)
-        seen += [(one.episode_id, one.event_count) for one in page.episodes]
+        page = await world.services.episodes.episodes.list_page(NS, EpisodeFilter(), 2, after)
+        seen += [(one.episode_id, one.event_count) for one in page.items]
         if page.next is None:
             break
         after = page.next
@@ -315,11 +325,11 @@ async def test_episodes_are_listed_newest_first_and_counted_while_they_run(world
 
 @pytest.mark.parametrize("size", [1, 2, 3, 6, 7, 50])
 async def test_events_are_listed_in_order_by_pages(world, size):
-    await world.services.episodes.record(NS, whole(7, "e"))
+    await world.services.episodes.creator.record(NS, whole(7, "e"))
     seen, after = [], 0
     while True:
-        page = await world.services.episodes.list_events(NS, "e", after, size)
-        seen += [one.sequence for one in page.events]
+        page = await world.services.episodes.episodes.list_events(NS, "e", after, size)
+        seen += [one.sequence for one in page.items]
         if page.next is None:
             break
         after = page.next
@@ -328,14 +338,14 @@ async def test_events_are_listed_in_order_by_pages(world, size):
 
 async def test_events_of_an_unknown_episode_are_not_found(world):
     with pytest.raises(EpisodeNotFoundError):
-        await world.services.episodes.list_events(NS, "nope", 0, 5)
+        await world.services.episodes.episodes.list_events(NS, "nope", 0, 5)
 
 
 async def test_episodes_of_another_namespace_are_not_seen():
     world = await open_world()
-    await world.services.episodes.record(NS, whole(2, "e"))
+    await world.services.episodes.creator.record(NS, whole(2, "e"))
     with pytest.raises(EpisodeNotFoundError):
-        await world.services.episodes.get("other", "e")
-    other = await world.services.episodes.record("other", whole(1, "e"))
+        await world.services.episodes.episodes.get("other", "e")
+    other = await world.services.episodes.creator.record("other", whole(1, "e"))
     assert other.created
-    assert (await world.services.episodes.get(NS, "e")).event_count == 2
+    assert (await world.services.episodes.episodes.get(NS, "e")).event_count == 2

@@ -25,17 +25,17 @@ LOG = "".join(f"step {n}: fetched layer {n} of the manifest to parse\n" for n in
 
 async def save(world: World, message: str, solution_id: str = "", **named: Any) -> None:
     draft = error_solution(message, error_solution_id=solution_id, **named)
-    await world.services.error_solutions.save(NS, draft)
+    await world.services.errors.solutions.save(NS, draft)
 
 
 async def find(world: World, message: str = "", **named: Any) -> ErrorAnswer:
-    return await world.services.error_finder.find(NS, ErrorQuery("", message, **named))
+    return await world.services.errors.finder.find(NS, ErrorQuery("", message, **named))
 
 
 async def helped(world: World, solution_id: str, outcome: Outcome, times: int = 1) -> None:
     for _ in range(times):
         draft = ErrorOutcomeDraft(solution_id, outcome)
-        await world.services.error_outcomes.record(NS, draft)
+        await world.services.errors.outcomes.record(NS, draft)
 
 
 def ids(hits: list[ErrorFound]) -> list[str]:
@@ -68,12 +68,12 @@ async def test_an_answer_is_remembered_for_its_outcome(world):
     await save(world, "KeyError: 'a'", "s")
     await save(world, "KeyError: 'b'", "vain", worked=False)
     answer = await find(world, "KeyError: 'c'")
-    await world.services.retrievals.flush()
+    await world.services.runtime.retrievals.flush()
     [remembered] = await payloads(world, RETRIEVALS)
     assert remembered["retrieval_id"] == answer.retrieval_id
     assert (remembered["query"], remembered["hit_ids"]) == ("KeyError: 'c'", ["s", "vain"])
     draft = ErrorOutcomeDraft("s", Outcome.SUCCESS, retrieval_id=answer.retrieval_id)
-    await world.services.error_outcomes.record(NS, draft)
+    await world.services.errors.outcomes.record(NS, draft)
     [fact] = await payloads(world, OUTCOMES)
     assert (fact["error_solution_id"], fact["query"]) == ("s", "KeyError: 'c'")
     assert fact["settled"]
@@ -82,7 +82,7 @@ async def test_an_answer_is_remembered_for_its_outcome(world):
 async def test_outcomes_at_once_are_all_counted(world):
     await save(world, "KeyError: 'a'", "s")
     await asyncio.gather(*(helped(world, "s", Outcome.SUCCESS) for _ in range(20)))
-    counted = (await world.services.error_solutions.get(NS, "s")).outcomes
+    counted = (await world.services.errors.solutions.get(NS, "s")).outcomes
     assert (counted.success_count, len(await payloads(world, OUTCOMES))) == (20, 20)
 
 
@@ -90,10 +90,10 @@ async def test_the_log_goes_with_the_solution_and_not_with_another_that_takes_it
     for name in ("s", "t"):
         await save(world, "KeyError: 'a'", name)
         await helped(world, name, Outcome.SUCCESS)
-    await world.services.error_solutions.delete(NS, "s")
+    await world.services.errors.solutions.delete(NS, "s")
     assert [fact["error_solution_id"] for fact in await payloads(world, OUTCOMES)] == ["t"]
     await save(world, "another", "s")
-    assert (await world.services.error_solutions.get(NS, "s")).outcomes.usage_count == 0
+    assert (await world.services.errors.solutions.get(NS, "s")).outcomes.usage_count == 0
     with pytest.raises(ErrorSolutionNotFoundError):
         await helped(world, "gone", Outcome.SUCCESS)
     assert len(await payloads(world, OUTCOMES)) == 1
@@ -119,8 +119,8 @@ async def test_the_log_of_what_expired_is_forgotten(world, swept):
 async def recorded(world: World, episode_id: str, *events: Any, end: EpisodeEnd) -> None:
     start = EpisodeStart("import the data", category="etl")
     draft = EpisodeDraft(start, episode_id, end=end, events=events, extract=True)
-    await world.services.episodes.record(NS, draft)
-    await world.services.episode_extraction.take(NS, episode_id)
+    await world.services.episodes.creator.record(NS, draft)
+    await world.services.extraction.episodes.take(NS, episode_id)
 
 
 async def test_an_error_that_an_episode_overcame_is_found_with_other_names(world):
@@ -148,7 +148,7 @@ async def test_an_error_that_an_episode_overcame_is_found_with_other_names(world
 async def test_an_error_that_ended_an_episode_comes_back_as_unsolved(world):
     failed = EpisodeEnd(EpisodeStatus.FAILED, error=EpisodeError("OSError", "disk /dev/sda1 full"))
     await recorded(world, "e", call("copy"), end=failed)
-    answer = await world.services.error_finder.find(
+    answer = await world.services.errors.finder.find(
         NS, ErrorQuery("OSError", "disk /dev/nvme0 full")
     )
     assert answer.hits == []
@@ -161,7 +161,7 @@ async def test_an_error_that_ended_an_episode_comes_back_as_unsolved(world):
 
 async def bound(world: World, **named: Any) -> None:
     edit = PolicyEdit(NamespacePolicy(**named), frozenset(named))
-    await world.services.policies.update(NS, edit, "")
+    await world.services.retention.policies.update(NS, edit, "")
 
 
 async def test_of_too_many_the_reliable_ones_stay_then_the_newest(world):

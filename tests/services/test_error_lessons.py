@@ -41,13 +41,13 @@ async def take(world, *events, status=EpisodeStatus.SUCCEEDED, error=None, episo
     """Record an episode, and what it teaches of errors."""
     own = EpisodeStart("Make the tests pass", category="testing", **named)
     given = EpisodeDraft(own, episode_id, end=end(status, error=error), events=events, extract=True)
-    await world.services.episodes.record(NS, given)
-    return (await world.services.episode_extraction.take(NS, episode_id)).error_solutions
+    await world.services.episodes.creator.record(NS, given)
+    return (await world.services.extraction.episodes.take(NS, episode_id)).error_solutions
 
 
 async def told(world) -> list[tuple[str, bool, tuple[str, ...]]]:
     """What is stored, oldest first."""
-    page = await world.services.error_solutions.list_page(NS, ErrorSolutionFilter(), 100, None)
+    page = await world.services.errors.solutions.list_page(NS, ErrorSolutionFilter(), 100, None)
     await check_invariants(world.store, NS)
     contents = [one.content for one in reversed(page.items)]
     return [(one.error_message, one.worked, one.steps) for one in contents]
@@ -66,7 +66,7 @@ async def test_an_error_that_was_overcome_is_stored_with_the_steps_between():
     assert (content.language, content.categories) == ("python", ("testing",))
     assert (content.tags, content.source_episode_ids) == (("extracted",), ("e",))
     assert solution.outcomes.success_rate == 1.0
-    assert await world.services.error_solutions.get(NS, solution.error_solution_id) == solution
+    assert await world.services.errors.solutions.get(NS, solution.error_solution_id) == solution
 
 
 async def test_an_error_that_was_not_overcome_is_stored_as_unresolved_even_of_a_success():
@@ -133,7 +133,7 @@ async def test_a_solution_that_was_deleted_does_not_come_back_with_another_episo
     failed = call("pytest", error=LOST)
     many = (failed, call("guess"), failed, call("pip"), call("pytest"))
     bad, good = await take(world, *many)
-    await world.services.error_solutions.delete(NS, bad.error_solution_id)
+    await world.services.errors.solutions.delete(NS, bad.error_solution_id)
     assert await take(world, *many) == [good]
     assert await take(world, *many, episode_id="later") == [good]
     assert len(await payloads(world, ERROR_SOLUTIONS)) == 1
@@ -145,7 +145,7 @@ async def test_a_solution_that_was_deleted_does_not_come_back_with_another_episo
         steps=content.steps,
         worked=False,
     )
-    await world.services.error_solutions.save(NS, given)
+    await world.services.errors.solutions.save(NS, given)
     assert len(await take(world, *many, episode_id="last")) == 2
 
 
@@ -170,9 +170,12 @@ async def test_two_processes_that_take_one_lesson_come_to_the_same_solutions():
     given = EpisodeDraft(
         EpisodeStart("t"), "e", end=end(FAILED, error=error), events=MENDED, extract=True
     )
-    await world.services.episodes.record(NS, given)
+    await world.services.episodes.creator.record(NS, given)
     both = await asyncio.gather(
-        *[one.services.episode_extraction.take(NS, "e") for one in (world, world.another_process())]
+        *[
+            one.services.extraction.episodes.take(NS, "e")
+            for one in (world, world.another_process())
+        ]
     )
     one, two = [
         [each.error_solution_id for each in extracted.error_solutions] for extracted in both

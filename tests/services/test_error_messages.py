@@ -20,7 +20,7 @@ ONE_TOOL_TWO_WAYS = {
 
 
 async def find(world: World, message: str, **named: object) -> ErrorAnswer:
-    return await world.services.error_finder.find(NS, ErrorQuery("", message, **named))  # type: ignore[arg-type]
+    return await world.services.errors.finder.find(NS, ErrorQuery("", message, **named))  # type: ignore[arg-type]
 
 
 async def solved() -> World:
@@ -29,7 +29,7 @@ async def solved() -> World:
     for printed in PRINTED:
         if printed.name not in ONE_TOOL_TWO_WAYS:
             given = error_solution(printed.stored, resolution=f"the fix of {printed.name}")
-            await world.services.error_solutions.save(NS, given)
+            await world.services.errors.solutions.save(NS, given)
     return world
 
 
@@ -86,7 +86,7 @@ async def test_two_that_are_missing_with_different_fixes_are_not_confused(kind):
     names = ["yaml", "pillow", "numpy"]
     for name in names:
         given = error_solution(MISSING[kind].format(name), resolution=f"install {name}")
-        await world.services.error_solutions.save(NS, given)
+        await world.services.errors.solutions.save(NS, given)
     for name in names:
         answer = await find(world, MISSING[kind].format(name))
         best, *others = answer.hits
@@ -108,7 +108,7 @@ async def test_in_a_long_log_the_name_decides_and_not_what_stands_around():
     yaml, pillow = (MISSING["python trace"].format(name) for name in ("yaml", "pillow"))
     for name, log in (("yaml", amid(yaml)), ("pillow", pillow)):
         given = error_solution(log, resolution=f"install {name}")
-        await world.services.error_solutions.save(NS, given)
+        await world.services.errors.solutions.save(NS, given)
     answer = await find(world, amid(pillow))
     assert [hit.error_solution.content.resolution for hit in answer.hits] == [
         "install pillow", "install yaml",

@@ -20,7 +20,7 @@ EVERY = ErrorSolutionFilter()
 
 
 async def save(world: World, message: str = "KeyError: 'a'", **named: Any) -> SavedErrorSolution:
-    return await world.services.error_solutions.save(NS, error_solution(message, **named))
+    return await world.services.errors.solutions.save(NS, error_solution(message, **named))
 
 
 async def test_a_solution_is_there_as_it_was_given_with_its_signature(world):
@@ -31,7 +31,7 @@ async def test_a_solution_is_there_as_it_was_given_with_its_signature(world):
     )  # fmt: skip
     assert made.created
     solution = made.error_solution
-    assert await world.services.error_solutions.get(NS, solution.error_solution_id) == solution
+    assert await world.services.errors.solutions.get(NS, solution.error_solution_id) == solution
     assert solution.signature == "KeyError: '<name>'"
     assert (solution.outcomes.success_rate, solution.outcomes.usage_count) == (1.0, 0)
 
@@ -115,7 +115,7 @@ async def test_a_late_retry_never_brings_back_what_was_deleted(world):
     made = await save(world, request_id="r")
     world.clock.advance(1)
     solution_id = made.error_solution.error_solution_id
-    await world.services.error_solutions.delete(NS, solution_id)
+    await world.services.errors.solutions.delete(NS, solution_id)
     with pytest.raises(ErrorSolutionNotFoundError, match="it was deleted after this request"):
         await save(world, request_id="r")
     assert (await save(world, request_id="r2")).error_solution.error_solution_id == solution_id
@@ -123,10 +123,10 @@ async def test_a_late_retry_never_brings_back_what_was_deleted(world):
 
 async def test_a_delete_leaves_a_tombstone(world):
     await save(world, error_solution_id="mine")
-    await world.services.error_solutions.delete(NS, "mine")
+    await world.services.errors.solutions.delete(NS, "mine")
     for _ in range(2):
         with pytest.raises(ErrorSolutionNotFoundError):
-            await world.services.error_solutions.delete(NS, "mine")
+            await world.services.errors.solutions.delete(NS, "mine")
     (stone,) = await payloads(world, TOMBSTONES)
     assert (stone["resource_kind"], stone["id"], stone["done"]) == ("error_solution", "mine", True)
 
@@ -136,7 +136,7 @@ async def test_a_solution_is_absent_from_its_expiry_on_and_swept_up(world):
     unchanged_fields = await save(world, "kept")
     world.clock.advance(10)
     with pytest.raises(ErrorSolutionNotFoundError):
-        await world.services.error_solutions.get(NS, "mine")
+        await world.services.errors.solutions.get(NS, "mine")
     world.clock.advance(DAY)
     assert await world.services.housekeeping.drop_expired() == 1
     (left,) = await rows(world.store, ERROR_SOLUTIONS)
@@ -156,7 +156,7 @@ async def test_lists_are_newest_first_and_in_pages(world):
     for n in range(5):
         await save(world, f"error {'abcde'[n]}", error_solution_id=str(n))
         world.clock.advance(1)
-    service = world.services.error_solutions
+    service = world.services.errors.solutions
     first = await service.list_page(NS, EVERY, 3, None)
     rest = await service.list_page(NS, EVERY, 3, first.next)
     found = [one.error_solution_id for one in (*first.items, *rest.items)]
@@ -169,8 +169,10 @@ async def test_a_delete_that_is_finished_late_spares_what_took_the_id_since():
     world = await open_world()
     await save(world, error_solution_id="mine")
     (record,) = await rows(world.store, ERROR_SOLUTIONS)
-    await world.services.error_solutions.delete(NS, "mine")
+    await world.services.errors.solutions.delete(NS, "mine")
     await save(world, "another", error_solution_id="mine")
-    await world.services.error_solutions._tombstones.begin("error_solution", "mine", record)
+    await world.services.errors.solutions._tombstones.begin("error_solution", "mine", record)
     await world.services.housekeeping.roll_forward(starting=True)
-    assert (await world.services.error_solutions.get(NS, "mine")).content.error_message == "another"
+    assert (
+        await world.services.errors.solutions.get(NS, "mine")
+    ).content.error_message == "another"

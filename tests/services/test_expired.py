@@ -73,7 +73,7 @@ class Expiring:
 
 def edit(world: World) -> Any:
     wanted = PatternEdit(PatternContent("unused", title="t"), frozenset({"title"}))
-    return world.services.patterns.update(NS, "x", wanted, "")
+    return world.services.patterns.patterns.update(NS, "x", wanted, "")
 
 
 RESOURCE_KINDS = [
@@ -82,13 +82,13 @@ RESOURCE_KINDS = [
         lambda world: save(world, "old", pattern_id="x", ttl=SECOND),
         lambda world: save(world, "new", pattern_id="x"),
         (
-            lambda world: world.services.patterns.get(NS, "x"),
+            lambda world: world.services.patterns.patterns.get(NS, "x"),
             edit,
             lambda world: outcome(world, "x"),
             lambda world: feedback(world, "x", helpful=True),
-            lambda world: world.services.patterns.delete(NS, "x", ""),
+            lambda world: world.services.patterns.patterns.delete(NS, "x", ""),
             lambda world: save(world, "successor", supersedes="x"),
-            lambda world: world.services.feedback_handler.submit(
+            lambda world: world.services.learning.feedback_handler.submit(
                 NS, judgement(TargetKind.PATTERN, "x", text="good")
             ),
         ),
@@ -96,25 +96,27 @@ RESOURCE_KINDS = [
     ),
     Expiring(
         MEMORIES,
-        lambda world: world.services.memories.create(NS, memory("old", memory_id="x", ttl=SECOND)),
-        lambda world: world.services.memories.create(NS, memory("new", memory_id="x")),
+        lambda world: world.services.memories.memories.create(
+            NS, memory("old", memory_id="x", ttl=SECOND)
+        ),
+        lambda world: world.services.memories.memories.create(NS, memory("new", memory_id="x")),
         (
-            lambda world: world.services.memories.get(NS, "x"),
-            lambda world: world.services.memories.delete(NS, "x", ""),
+            lambda world: world.services.memories.memories.get(NS, "x"),
+            lambda world: world.services.memories.memories.delete(NS, "x", ""),
         ),
         MemoryNotFoundError,
     ),
     Expiring(
         ERROR_SOLUTIONS,
-        lambda world: world.services.error_solutions.save(
+        lambda world: world.services.errors.solutions.save(
             NS, error_solution("old", error_solution_id="x", ttl=SECOND)
         ),
-        lambda world: world.services.error_solutions.save(
+        lambda world: world.services.errors.solutions.save(
             NS, error_solution("new", error_solution_id="x")
         ),
         (
-            lambda world: world.services.error_solutions.get(NS, "x"),
-            lambda world: world.services.error_solutions.delete(NS, "x"),
+            lambda world: world.services.errors.solutions.get(NS, "x"),
+            lambda world: world.services.errors.solutions.delete(NS, "x"),
         ),
         ErrorSolutionNotFoundError,
     ),
@@ -163,19 +165,19 @@ async def test_what_expired_is_neither_recalled_nor_listed_nor_counted():
         await save(world, f"deploy {n}", pattern_id=f"p{n}", ttl=ttl)
     world.clock.advance(1)
     assert [hit.thing.pattern_id for hit in (await recall(world, "deploy")).hits] == ["p0"]
-    page = await world.services.patterns.list_page(NS, PatternFilter(), 9, None)
+    page = await world.services.patterns.patterns.list_page(NS, PatternFilter(), 9, None)
     assert [one.pattern_id for one in page.items] == ["p0"]
-    assert (await world.services.patterns.stats(NS, PatternFilter())).total == 1
-    usage = (await world.services.namespaces.page(9, "")).namespaces
+    assert (await world.services.patterns.patterns.stats(NS, PatternFilter())).total == 1
+    usage = (await world.services.clearing.namespaces.page(9, "")).items
     assert [sum(one.record_counts.values()) for one in usage] == [1]
 
 
 async def test_a_request_of_the_day_before_is_a_new_one():
     world = await open_world()
     first = draft("first", request_id="r")
-    await world.services.pattern_writer.save(NS, first)
+    await world.services.patterns.writer.save(NS, first)
     world.clock.advance(DAY)
-    other = await world.services.pattern_writer.save(
+    other = await world.services.patterns.writer.save(
         NS, replace(first, content=PatternContent("other"))
     )
     assert other.created
@@ -186,17 +188,17 @@ async def test_a_recall_and_a_selection_expire():
     world = await open_world()
     await save(world, "x", pattern_id="p")
     retrieval_id = (await recall(world, "x")).retrieval_id
-    chosen = await world.services.selections.select(NS, select("a", seed=1))
-    await world.services.retrievals.flush()
+    chosen = await world.services.learning.selections.select(NS, select("a", seed=1))
+    await world.services.runtime.retrievals.flush()
     await outcome(world, "p", retrieval_id=retrieval_id)
     world.clock.advance(31 * DAY)
     with pytest.raises(RetrievalNotFoundError):
         await outcome(world, "p", retrieval_id=retrieval_id)
     with pytest.raises(SelectionNotFoundError):
-        await world.services.feedback_handler.submit(
+        await world.services.learning.feedback_handler.submit(
             NS, judgement(TargetKind.SELECTION, chosen.selection_id, text="good")
         )
-    await world.services.decisions.record(NS, decision())
+    await world.services.learning.decisions.record(NS, decision())
 
 
 # --- sweeps -----------------------------------------------------------------------------------

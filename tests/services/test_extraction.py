@@ -40,10 +40,10 @@ async def record(world, task, *events, ns=NS, status=EpisodeStatus.SUCCEEDED, en
     given = EpisodeDraft(
         EpisodeStart(task, **named), end=end(status, **dict(ending)), events=events, **own
     )
-    recorded = await world.services.episodes.record(ns, given)
+    recorded = await world.services.episodes.creator.record(ns, given)
     if own.get("extract"):
         return (
-            await world.services.episode_extraction.take(ns, recorded.episode.episode_id)
+            await world.services.extraction.episodes.take(ns, recorded.episode.episode_id)
         ).patterns
     return recorded.episode
 
@@ -53,7 +53,7 @@ async def unreachable(texts):
 
 
 async def extract(world, ns=NS, **named):
-    return await world.services.extraction.extract(ns, ExtractionDraft(**named))
+    return await world.services.extraction.patterns.extract(ns, ExtractionDraft(**named))
 
 
 async def logins(world, first=0, count=4, **named):
@@ -175,7 +175,7 @@ async def test_the_made_regex_matches_new_tasks_of_the_group_and_not_those_of_ot
         await record(world, f"Migrate the table of {resource_kind}", task_type="schema")
         await record(world, f"Write {number} tests of {resource_kind}", task_type="testing")
     await extract(world)
-    matching = world.services.learned_tasks.matching
+    matching = world.services.recall.learned_tasks.matching
     by_task = {
         record.id: record.payload["task_type"] for record in await rows(world.store, PATTERNS)
     }
@@ -206,7 +206,7 @@ async def test_running_episodes_teach_nothing():
     world = await open_world()
     await logins(world, count=2)
     given = EpisodeDraft(EpisodeStart("Log in", task_type="login"))
-    await world.services.episodes.start(NS, given)
+    await world.services.episodes.creator.start(NS, given)
     answer = await extract(world)
     assert (answer.patterns, answer.episode_count) == ([], 2)
 
@@ -244,7 +244,7 @@ async def test_more_episodes_update_the_same_pattern_and_leave_outcomes_and_edit
         "confidence": 0.9,
     }
     edit = PatternEdit(PatternContent("", **wanted), frozenset(wanted))
-    edited = await world.services.patterns.update(NS, first.pattern_id, edit, "")
+    edited = await world.services.patterns.patterns.update(NS, first.pattern_id, edit, "")
     await logins(world, first=3, count=3, approach="standard")
     [second] = (await extract(world)).patterns
     assert second.pattern_id == first.pattern_id
@@ -345,7 +345,7 @@ async def test_a_learned_pattern_that_was_deleted_comes_back_just_when_it_is_ask
     world = await open_world()
     await logins(world, count=3, extract=True)
     [pattern] = (await extract(world)).patterns
-    await world.services.patterns.delete(NS, pattern.pattern_id, "")
+    await world.services.patterns.patterns.delete(NS, pattern.pattern_id, "")
     await logins(world, first=3, count=1, extract=True)
     stored = [row["pattern_id"] for row in await payloads(world, PATTERNS)]
     assert pattern.pattern_id not in stored
@@ -359,7 +359,7 @@ async def test_two_that_end_an_episode_at_once_count_it_once():
     await record(world, "Log in", call("browser"), episode_id="e")
     other = world.another_process()
     both = await asyncio.gather(
-        *[w.services.episode_extraction.take(NS, "e") for w in (world, other)]
+        *[w.services.extraction.episodes.take(NS, "e") for w in (world, other)]
     )
     [one], [two] = [extracted.patterns for extracted in both]
     assert one.pattern_id == two.pattern_id
@@ -372,9 +372,9 @@ async def test_what_somebody_wrote_over_the_count_of_a_group_is_no_error():
     await logins(world, count=3, extract=True)
     [pattern] = (await extract(world)).patterns
     edit = PatternEdit(PatternContent("", metadata={"extraction": "x"}), frozenset({"metadata"}))
-    await world.services.patterns.update(NS, pattern.pattern_id, edit, "")
+    await world.services.patterns.patterns.update(NS, pattern.pattern_id, edit, "")
     await logins(world, first=3, count=1, extract=True)
-    [found] = await world.services.patterns.get_many(NS, (pattern.pattern_id,))
+    [found] = await world.services.patterns.patterns.get_many(NS, (pattern.pattern_id,))
     assert found.content.metadata["extraction"]["group_count"] == 4
 
 

@@ -56,11 +56,11 @@ async def failed(
     )
     begun = EpisodeStart(task, category=category, start_time=hour * HOUR - 1)
     draft = EpisodeDraft(begun, episode_id, end=end, events=events)
-    await world.services.episodes.record(namespace, draft)
+    await world.services.episodes.creator.record(namespace, draft)
 
 
 async def analyze(world: World, asked: EpisodeFilter = EVERY, limit: int = 10) -> FailureAnalysis:
-    return await world.services.failures.analyze(NS, asked, limit)
+    return await world.services.episodes.failures.analyze(NS, asked, limit)
 
 
 async def test_nothing_failed_gives_no_groups(world):
@@ -69,7 +69,7 @@ async def test_nothing_failed_gives_no_groups(world):
 
 
 async def test_running_and_succeeded_ones_and_other_namespaces_are_no_failures(world):
-    await world.services.episodes.start(NS, start(episode_id="running"))
+    await world.services.episodes.creator.start(NS, start(episode_id="running"))
     await failed(world, "good", event("tool_error", error="boom"), status=SUCCEEDED)
     await failed(world, "theirs", error=EpisodeError("X", "y"), namespace="other")
     await failed(world, "bad", error=EpisodeError("ValueError", "no 7 in /a/b"))

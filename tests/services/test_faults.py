@@ -30,7 +30,7 @@ from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.sampling import one_in
-from tests.services.cases import CASES, Case, id_of, nothing, three_patterns
+from tests.services.cases import CASES
 from tests.services.deaths import (
     LONGER_THAN_ANY_CALL,
     deaths_of,
@@ -40,6 +40,8 @@ from tests.services.deaths import (
     some,
 )
 from tests.services.invariants import check_contents, check_invariants, state
+from tests.services.steps.base import Case, nothing
+from tests.services.steps.patterns import id_of, three_patterns
 from tests.services.world import NS, SharedStore, World, draft, memory, open_world, rows
 
 MODES = (When.BEFORE, When.AFTER)
@@ -297,22 +299,24 @@ async def test_a_delete_that_is_finished_late_spares_what_took_the_id_since():
     lab = Lab(await new_world(SharedStore(clock), clock), SharedStore)
 
     async def begin(world: World, ns: str) -> None:
-        await world.services.pattern_writer.save(ns, draft("old", pattern_id="mine"))
-        await world.services.outcomes.record(ns, OutcomeDraft(("mine",), Outcome.FAILURE))
+        await world.services.patterns.writer.save(ns, draft("old", pattern_id="mine"))
+        await world.services.patterns.outcomes.record(ns, OutcomeDraft(("mine",), Outcome.FAILURE))
 
     async def delete(world: World, ns: str) -> None:
-        await world.services.patterns.delete(ns, "mine", "")
+        await world.services.patterns.patterns.delete(ns, "mine", "")
 
     case = Case("delete", begin, delete)
     count, _ = await lab.without_fault(case)
     for n in range(2, count):  # from the death on at which the pattern was gone
         ns = await killed_in_delete(lab, case, n)
         clock.advance(60)
-        pattern_writer = lab.world.services.pattern_writer
+        pattern_writer = lab.world.services.patterns.writer
         assert (await pattern_writer.save(ns, draft("new", pattern_id="mine"))).created
-        await lab.world.services.outcomes.record(ns, OutcomeDraft(("mine",), Outcome.SUCCESS))
+        await lab.world.services.patterns.outcomes.record(
+            ns, OutcomeDraft(("mine",), Outcome.SUCCESS)
+        )
         await lab.roll_forward(lab.world)
-        found = await lab.world.services.patterns.get(ns, "mine")
+        found = await lab.world.services.patterns.patterns.get(ns, "mine")
         assert (found.content.task, found.outcomes.usage_count) == ("new", 1)
         await check_invariants(lab.store, ns)
 
@@ -322,16 +326,16 @@ async def test_a_memory_that_took_a_deleted_id_is_spared_too():
     lab = Lab(await new_world(SharedStore(clock), clock), SharedStore)
 
     async def begin(world: World, ns: str) -> None:
-        await world.services.memories.create(ns, memory("old", memory_id="mine"))
+        await world.services.memories.memories.create(ns, memory("old", memory_id="mine"))
 
     async def delete(world: World, ns: str) -> None:
-        await world.services.memories.delete(ns, "mine", "")
+        await world.services.memories.memories.delete(ns, "mine", "")
 
     ns = await killed_in_delete(lab, Case("delete", begin, delete), 2)
     clock.advance(60)
-    await lab.world.services.memories.create(ns, memory("new", memory_id="mine"))
+    await lab.world.services.memories.memories.create(ns, memory("new", memory_id="mine"))
     await lab.roll_forward(lab.world)
-    found = await lab.world.services.memories.get(ns, "mine")
+    found = await lab.world.services.memories.memories.get(ns, "mine")
     assert found.content.content == "new"
     await check_invariants(lab.store, ns)
 
@@ -341,16 +345,16 @@ async def test_an_edit_after_a_delete_that_died_early_is_kept():
     lab = Lab(await new_world(SharedStore(clock), clock), SharedStore)
 
     async def begin(world: World, ns: str) -> None:
-        await world.services.pattern_writer.save(ns, draft("old", pattern_id="mine"))
+        await world.services.patterns.writer.save(ns, draft("old", pattern_id="mine"))
 
     async def delete(world: World, ns: str) -> None:
-        await world.services.patterns.delete(ns, "mine", "")
+        await world.services.patterns.patterns.delete(ns, "mine", "")
 
     ns = await killed_in_delete(lab, Case("delete", begin, delete), 1)
     edit = PatternEdit(PatternContent("edited"), frozenset({"task"}))
-    await lab.world.services.patterns.update(ns, "mine", edit, "")
+    await lab.world.services.patterns.patterns.update(ns, "mine", edit, "")
     await lab.roll_forward(lab.world)
-    assert (await lab.world.services.patterns.get(ns, "mine")).content.task == "edited"
+    assert (await lab.world.services.patterns.patterns.get(ns, "mine")).content.task == "edited"
     await check_invariants(lab.store, ns)
 
 
@@ -361,7 +365,7 @@ async def test_a_retry_after_an_edit_answers_with_the_edited_pattern():
     for dedupe in (Dedupe.EXACT, Dedupe.NONE):
 
         async def run(world: World, ns: str, dedupe: Dedupe = dedupe) -> Any:
-            return await world.services.pattern_writer.save(
+            return await world.services.patterns.writer.save(
                 ns, draft("one", dedupe=dedupe, request_id="r")
             )
 
@@ -371,7 +375,7 @@ async def test_a_retry_after_an_edit_answers_with_the_edited_pattern():
         await lab.die(case, ns, count, When.BEFORE)
         pattern_id = await id_of(lab.world, ns, "one")
         edit = PatternEdit(PatternContent("two"), frozenset({"task"}))
-        await lab.world.services.patterns.update(ns, pattern_id, edit, "")
+        await lab.world.services.patterns.patterns.update(ns, pattern_id, edit, "")
         again = await run(lab.world, ns)
         assert (again.pattern.pattern_id, again.pattern.content.task) == (pattern_id, "two")
         assert await lab.store.count(PATTERNS, ns) == 1
@@ -409,7 +413,7 @@ async def test_a_first_outcome_that_died_is_counted_before_the_next_one_drops_it
         given = OutcomeDraft(("p2", "p3"), Outcome.SUCCESS, request_id=f"r{number}")
 
         async def step(world: World, ns: str, given: OutcomeDraft = given) -> None:
-            await world.services.outcomes.record(ns, given)
+            await world.services.patterns.outcomes.record(ns, given)
 
         while await lab.killed(step, ns, rng.randrange(1, 12), rng.choice(MODES)):
             if rng.random() < 0.3:
@@ -417,7 +421,7 @@ async def test_a_first_outcome_that_died_is_counted_before_the_next_one_drops_it
         sent += 1
     await lab.roll_forward(lab.world)
     await check_invariants(lab.store, ns)
-    found = await lab.world.services.patterns.get(ns, "p3")
+    found = await lab.world.services.patterns.patterns.get(ns, "p3")
     assert found.outcomes.usage_count == sent
 
 
@@ -428,14 +432,14 @@ async def test_an_outcome_that_died_is_counted_once_though_others_came_in_betwee
     for n, when in deaths(count):
         ns = await lab.namespace()
         await lab.die(case, ns, n, when)
-        before = await lab.world.services.patterns.get(ns, "p2")
+        before = await lab.world.services.patterns.patterns.get(ns, "p2")
         for _ in range(2):
             other = OutcomeDraft(("p2",), Outcome.FAILURE)
-            await lab.world.services.outcomes.record(ns, other)
+            await lab.world.services.patterns.outcomes.record(ns, other)
         await case.run(lab.world, ns)
         await lab.roll_forward(lab.world)
         await check_invariants(lab.store, ns)
-        found = await lab.world.services.patterns.get(ns, "p2")
+        found = await lab.world.services.patterns.patterns.get(ns, "p2")
         assert found.outcomes.usage_count == 2 + 2 + 1, (n, when, before.outcomes)
 
 
@@ -448,8 +452,8 @@ async def test_what_was_deleted_is_not_brought_back_by_a_request_that_died_at_it
     services = lab.world.services
     if "memory" in name:
         (made,) = [r for r in await rows(lab.store, MEMORIES, ns) if r.payload["memory_id"] != "m"]
-        await services.memories.delete(ns, made.payload["memory_id"], "")
+        await services.memories.memories.delete(ns, made.payload["memory_id"], "")
     else:
-        await services.patterns.delete(ns, await id_of(lab.world, ns, "new"), "")
+        await services.patterns.patterns.delete(ns, await id_of(lab.world, ns, "new"), "")
     with pytest.raises(NotFoundError, match="it was deleted after this request"):
         await case.run(lab.world, ns)

@@ -43,7 +43,7 @@ async def test_feedback_moves_the_confidence_and_leaves_the_etag_alone(world):
     assert (after.etag, after.update_time) == (made.etag, made.update_time)
     after = await feedback(world, made.pattern_id, helpful=False, confidence_adjustment=-0.7)
     assert after.content.confidence == 0
-    assert after == await world.services.patterns.get(NS, made.pattern_id)
+    assert after == await world.services.patterns.patterns.get(NS, made.pattern_id)
     await check_invariants(world.store, NS)
 
 
@@ -54,12 +54,12 @@ async def test_the_history_tells_what_was_said_and_how_it_counted_newest_first(w
     await feedback(world, other.pattern_id, helpful=True)
     for n in range(4):
         await feedback(world, made.pattern_id, helpful=n % 2 == 0, text=f"text {n}")
-    history = await world.services.feedback.history(NS, made.pattern_id)
+    history = await world.services.patterns.feedback.history(NS, made.pattern_id)
     assert [(one.given.text, one.given.helpful, one.step.sequence) for one in history] == [
         ("text 3", False, 4), ("text 2", True, 3), ("text 1", False, 2),
     ]  # fmt: skip
     assert [one.step.confidence_after for one in history] == [0.25, 0.35, 0.25]
-    assert await world.services.feedback.history("elsewhere", made.pattern_id) == []
+    assert await world.services.patterns.feedback.history("elsewhere", made.pattern_id) == []
 
 
 async def test_feedback_of_nothing_or_that_says_nothing_is_kept_nowhere(world):
@@ -68,7 +68,9 @@ async def test_feedback_of_nothing_or_that_says_nothing_is_kept_nowhere(world):
         with pytest.raises(PatternNotFoundError):
             await feedback(world, "nope", helpful=True, request_id=request_id)
     with pytest.raises(PatternNotFoundError):
-        await world.services.feedback.give("elsewhere", FeedbackDraft(made.pattern_id, True))
+        await world.services.patterns.feedback.give(
+            "elsewhere", FeedbackDraft(made.pattern_id, True)
+        )
     with pytest.raises(RequestInvalidError):
         await feedback(world, made.pattern_id, text="only words")
     with pytest.raises(RequestInvalidError):
@@ -93,13 +95,13 @@ async def test_a_late_repeat_does_not_count_for_another_pattern_of_the_id(world)
     await save(world, "old", pattern_id="mine")
     said = {"helpful": True, "request_id": "r"}
     await feedback(world, "mine", **said)
-    await world.services.patterns.delete(NS, "mine", "")
+    await world.services.patterns.patterns.delete(NS, "mine", "")
     assert await payloads(world, FEEDBACK) == []
     world.clock.advance(1)
     await save(world, "new", pattern_id="mine")
     with pytest.raises(PatternNotFoundError, match="it was deleted after this request"):
         await feedback(world, "mine", **said)
-    assert (await world.services.patterns.get(NS, "mine")).content.confidence == 0.5
+    assert (await world.services.patterns.patterns.get(NS, "mine")).content.confidence == 0.5
 
 
 async def test_a_retry_counts_what_the_first_try_wrote_at_its_time():
@@ -138,7 +140,9 @@ async def edit(world: World, pattern_id: str, etag: str = "", **changes: object)
     implicit = bool(changes.pop("implicit", False))
     content = PatternContent("as read", **changes)  # type: ignore[arg-type]
     wanted = PatternEdit(content, frozenset(changes), sets_confidence=not implicit)
-    return (await world.services.patterns.update(NS, pattern_id, wanted, etag)).unchanged_fields
+    return (
+        await world.services.patterns.patterns.update(NS, pattern_id, wanted, etag)
+    ).unchanged_fields
 
 
 async def test_an_edit_of_the_rest_keeps_what_feedback_moved(world):
@@ -148,7 +152,7 @@ async def test_an_edit_of_the_rest_keeps_what_feedback_moved(world):
         world, made.pattern_id, made.etag, title="T", confidence=0.5, implicit=True
     )
     assert unchanged_fields == ("confidence",)
-    found = await world.services.patterns.get(NS, made.pattern_id)
+    found = await world.services.patterns.patterns.get(NS, made.pattern_id)
     assert (found.content.title, found.content.confidence) == ("T", 0.6)
     assert found.feedback.feedback_count == 1
     await feedback(world, made.pattern_id, helpful=True)
@@ -161,7 +165,7 @@ async def test_an_edit_that_names_the_confidence_sets_it_and_feedback_goes_on_fr
     assert await edit(world, made.pattern_id, made.etag, confidence=0.2) == ()
     after = await feedback(world, made.pattern_id, helpful=True)
     assert after.content.confidence == 0.3
-    history = await world.services.feedback.history(NS, made.pattern_id)
+    history = await world.services.patterns.feedback.history(NS, made.pattern_id)
     assert [(e.step.confidence_before, e.step.confidence_after) for e in history] == [
         (0.2, 0.3), (0.5, 0.6),
     ]  # fmt: skip
@@ -171,7 +175,9 @@ async def test_an_edit_that_names_the_confidence_sets_it_and_feedback_goes_on_fr
 async def test_without_feedback_any_edit_sets_the_confidence(world):
     made = (await save(world)).pattern
     assert await edit(world, made.pattern_id, confidence=0.9, implicit=True) == ()
-    assert (await world.services.patterns.get(NS, made.pattern_id)).content.confidence == 0.9
+    assert (
+        await world.services.patterns.patterns.get(NS, made.pattern_id)
+    ).content.confidence == 0.9
 
 
 @pytest.mark.parametrize("make", [InMemoryStore, SharedStore])
@@ -188,7 +194,7 @@ async def test_feedback_outcomes_and_edits_at_once_all_count(make: type[InMemory
         *(outcome(worlds[n % 3], one) for n in range(10)),
         *(edit(worlds[n % 3], one, title=f"T{n}") for n in range(5)),
     )
-    found = await first.services.patterns.get(NS, one)
+    found = await first.services.patterns.patterns.get(NS, one)
     assert found.content.confidence == 0.8
     assert found.feedback.feedback_count == 21
     assert found.outcomes.usage_count == 10
@@ -212,7 +218,7 @@ def test_the_confidence_is_the_replay_of_its_feedback(start, log):
                 world, made.pattern_id, helpful=helpful, confidence_adjustment=adjustment
             )
             expected = moved(expected, adjustment_of(helpful, adjustment))
-        found = await world.services.patterns.get(NS, made.pattern_id)
+        found = await world.services.patterns.patterns.get(NS, made.pattern_id)
         assert found.content.confidence == expected
         assert found.feedback.feedback_count == len(log)
         await check_invariants(world.store, NS)

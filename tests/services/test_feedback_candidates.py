@@ -25,7 +25,9 @@ async def used(world: World, pattern_id: str, times: int, **named) -> None:
 
 
 async def find(world: World, limit: int = 10, **asked) -> list[str]:
-    found = await world.services.feedback_candidates.find(NS, PatternFilter(**asked), limit)
+    found = await world.services.patterns.feedback_candidates.find(
+        NS, PatternFilter(**asked), limit
+    )
     return [pattern.pattern_id for pattern, _ in found.patterns]
 
 
@@ -36,7 +38,7 @@ async def test_the_more_used_and_the_less_sure_come_first(world):
     await used(world, "sure", 100, confidence=1.0)
     await used(world, "not", 100, confidence=0.0)
     await used(world, "unused", 0)
-    found = await world.services.feedback_candidates.find(NS, PatternFilter(), 10)
+    found = await world.services.patterns.feedback_candidates.find(NS, PatternFilter(), 10)
     assert [(p.pattern_id, round(score, 6)) for p, score in found.patterns] == [
         ("much", 10), ("surer", 2), ("little", 2),
     ]  # fmt: skip
@@ -58,7 +60,9 @@ async def test_the_filter_holds_and_no_other_namespace_is_looked_at(world):
     assert await find(world, languages=("py",)) == ["python"]
     assert await find(world, kinds=(PatternKind.CODE,)) == ["go"]
     assert await find(world, min_usage_count=4) == ["go"]
-    assert (await world.services.feedback_candidates.find("x", PatternFilter(), 9)).patterns == []
+    assert (
+        await world.services.patterns.feedback_candidates.find("x", PatternFilter(), 9)
+    ).patterns == []
 
 
 async def test_no_more_is_read_than_can_matter_and_what_is_not_is_said(world, monkeypatch):
@@ -66,13 +70,13 @@ async def test_no_more_is_read_than_can_matter_and_what_is_not_is_said(world, mo
     monkeypatch.setattr(module, "MOST_EXAMINED", 12)
     for number in range(30):
         await used(world, f"p{number:02}", 100 - number)
-    few = await world.services.feedback_candidates.find(NS, PatternFilter(), 3)
+    few = await world.services.patterns.feedback_candidates.find(NS, PatternFilter(), 3)
     assert [p.pattern_id for p, _ in few.patterns] == ["p00", "p01", "p02"]
     assert (few.examined, few.exact) == (4, True)
-    many = await world.services.feedback_candidates.find(NS, PatternFilter(), 20)
+    many = await world.services.patterns.feedback_candidates.find(NS, PatternFilter(), 20)
     assert [p.pattern_id for p, _ in many.patterns] == [f"p{n:02}" for n in range(12)]
     assert (many.examined, many.exact) == (12, False)
-    all_of_them = await world.services.feedback_candidates.find(
+    all_of_them = await world.services.patterns.feedback_candidates.find(
         NS, PatternFilter(min_usage_count=90), 20
     )
     assert (all_of_them.examined, all_of_them.exact) == (11, True)
@@ -87,7 +91,7 @@ def test_the_early_stop_finds_what_looking_at_all_finds(patterns, limit):
         world = await open_world()
         for number, (times, confidence) in enumerate(patterns):
             await used(world, f"p{number:02}", times, confidence=confidence)
-        found = await world.services.feedback_candidates.find(NS, PatternFilter(), limit)
+        found = await world.services.patterns.feedback_candidates.find(NS, PatternFilter(), limit)
         scored = [
             (teaching_score(times, confidence), times, number)
             for number, (times, confidence) in enumerate(patterns)

@@ -54,7 +54,9 @@ async def test_an_own_store_is_rolled_forward_at_once():
     world, made = await half_an_outcome(InMemoryStore)
     finished = await world.services.housekeeping.roll_forward(starting=True)
     assert finished.counts["outcomes"] == 1
-    assert (await world.services.patterns.get(NS, made.pattern_id)).outcomes.usage_count == 1
+    assert (
+        await world.services.patterns.patterns.get(NS, made.pattern_id)
+    ).outcomes.usage_count == 1
     assert (await world.services.housekeeping.roll_forward(starting=True)).counts["outcomes"] == 0
 
 
@@ -63,14 +65,16 @@ async def test_a_shared_store_is_left_to_the_others_for_a_quarter_of_an_hour():
     for minutes, counted in ((0, 0), (14, 0), (1, 1)):
         world.clock.advance(minutes * 60)
         await world.services.housekeeping.roll_forward(starting=True)
-        found = await world.services.patterns.get(NS, made.pattern_id)
+        found = await world.services.patterns.patterns.get(NS, made.pattern_id)
         assert found.outcomes.usage_count == counted
 
 
 async def test_a_sweep_while_serving_leaves_what_is_young_to_its_call():
     world, made = await half_an_outcome(InMemoryStore)
     await world.services.housekeeping.roll_forward()
-    assert (await world.services.patterns.get(NS, made.pattern_id)).outcomes.usage_count == 0
+    assert (
+        await world.services.patterns.patterns.get(NS, made.pattern_id)
+    ).outcomes.usage_count == 0
 
 
 async def test_more_than_one_batch_is_rolled_forward(monkeypatch):
@@ -82,11 +86,11 @@ async def test_more_than_one_batch_is_rolled_forward(monkeypatch):
     faulty.fail_at(1, When.AFTER)
     ids = tuple(one.pattern_id for one in made)
     with pytest.raises(InjectedFault):
-        await world.services.outcomes.record(NS, OutcomeDraft(ids, Outcome.SUCCESS))
+        await world.services.patterns.outcomes.record(NS, OutcomeDraft(ids, Outcome.SUCCESS))
     faulty.revive()
     finished = await world.services.housekeeping.roll_forward(starting=True)
     assert finished.counts["outcomes"] == 10
-    stats = await world.services.patterns.stats(NS, PatternFilter())
+    stats = await world.services.patterns.patterns.stats(NS, PatternFilter())
     assert stats.total_usage == 10
 
 
@@ -96,7 +100,7 @@ async def test_outcomes_of_a_pattern_that_is_gone_are_settled_without_it():
     await world.services.housekeeping.roll_forward(starting=True)
     assert all(fact["settled"] for fact in await payloads(world, OUTCOMES))
     with pytest.raises(PatternNotFoundError):
-        await world.services.patterns.get(NS, made.pattern_id)
+        await world.services.patterns.patterns.get(NS, made.pattern_id)
 
 
 async def test_what_expired_is_absent_everywhere_before_it_is_swept(world):
@@ -104,15 +108,15 @@ async def test_what_expired_is_absent_everywhere_before_it_is_swept(world):
     await save(world, "log in to the site")
     world.clock.advance(10)
     with pytest.raises(PatternNotFoundError):
-        await world.services.patterns.get(NS, made.pattern_id)
+        await world.services.patterns.patterns.get(NS, made.pattern_id)
     with pytest.raises(PatternNotFoundError):
         await outcome(world, made.pattern_id)
     with pytest.raises(PatternNotFoundError):
-        await world.services.patterns.delete(NS, made.pattern_id, "")
+        await world.services.patterns.patterns.delete(NS, made.pattern_id, "")
     assert len((await recall(world, "log in")).hits) == 1
-    page = await world.services.patterns.list_page(NS, PatternFilter(), 10, None)
+    page = await world.services.patterns.patterns.list_page(NS, PatternFilter(), 10, None)
     assert len(page.items) == 1
-    assert (await world.services.patterns.stats(NS, PatternFilter())).total == 1
+    assert (await world.services.patterns.patterns.stats(NS, PatternFilter())).total == 1
 
 
 async def test_the_sweep_takes_claims_and_outcomes_of_what_expired_along(world):
@@ -135,7 +139,7 @@ async def test_the_rounds_go_on_after_a_failure_and_report_it_once(monkeypatch, 
     reports: list[str] = []
     failures = 3
     written = asyncio.Event()
-    flush = world.services.retrievals.flush
+    flush = world.services.runtime.retrievals.flush
 
     async def failing() -> None:
         nonlocal failures
@@ -145,7 +149,7 @@ async def test_the_rounds_go_on_after_a_failure_and_report_it_once(monkeypatch, 
         await flush()
         written.set()
 
-    monkeypatch.setattr(type(world.services.retrievals), "flush", lambda _: failing())
+    monkeypatch.setattr(type(world.services.runtime.retrievals), "flush", lambda _: failing())
     answer = await recall(world, "anything")
     run = asyncio.create_task(
         world.services.housekeeping.run(
@@ -157,7 +161,7 @@ async def test_the_rounds_go_on_after_a_failure_and_report_it_once(monkeypatch, 
     finally:
         run.cancel()
     assert reports == ["away"]
-    assert await world.another_process().services.retrievals.find(NS, answer.retrieval_id)
+    assert await world.another_process().services.runtime.retrievals.find(NS, answer.retrieval_id)
 
 
 async def test_a_long_sweep_holds_up_no_recall(monkeypatch, world):
@@ -182,7 +186,7 @@ async def test_a_long_sweep_holds_up_no_recall(monkeypatch, world):
     try:
         await asyncio.wait_for(sweeping.wait(), 20)
         answer = await recall(world, "anything")
-        while await other.services.retrievals.find(NS, answer.retrieval_id) is None:
+        while await other.services.runtime.retrievals.find(NS, answer.retrieval_id) is None:
             await asyncio.sleep(0.001)
         assert told == []
         swept.set()

@@ -201,13 +201,13 @@ async def candidates(world: World, ask: Ask) -> list[Relevance]:
         ask.min_similarity,
         ask.legs,
     )
-    return (await world.services.pattern_recall._searching.search(NS, wanted)).found
+    return (await world.services.recall.patterns._searching.search(NS, wanted)).found
 
 
 async def hits(world: World, ask: Ask) -> list[Hit[Pattern]]:
     asked = RecallOptions(ask.query, ask.limit, ask.min_similarity, ask.ranking, legs=ask.legs)
     question = pattern_request(asked, ask.narrowed)
-    return (await world.services.pattern_recall.find(NS, question)).hits
+    return (await world.services.recall.patterns.find(NS, question)).hits
 
 
 def close(one: float, other: float) -> bool:

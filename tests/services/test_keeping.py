@@ -48,8 +48,8 @@ MICROS = 1_000_000
 async def policy(world: World, namespace: str = NS, /, **named: Any) -> dict[str, int]:
     """Set a policy; return what a sweep is said to delete."""
     edit = PolicyEdit(NamespacePolicy(**named), frozenset(named))
-    stored = await world.services.policies.update(namespace, edit, "")
-    pending: dict[str, int] = await world.services.keeping.pending(namespace, stored.policy)
+    stored = await world.services.retention.policies.update(namespace, edit, "")
+    pending: dict[str, int] = await world.services.retention.sweep.pending(namespace, stored.policy)
     return pending
 
 
@@ -59,8 +59,8 @@ async def ids(world: World, collection: str, key: str) -> list[str]:
 
 async def test_without_a_policy_nothing_goes(world):
     await save(world, pattern_id="p")
-    await world.services.memories.create(NS, memory(memory_id="m"))
-    await world.services.episodes.record(NS, whole(1, episode_id="e"))
+    await world.services.memories.memories.create(NS, memory(memory_id="m"))
+    await world.services.episodes.creator.record(NS, whole(1, episode_id="e"))
     world.clock.advance(1000 * DAY)
     assert await sweep(world) == []
     await policy(world, similarity_threshold=0.9)
@@ -89,7 +89,7 @@ async def test_patterns_go_by_the_time_of_their_last_edit_or_outcome(world):
         await save(world, name, pattern_id=name, pinned=name == "pinned")
     world.clock.advance(10 * HOUR)
     edit = PatternEdit(PatternContent("edited", title="T"), frozenset({"title"}))
-    await world.services.patterns.update(NS, "edited", edit, "")
+    await world.services.patterns.patterns.update(NS, "edited", edit, "")
     await outcome(world, "used")
     assert await policy(world, max_pattern_age=10 * HOUR * MICROS) == {}
     world.clock.advance(1)
@@ -104,21 +104,21 @@ async def test_patterns_go_by_the_time_of_their_last_edit_or_outcome(world):
 async def test_the_most_important_memories_are_kept_of_equals_the_newest(world):
     for name, importance in (("old", 0.5), ("low", 0.1), ("new", 0.5), ("top", 0.9), ("pin", 0.0)):
         content = MemoryContent(name, importance=importance, pinned=name == "pin")
-        await world.services.memories.create(NS, MemoryDraft(content, memory_id=name))
+        await world.services.memories.memories.create(NS, MemoryDraft(content, memory_id=name))
     assert await policy(world, max_memories=2) == {"MEMORY": 2}
     assert await sweep(world) == [(NS, {"MEMORY": 2})]
     assert await ids(world, MEMORIES, "memory_id") == ["new", "pin", "top"]
     world.clock.advance(DAY)
-    await world.services.memories.create(NS, memory(memory_id="young"))
+    await world.services.memories.memories.create(NS, memory(memory_id="young"))
     assert await policy(world, max_memory_age=HOUR * MICROS) == {"MEMORY": 2}
     await sweep(world)
     assert await ids(world, MEMORIES, "memory_id") == ["pin", "young"]
 
 
 async def test_the_latest_episodes_are_kept_with_their_events_and_running_ones_stay(world):
-    await world.services.episodes.start(NS, start(episode_id="running"))
+    await world.services.episodes.creator.start(NS, start(episode_id="running"))
     for number in range(4):
-        await world.services.episodes.record(NS, whole(number + 1, episode_id=f"e{number}"))
+        await world.services.episodes.creator.record(NS, whole(number + 1, episode_id=f"e{number}"))
     assert await policy(world, max_episodes=2) == {"EPISODE": 2}
     assert await sweep(world) == [(NS, {"EPISODE": 2})]
     assert await ids(world, EPISODES, "episode_id") == ["e2", "e3", "running"]
@@ -131,10 +131,10 @@ async def test_the_latest_episodes_are_kept_with_their_events_and_running_ones_s
 
 
 async def test_the_age_of_an_episode_counts_from_its_end(world):
-    await world.services.episodes.start(NS, start(episode_id="long"))
-    await world.services.episodes.record(NS, whole(1, episode_id="short"))
+    await world.services.episodes.creator.start(NS, start(episode_id="long"))
+    await world.services.episodes.creator.record(NS, whole(1, episode_id="short"))
     world.clock.advance(DAY)
-    await world.services.episodes.end(NS, "long", end(), "")
+    await world.services.episodes.ender.end(NS, "long", end(), "")
     await policy(world, max_episode_age=HOUR * MICROS)
     await sweep(world)
     assert await ids(world, EPISODES, "episode_id") == ["long"]
@@ -142,7 +142,7 @@ async def test_the_age_of_an_episode_counts_from_its_end(world):
 
 async def test_age_and_number_together_are_counted_once_each(world):
     for number in range(5):
-        await world.services.episodes.record(NS, whole(1, episode_id=f"e{number}"))
+        await world.services.episodes.creator.record(NS, whole(1, episode_id=f"e{number}"))
         world.clock.advance(HOUR)
     named = {"max_episodes": 2, "max_episode_age": 4 * HOUR * MICROS}
     assert await policy(world, **named) == {"EPISODE": 3}
@@ -154,7 +154,7 @@ async def test_each_namespace_is_swept_by_its_own_policy_and_no_other(world):
     for namespace in (NS, "other", "free"):
         for number in range(3):
             draft = MemoryDraft(MemoryContent(f"m{number}"))
-            await world.services.memories.create(namespace, draft)
+            await world.services.memories.memories.create(namespace, draft)
     await policy(world, max_memories=2)
     await policy(world, "other", max_memories=1)
     told = await sweep(world)
@@ -167,7 +167,7 @@ async def test_what_is_used_while_a_sweep_is_at_work_is_spared(world, monkeypatc
     for name in ("a", "b"):
         await save(world, name, pattern_id=name)
     # The table holds the bound method of this object: what it begins with is what is met.
-    begin = world.services.patterns._tombstones.begin
+    begin = world.services.patterns.patterns._tombstones.begin
 
     async def used_before(resource_kind: str, id: str, record: Record, unchanged: Any = ()) -> Any:
         if id == "b":
@@ -177,7 +177,7 @@ async def test_what_is_used_while_a_sweep_is_at_work_is_spared(world, monkeypatc
     world.clock.advance(DAY)
     await policy(world, max_pattern_age=HOUR * MICROS)
     monkeypatch.setattr(
-        type(world.services.patterns._tombstones),
+        type(world.services.patterns.patterns._tombstones),
         "begin",
         lambda _, *given, **named: used_before(*given, **named),
     )
@@ -192,7 +192,7 @@ async def test_two_processes_may_sweep_at_once(seed):
     world = await open_world(Interleaving(SharedStore(clock), seed), clock)
     for number in range(6):
         await save(world, f"task {number}")
-        await world.services.episodes.record(NS, whole(2))
+        await world.services.episodes.creator.record(NS, whole(2))
     await policy(world, max_patterns=2, max_episodes=2)
     await asyncio.gather(sweep(world), sweep(world.another_process()))
     counts = [await world.store.count(name, NS) for name in (PATTERNS, EPISODES, EVENTS)]
@@ -236,8 +236,8 @@ def test_a_sweep_deletes_what_it_was_said_to_and_a_second_nothing(patterns, want
 @pytest.mark.parametrize("field", ["max_patterns", "max_memories", "max_episodes"])
 async def test_a_bound_that_is_not_reached_deletes_nothing(world, field):
     await save(world)
-    await world.services.memories.create(NS, memory())
-    await world.services.episodes.record(NS, whole(1))
+    await world.services.memories.memories.create(NS, memory())
+    await world.services.episodes.creator.record(NS, whole(1))
     assert await policy(world, **{field: 1}) == {}
     assert await sweep(world) == []
 
@@ -245,7 +245,7 @@ async def test_a_bound_that_is_not_reached_deletes_nothing(world, field):
 async def test_the_latest_error_solutions_are_kept_but_for_pinned_ones(world):
     for n in range(4):
         draft = error_solution(f"KeyError: {n}", error_solution_id=f"s{n}", pinned=n == 0)
-        await world.services.error_solutions.save(NS, draft)
+        await world.services.errors.solutions.save(NS, draft)
         world.clock.advance(HOUR)
     assert await policy(world, max_error_solutions=2) == {"ERROR_SOLUTION": 1}
     await sweep(world)

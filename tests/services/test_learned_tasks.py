@@ -29,9 +29,12 @@ async def test_learned_patterns_whose_regex_matches_are_found_case_insensitively
     await learned(world, "deploy")
     await learned(world, "log.?in", kind=PatternKind.TASK)  # just LEARNED ones have a say
     await save(world, "log in", kind=LEARNED)
-    found = await world.services.learned_tasks.matching(NS, ("Add a LOG-IN page",), [])
+    found = await world.services.recall.learned_tasks.matching(NS, ("Add a LOG-IN page",), [])
     assert found == {login}
-    assert await world.services.learned_tasks.matching("other", ("Add a LOG-IN page",), []) == set()
+    assert (
+        await world.services.recall.learned_tasks.matching("other", ("Add a LOG-IN page",), [])
+        == set()
+    )
 
 
 async def test_the_callers_conditions_hold():
@@ -39,14 +42,14 @@ async def test_the_callers_conditions_hold():
     await learned(world, "log", language="go")
     python = await learned(world, "login", language="python")
     where = pattern_conditions(PatternFilter(languages=("py",)))
-    assert await world.services.learned_tasks.matching(NS, ("login",), where) == {python}
+    assert await world.services.recall.learned_tasks.matching(NS, ("login",), where) == {python}
 
 
 async def test_the_newest_are_tried(monkeypatch):
     monkeypatch.setattr(learned_tasks, "MOST_TRIED", 2)
     world = await open_world()
     points = [await learned(world, f"log{'.?' * number}in") for number in range(4)]
-    assert await world.services.learned_tasks.matching(NS, ("login",), []) == set(points[2:])
+    assert await world.services.recall.learned_tasks.matching(NS, ("login",), []) == set(points[2:])
 
 
 async def test_a_regex_of_an_older_store_that_re2_refuses_matches_nothing_and_can_be_mended():
@@ -56,17 +59,17 @@ async def test_a_regex_of_an_older_store_that_re2_refuses_matches_nothing_and_ca
     pattern_id = saved.pattern.pattern_id
     point = pattern_point(NS, pattern_id)
     await world.store.update(PATTERNS, NS, point, set={"task_type_pattern": "(?<=a)log"})
-    assert await world.services.learned_tasks.matching(NS, ("log",), []) == {good}
+    assert await world.services.recall.learned_tasks.matching(NS, ("log",), []) == {good}
 
     async def edit(**changes):
         wanted = PatternEdit(PatternContent("unused", **changes), frozenset(changes))
-        return await world.services.patterns.update(NS, pattern_id, wanted, "")
+        return await world.services.patterns.patterns.update(NS, pattern_id, wanted, "")
 
     await edit(title="Its regex is not looked at when something else is edited")
     with pytest.raises(RequestInvalidError):
         await edit(task_type_pattern="(?<=b)log")
     await edit(task_type_pattern="logs?")
-    assert await world.services.learned_tasks.matching(NS, ("log",), []) == {good, point}
+    assert await world.services.recall.learned_tasks.matching(NS, ("log",), []) == {good, point}
 
 
 # --- in recall ----------------------------------------------------------------------------------

@@ -21,8 +21,8 @@ from lot_grpc.services.seeder import Seeds
 from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.transfer.importer import ImportRun
 from tests.contract.clock import FixedClock
-from tests.services.cases import alike, distils
 from tests.services.invariants import check_invariants
+from tests.services.steps.patterns import alike, distils
 from tests.services.world import (
     MINUTE,
     NS,
@@ -39,11 +39,11 @@ from tests.services.world import (
 
 async def supersede(world: World, pattern_id: str, superseded: str) -> None:
     wanted = PatternEdit(PatternContent("", supersedes=superseded), frozenset({"supersedes"}))
-    await world.services.patterns.update(NS, pattern_id, wanted, "")
+    await world.services.patterns.patterns.update(NS, pattern_id, wanted, "")
 
 
 async def marks(world: World) -> dict[str, str]:
-    found = (await world.services.patterns.list_page(NS, PatternFilter(), 100, None)).items
+    found = (await world.services.patterns.patterns.list_page(NS, PatternFilter(), 100, None)).items
     return {p.pattern_id: p.superseded_by for p in found if p.superseded_by}
 
 
@@ -68,7 +68,7 @@ async def test_recall_leaves_superseded_patterns_out_unless_asked(world):
     assert await ids(world) == {"c"}
     assert await ids(world, superseded=False) == {"c"}
     assert await ids(world, superseded=True) == {"a", "b"}
-    listed = world.services.patterns.list_page
+    listed = world.services.patterns.patterns.list_page
     assert len((await listed(NS, PatternFilter(), 9, None)).items) == 3
     (only,) = (await listed(NS, PatternFilter(superseded=False), 9, None)).items
     assert only.pattern_id == "c"
@@ -78,7 +78,7 @@ async def test_the_mark_moves_no_etag_and_no_time(world):
     before = (await save(world, "task a", pattern_id="a")).pattern
     world.clock.advance(MINUTE)
     await save(world, "task b", supersedes="a")
-    after = await world.services.patterns.get(NS, "a")
+    after = await world.services.patterns.patterns.get(NS, "a")
     assert (after.etag, after.update_time) == (before.etag, before.update_time)
     assert after.content == before.content
 
@@ -86,7 +86,7 @@ async def test_the_mark_moves_no_etag_and_no_time(world):
 async def test_the_mark_outlives_an_edit_and_an_outcome_of_the_old_one(world):
     await three(world)
     edit = PatternEdit(PatternContent("other words"), frozenset({"task"}))
-    await world.services.patterns.update(NS, "a", edit, "")
+    await world.services.patterns.patterns.update(NS, "a", edit, "")
     (used,) = await outcome(world, "a")
     assert used.superseded_by == "b"
     assert await ids(world) == {"c"}
@@ -103,7 +103,7 @@ async def test_another_name_unmarks_the_one_before(world):
 
 async def test_a_deleted_successor_unmarks(world):
     await three(world)
-    await world.services.patterns.delete(NS, "b", "")
+    await world.services.patterns.patterns.delete(NS, "b", "")
     assert await marks(world) == {}
     assert await ids(world) == {"a", "c"}
 
@@ -121,7 +121,7 @@ async def test_of_two_successors_the_newest_counts_and_then_the_other(world):
     await save(world, "task b", pattern_id="b", supersedes="a")
     await save(world, "task c", pattern_id="c", supersedes="a")
     assert await marks(world) == {"a": "c"}
-    await world.services.patterns.delete(NS, "c", "")
+    await world.services.patterns.patterns.delete(NS, "c", "")
     assert await marks(world) == {"a": "b"}
 
 
@@ -134,7 +134,7 @@ async def _as_saved(world: World) -> None:
 
 async def _in_a_batch(world: World) -> None:
     drafts = [draft("new"), draft("task a", pattern_id="a"), draft("task d", pattern_id="d")]
-    await world.services.pattern_writer.save_many(NS, drafts)
+    await world.services.patterns.writer.save_many(NS, drafts)
 
 
 async def _superseding(world: World) -> None:
@@ -152,36 +152,40 @@ async def test_one_that_takes_the_id_of_a_deleted_one_is_marked_again(world, aga
         world.clock.advance(MINUTE)
         await world.services.housekeeping.drop_expired()
     else:
-        await world.services.patterns.delete(NS, "a", "")
+        await world.services.patterns.patterns.delete(NS, "a", "")
     await again(world)
     assert (await marks(world))["a"] == "c"
     await check_invariants(world.store, NS)
-    await world.services.patterns.delete(NS, "c", "")
+    await world.services.patterns.patterns.delete(NS, "c", "")
     assert (await marks(world))["a"] == "b"
 
 
 async def test_a_seeded_one_that_takes_the_id_again_is_marked_again(world):
-    await world.services.seeding.seed(NS, Seeds())
-    seeded = (await world.services.patterns.list_page(NS, PatternFilter(), 1, None)).items[0]
+    await world.services.seeder.seed(NS, Seeds())
+    seeded = (await world.services.patterns.patterns.list_page(NS, PatternFilter(), 1, None)).items[
+        0
+    ]
     await save(world, "task b", pattern_id="b", supersedes=seeded.pattern_id)
-    await world.services.patterns.delete(NS, seeded.pattern_id, "")
-    await world.services.seeding.seed(NS, Seeds(restore_deleted=True))
+    await world.services.patterns.patterns.delete(NS, seeded.pattern_id, "")
+    await world.services.seeder.seed(NS, Seeds(restore_deleted=True))
     assert await marks(world) == {seeded.pattern_id: "b"}
 
 
 async def test_an_imported_one_that_takes_the_id_again_is_marked_again(world):
     await save(world, "task a", pattern_id="a")
-    rows = [row async for row, _ in world.services.exporter.rows(ExportSpec(NS))]
+    rows = [row async for row, _ in world.services.transfer.exporter.rows(ExportSpec(NS))]
     await save(world, "task b", pattern_id="b", supersedes="a")
-    await world.services.patterns.delete(NS, "a", "")
-    await world.services.importer.take(ImportRun(ImportTerms()), rows)
+    await world.services.patterns.patterns.delete(NS, "a", "")
+    await world.services.transfer.importer.take(ImportRun(ImportTerms()), rows)
     assert await marks(world) == {"a": "b"}
 
 
 async def test_a_pruned_successor_unmarks(world):
     await save(world, "task a", pattern_id="a", initial_success_rate=1.0)
     await save(world, "task b", pattern_id="b", supersedes="a", initial_success_rate=0.1)
-    await world.services.pruning.prune(NS, PruneDraft(PatternFilter(), max_success_rate=0.5))
+    await world.services.patterns.pruner.prune(
+        NS, PruneDraft(PatternFilter(), max_success_rate=0.5)
+    )
     assert await marks(world) == {}
     await check_invariants(world.store, NS)
 
@@ -190,7 +194,7 @@ async def test_a_pruned_successor_unmarks(world):
 
 
 async def test_what_is_not_there_cannot_be_superseded(world):
-    await world.services.pattern_writer.save("other", draft("x", pattern_id="elsewhere"))
+    await world.services.patterns.writer.save("other", draft("x", pattern_id="elsewhere"))
     await save(world, "task a", pattern_id="a")
     for missing in ("none", "elsewhere"):
         with pytest.raises(PatternNotFoundError, match="must name an existing pattern"):
@@ -234,12 +238,12 @@ async def test_of_several_that_close_a_circle_at_once_one_fails_at_least(seed):
         one, chain = name, []
         while one and one not in chain:
             chain.append(one)
-            one = (await world.services.patterns.get(NS, one)).content.supersedes
+            one = (await world.services.patterns.patterns.get(NS, one)).content.supersedes
         assert not one, "a circle"
 
 
 async def test_an_item_of_a_batch_may_supersede_one_before_it(world):
-    results = await world.services.pattern_writer.save_many(
+    results = await world.services.patterns.writer.save_many(
         NS,
         [draft("one", pattern_id="one"), draft("two", pattern_id="two", supersedes="one")],
     )
@@ -274,7 +278,7 @@ async def test_a_circle_that_a_death_left_is_broken(world):
     point = pattern_point(NS, "a")
     await world.store.update(PATTERNS, NS, point, set={"supersedes": "c"})
     assert await lineage.roll_forward(world.clock.now()) == 1
-    assert (await world.services.patterns.get(NS, "a")).content.supersedes == ""
+    assert (await world.services.patterns.patterns.get(NS, "a")).content.supersedes == ""
     assert await marks(world) == {"a": "b", "b": "c"}
     await check_invariants(world.store, NS)
 
@@ -283,8 +287,8 @@ async def test_a_circle_that_a_death_left_is_broken(world):
 
 
 async def relatives(world: World, pattern_id: str) -> list[tuple[Relation, str, int]]:
-    pattern = await world.services.patterns.get(NS, pattern_id)
-    found = await world.services.lineage.read(NS, pattern)
+    pattern = await world.services.patterns.patterns.get(NS, pattern_id)
+    found = await world.services.patterns.lineage.read(NS, pattern)
     return [(one.relation, one.pattern.pattern_id, one.distance) for one in found]
 
 
@@ -299,8 +303,8 @@ async def test_lineage_tells_predecessors_and_successors_with_their_rates(world)
         (Relation.SUPERSEDED, "b", 1),
         (Relation.SUPERSEDED, "a", 2),
     ]
-    pattern = await world.services.patterns.get(NS, "a")
-    successors = await world.services.lineage.read(NS, pattern)
+    pattern = await world.services.patterns.patterns.get(NS, "a")
+    successors = await world.services.patterns.lineage.read(NS, pattern)
     assert [one.pattern.outcomes.usage_count for one in successors] == [0, 1]
 
 
@@ -309,7 +313,7 @@ async def test_lineage_tells_groups_and_members(world):
     (top,) = (await distils(world, NS)).groups
     one, other = (below.pattern.pattern_id for below in top.groups)
     outer = top.pattern.pattern_id
-    inner = (await world.services.patterns.get(NS, "a0")).content.parent_pattern_id
+    inner = (await world.services.patterns.patterns.get(NS, "a0")).content.parent_pattern_id
     assert await relatives(world, "a0") == [(Relation.GROUP, inner, 1), (Relation.GROUP, outer, 2)]
     members = await relatives(world, inner)
     assert members[0] == (Relation.GROUP, outer, 1)

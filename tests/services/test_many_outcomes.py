@@ -65,7 +65,7 @@ async def test_counts_equal_the_log_exactly(processes: list[World], by_request: 
 
     await asyncio.gather(*(client(number) for number in range(CLIENTS)))
     for pattern_id in ids:
-        counted = (await world.services.patterns.get(NS, pattern_id)).outcomes
+        counted = (await world.services.patterns.patterns.get(NS, pattern_id)).outcomes
         assert counted.success_count == told[pattern_id][Outcome.SUCCESS]
         assert counted.failure_count == told[pattern_id][Outcome.FAILURE]
         assert counted.partial_count == told[pattern_id][Outcome.PARTIAL]

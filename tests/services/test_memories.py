@@ -15,7 +15,7 @@ from tests.services.world import DAY, NS, World, memory, payloads
 
 
 async def create(world: World, content: str = "The port is 8080", **named: object):
-    return await world.services.memories.create(NS, memory(content, **named))
+    return await world.services.memories.memories.create(NS, memory(content, **named))
 
 
 async def test_a_memory_is_there_as_it_was_given(world):
@@ -26,7 +26,7 @@ async def test_a_memory_is_there_as_it_was_given(world):
     ):
         made = await create(world, kind=MemoryKind.FACT, details=details, tags=("a",))
         assert made.created
-        assert await world.services.memories.get(NS, made.memory.memory_id) == made.memory
+        assert await world.services.memories.memories.get(NS, made.memory.memory_id) == made.memory
         assert made.memory.content.details == details
 
 
@@ -50,7 +50,7 @@ async def test_an_id_in_use_by_another_memory_is_refused_every_time(world, reque
     for _ in range(2):
         with pytest.raises(MemoryIdInUseError):
             await create(world, "two", memory_id="mine", request_id=request_id)
-    assert (await world.services.memories.get(NS, "mine")).content.content == "one"
+    assert (await world.services.memories.memories.get(NS, "mine")).content.content == "one"
 
 
 async def test_a_request_again_answers_alike(world):
@@ -65,7 +65,7 @@ async def test_a_request_again_answers_alike(world):
 
 async def test_a_late_retry_never_brings_back_what_was_deleted(world):
     first = await create(world, request_id="r")
-    await world.services.memories.delete(NS, first.memory.memory_id, "")
+    await world.services.memories.memories.delete(NS, first.memory.memory_id, "")
     with pytest.raises(MemoryNotFoundError, match="it was deleted after this request"):
         await create(world, request_id="r")
     assert await payloads(world, MEMORIES) == []
@@ -73,19 +73,19 @@ async def test_a_late_retry_never_brings_back_what_was_deleted(world):
 
 async def test_a_deleted_id_may_be_used_again_by_a_new_request(world):
     await create(world, memory_id="mine")
-    await world.services.memories.delete(NS, "mine", "")
+    await world.services.memories.memories.delete(NS, "mine", "")
     assert (await create(world, "two", memory_id="mine", request_id="r")).created
 
 
 async def test_a_delete_goes_by_etag_and_leaves_a_tombstone(world):
     made = (await create(world, memory_id="mine")).memory
     with pytest.raises(EtagMismatchError):
-        await world.services.memories.delete(NS, "mine", "stale")
+        await world.services.memories.memories.delete(NS, "mine", "stale")
     assert await payloads(world, TOMBSTONES) == []
-    await world.services.memories.delete(NS, "mine", made.etag)
+    await world.services.memories.memories.delete(NS, "mine", made.etag)
     for _ in range(2):
         with pytest.raises(MemoryNotFoundError):
-            await world.services.memories.delete(NS, "mine", "")
+            await world.services.memories.memories.delete(NS, "mine", "")
     (stone,) = await payloads(world, TOMBSTONES)
     assert (stone["resource_kind"], stone["id"], stone["done"]) == ("memory", "mine", True)
 
@@ -93,10 +93,10 @@ async def test_a_delete_goes_by_etag_and_leaves_a_tombstone(world):
 async def test_a_memory_is_absent_from_its_expiry_on(world):
     await create(world, memory_id="mine", ttl=10_000_000)
     world.clock.advance(9)
-    await world.services.memories.get(NS, "mine")
+    await world.services.memories.memories.get(NS, "mine")
     world.clock.advance(1)
     with pytest.raises(MemoryNotFoundError):
-        await world.services.memories.get(NS, "mine")
+        await world.services.memories.memories.get(NS, "mine")
     assert (await create(world, "two", memory_id="mine")).created
     with pytest.raises(RequestInvalidError, match="must be in the future"):
         await create(world, expire_time=world.clock.now())

@@ -18,7 +18,7 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.memory import MemoryKind
 from lot_grpc.ports import Embedding
-from lot_grpc.services.memories import creating
+from lot_grpc.services.memories import memory_creator
 from lot_grpc.services.memories.drafts import Created, MemoryDraft, MemoryEdit
 from lot_grpc.services.records.collections import MEMORIES
 from lot_grpc.testing.hashing import HashingEmbedder
@@ -38,7 +38,7 @@ class CountingEmbedder(HashingEmbedder):
 
 
 async def many(world: World, *drafts: MemoryDraft) -> list[Created | LotError]:
-    return await world.services.memories.create_many(NS, drafts)
+    return await world.services.memories.memories.create_many(NS, drafts)
 
 
 def created(results: Sequence[Created | LotError]) -> list[bool | type[LotError]]:
@@ -53,7 +53,7 @@ def id_of(result: Created | LotError) -> str:
 async def edit(world: World, memory_id: str, **named: Any) -> None:
     fresh = replace(memory().content, **named)
     change = MemoryEdit(fresh, frozenset(named))
-    await world.services.memories.update(NS, memory_id, change, "")
+    await world.services.memories.memories.update(NS, memory_id, change, "")
 
 
 # --- a batch ----------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ async def test_a_batch_takes_one_embedding_and_one_write() -> None:
 async def test_long_contents_are_written_a_few_at_a_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(creating, "_INSERTED", 12)
+    monkeypatch.setattr(memory_creator, "_INSERTED", 12)
     results = await many(world, *(memory(f"{n} " + "word " * 1500) for n in range(7)), memory("s"))
     assert created(results) == [True] * 8
     assert len(await payloads(world, MEMORIES)) == 8
@@ -115,7 +115,7 @@ async def test_a_batch_again_by_its_requests_answers_alike(world: World) -> None
     first = await many(world, *batch)
     world.clock.advance(5)
     assert await many(world, *batch) == first
-    await world.services.memories.delete(NS, id_of(first[1]), "")
+    await world.services.memories.memories.delete(NS, id_of(first[1]), "")
     assert created(await many(world, *batch)) == [True, MemoryNotFoundError, True]
     assert len(await payloads(world, MEMORIES)) == 2
 
@@ -163,7 +163,7 @@ async def test_one_that_was_edited_is_the_same_no_more(world: World) -> None:
     second, again = await many(world, memory("one", unique=True), memory("one", unique=True))
     assert created([second, again]) == [True, False]
     assert id_of(first) != id_of(second) == id_of(again)
-    await world.services.memories.delete(NS, id_of(first), "")
+    await world.services.memories.memories.delete(NS, id_of(first), "")
     assert created(await many(world, memory("one", unique=True))) == [True]
 
 

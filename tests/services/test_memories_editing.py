@@ -33,14 +33,14 @@ from tests.services.world import NS, Interleaving, World, memory, open_world
 
 async def create(world: World, content: str = "The port is 8080", **named: Any) -> Memory:
     draft = memory(content, **named)
-    return (await world.services.memories.create(NS, draft)).memory
+    return (await world.services.memories.memories.create(NS, draft)).memory
 
 
 async def update(
     world: World, memory_id: str, etag: str = "", ttl: int | None = None, **named: Any
 ) -> Memory:
     edit = MemoryEdit(replace(MemoryContent("unset"), **named), frozenset(named), ttl)
-    return (await world.services.memories.update(NS, memory_id, edit, etag)).memory
+    return (await world.services.memories.memories.update(NS, memory_id, edit, etag)).memory
 
 
 async def vectors(world: World, memory_id: str) -> Any:
@@ -49,13 +49,13 @@ async def vectors(world: World, memory_id: str) -> Any:
 
 
 async def ids(world: World, **asked: Any) -> list[str]:
-    page = await world.services.memories.list_page(NS, MemoryFilter(**asked), 100, None)
+    page = await world.services.memories.memories.list_page(NS, MemoryFilter(**asked), 100, None)
     return [one.memory_id for one in page.items]
 
 
 async def delete(world: World, *, dry_run: bool = False, **asked: Any) -> deleting.Deleted:
     asked_for = MemoryFilter(**asked)
-    return await world.services.memory_bulk_deleter.delete(NS, asked_for, dry_run=dry_run)
+    return await world.services.memories.bulk_deleter.delete(NS, asked_for, dry_run=dry_run)
 
 
 # --- editing ----------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ async def test_an_edit_changes_just_the_named_fields(world: World) -> None:
     assert edited.content == replace(made.content, tags=(), pinned=True)
     assert (edited.create_time, edited.update_time) == (made.create_time, world.clock.now())
     assert edited.etag != made.etag
-    assert await world.services.memories.get(NS, "m") == edited
+    assert await world.services.memories.memories.get(NS, "m") == edited
     same = await update(world, "m", pinned=True)
     assert same == edited, "an edit that changes nothing is none"
 
@@ -98,7 +98,7 @@ async def test_an_edit_goes_by_etag(world: World) -> None:
         await update(world, "m", made.etag, tags=("c",))
     with pytest.raises(MemoryNotFoundError):
         await update(world, "none", tags=("c",))
-    assert await world.services.memories.get(NS, "m") == edited
+    assert await world.services.memories.memories.get(NS, "m") == edited
 
 
 async def test_details_go_with_their_kind(world: World) -> None:
@@ -149,7 +149,7 @@ async def test_edits_at_the_same_time_all_take_place(seed: int) -> None:
     ]
     edits = [update(others[n % 2], "m", **one) for n, one in enumerate(named)]
     await asyncio.gather(*edits)
-    got = await world.services.memories.get(NS, "m")
+    got = await world.services.memories.memories.get(NS, "m")
     want = MemoryContent("new", tags=("t",), title="T", pinned=True)
     assert (got.content, got.revision) == (want, 5)
 
@@ -160,7 +160,7 @@ async def test_edits_at_the_same_time_all_take_place(seed: int) -> None:
 async def test_a_list_pages_newest_first_through_a_filter(world: World) -> None:
     for n in range(7):
         await create(world, memory_id=f"m{n}", tags=("odd",) if n % 2 else ())
-    memories = world.services.memories
+    memories = world.services.memories.memories
     page = await memories.list_page(NS, MemoryFilter(tags_any=("odd",)), 2, None)
     assert [one.memory_id for one in page.items] == ["m5", "m3"]
     rest = await memories.list_page(NS, MemoryFilter(tags_any=("odd",)), 2, page.next)
@@ -189,13 +189,13 @@ async def test_a_filter_that_lets_all_through_is_refused(world: World, asked: Me
     await create(world)
     for dry_run in (True, False):
         with pytest.raises(RequestInvalidError, match="would delete everything"):
-            await world.services.memory_bulk_deleter.delete(NS, asked, dry_run=dry_run)
+            await world.services.memories.bulk_deleter.delete(NS, asked, dry_run=dry_run)
     assert len(await ids(world)) == 1
 
 
 async def test_only_the_first_hundred_are_named(world: World) -> None:
     drafts = [MemoryDraft(MemoryContent(f"fact {n}"), f"m{n:03}") for n in range(250)]
-    await world.services.memories.create_many(NS, drafts)
+    await world.services.memories.memories.create_many(NS, drafts)
     deleted = await delete(world, max_importance=1.0)
     assert deleted.count == 250
     assert deleted.memory_ids == tuple(f"m{n:03}" for n in range(100))
@@ -207,7 +207,7 @@ async def test_one_edited_meanwhile_is_looked_at_again(
     world: World, monkeypatch: pytest.MonkeyPatch, stays: bool
 ) -> None:
     await create(world, memory_id="m", importance=0.1)
-    memories = world.services.memories
+    memories = world.services.memories.memories
     delete_as_seen, edits = memories.delete_as_seen, [0.9 if stays else 0.05]
 
     async def edited_first(record: Any) -> bool:
@@ -230,7 +230,7 @@ async def test_one_edited_again_and_again_is_told(
 
     monkeypatch.setattr("lot_grpc.kernel.compare_and_set.ATTEMPTS", 2)
     monkeypatch.setattr(
-        type(world.services.memories), "delete_as_seen", lambda _, record: never(record)
+        type(world.services.memories.memories), "delete_as_seen", lambda _, record: never(record)
     )
     with pytest.raises(ContentionError):
         await delete(world, max_importance=0.2)

@@ -64,9 +64,9 @@ async def find(
     world: World, query: str = ASKED, legs: Legs = Legs.HYBRID, **named: Any
 ) -> list[tuple[Hit[Memory], Passage | None]]:
     asked = RecallOptions(query, 10, legs=legs, **named)
-    found = await world.services.memory_recall.find(NS, memory_request(asked, MemoryFilter()))
+    found = await world.services.recall.memories.find(NS, memory_request(asked, MemoryFilter()))
     things = [hit.thing for hit in found.hits]
-    passages = await world.services.memory_passages.of(things, found.vector)
+    passages = await world.services.memories.passages.of(things, found.vector)
     return list(zip(found.hits, passages, strict=True))
 
 
@@ -82,10 +82,12 @@ async def vectors_of(world: World, memory_id: str) -> Any:
 )
 async def test_a_fact_anywhere_in_a_long_document_is_found_and_shown(world: World, at: int) -> None:
     content = long_text(1, at)
-    await world.services.memories.create(NS, memory(content, memory_id="has", title="Invoices"))
+    await world.services.memories.memories.create(
+        NS, memory(content, memory_id="has", title="Invoices")
+    )
     for seed in (2, 3, 4):
         other = "\n\n".join(filler(seed, 40))
-        await world.services.memories.create(NS, memory(other, memory_id=f"other{seed}"))
+        await world.services.memories.memories.create(NS, memory(other, memory_id=f"other{seed}"))
     for legs in (Legs.DENSE, Legs.HYBRID):
         hits = await find(world, legs=legs)
         assert [hit.thing.memory_id for hit, _ in hits].count("has") == 1
@@ -101,7 +103,7 @@ async def test_a_fact_anywhere_in_a_long_document_is_found_and_shown(world: Worl
 async def test_a_short_content_has_no_passage_and_no_more_vectors_than_before(
     world: World,
 ) -> None:
-    await world.services.memories.create(NS, memory(FACT, memory_id="short"))
+    await world.services.memories.memories.create(NS, memory(FACT, memory_id="short"))
     [(hit, passage)] = await find(world)
     assert (hit.thing.memory_id, passage) == ("short", None)
     assert set(await vectors_of(world, "short")) == {TEXT_VECTOR, SPARSE_VECTOR}
@@ -109,7 +111,7 @@ async def test_a_short_content_has_no_passage_and_no_more_vectors_than_before(
 
 async def test_the_offsets_count_unicode_characters(world: World) -> None:
     content = "🙂 naïve 漢字。" * 60 + "\n\n" + FACT + "\n\n" + "👩‍🚀 e\u0301t\u0301 " * 200
-    await world.services.memories.create(NS, memory(content))
+    await world.services.memories.memories.create(NS, memory(content))
     [(_, passage)] = await find(world)
     assert passage is not None
     assert FACT in passage.text
@@ -117,7 +119,7 @@ async def test_the_offsets_count_unicode_characters(world: World) -> None:
 
 
 async def test_an_edit_moves_the_passages(world: World) -> None:
-    memories = world.services.memories
+    memories = world.services.memories.memories
     await memories.create(NS, memory(long_text(1, 0), memory_id="m"))
     edit = MemoryEdit(MemoryContent(long_text(1, 40)), frozenset({"content"}))
     await memories.update(NS, "m", edit, "")
@@ -129,11 +131,11 @@ async def test_an_edit_moves_the_passages(world: World) -> None:
 
 async def test_vectors_of_another_text_name_no_passage(world: World) -> None:
     """Whoever reads a memory and then its vectors may find it edited in between."""
-    made = await world.services.memories.create(NS, memory(long_text(1, 0), memory_id="m"))
+    made = await world.services.memories.memories.create(NS, memory(long_text(1, 0), memory_id="m"))
     edit = MemoryEdit(MemoryContent(long_text(1, 40)), frozenset({"content"}))
-    await world.services.memories.update(NS, "m", edit, "")
+    await world.services.memories.memories.update(NS, "m", edit, "")
     vector = (await world.embedder.embed_query(ASKED)).vector
-    assert await world.services.memory_passages.of([made.memory], vector) == [None]
+    assert await world.services.memories.passages.of([made.memory], vector) == [None]
 
 
 async def test_so_many_passages_are_read_and_what_lies_behind_is_told(
@@ -141,12 +143,12 @@ async def test_so_many_passages_are_read_and_what_lies_behind_is_told(
 ) -> None:
     monkeypatch.setattr(passages_module, "MOST_PASSAGES", 4)
     world = await open_world()
-    made = await world.services.memories.create(NS, memory("word " * 1300, memory_id="m"))
+    made = await world.services.memories.memories.create(NS, memory("word " * 1300, memory_id="m"))
     assert made.truncated
     passages = (await vectors_of(world, "m"))[PASSAGE_VECTORS]
     assert isinstance(passages, MultiVector)
     assert len(passages.vectors) == 4
-    fits = await world.services.memories.create(NS, memory("word " * 1200))
+    fits = await world.services.memories.memories.create(NS, memory("word " * 1200))
     assert not fits.truncated
 
 
@@ -162,7 +164,7 @@ async def test_a_long_text_is_split_in_a_thread(monkeypatch: pytest.MonkeyPatch)
     for module in (indexer, memory_passages):
         monkeypatch.setattr(module, "passages_of", noted)
     world = await open_world()
-    await world.services.memories.create(NS, memory(long_text(1, 40)))
+    await world.services.memories.memories.create(NS, memory(long_text(1, 40)))
     await find(world)
     assert len(threads) == 2
     assert threading.main_thread().name not in threads
@@ -172,8 +174,10 @@ async def test_the_cross_encoder_reads_the_passage_of_a_long_content(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = long_text(1, 40)
-    await world.services.memories.create(NS, memory(content, memory_id="m", title="Invoices"))
-    await world.services.memories.create(NS, memory("short", memory_id="short", title="T"))
+    await world.services.memories.memories.create(
+        NS, memory(content, memory_id="m", title="Invoices")
+    )
+    await world.services.memories.memories.create(NS, memory("short", memory_id="short", title="T"))
     read: list[str] = []
     score = OverlapReranker.score
 
@@ -200,7 +204,7 @@ async def test_code_is_found_by_what_its_identifiers_say(world: World) -> None:
     }
     for memory_id, named in given_as.items():
         given = memory(code, memory_id=memory_id, **named)
-        await world.services.memories.create(NS, given)
+        await world.services.memories.memories.create(NS, given)
     kinds = {name: set(await vectors_of(world, name)) for name in ("snippet", "tagged", "prose")}
     assert kinds == {
         "snippet": {TEXT_VECTOR, CODE_VECTOR, SPARSE_VECTOR},
@@ -224,7 +228,7 @@ async def test_importance_decides_between_the_nearly_equally_relevant_only(world
         ("far", "Cats sleep all day long", 1.0),
     ):
         given = memory(content, memory_id=memory_id, importance=importance)
-        await world.services.memories.create(NS, given)
+        await world.services.memories.memories.create(NS, given)
     query = "what is the port of the web shop"
     hits = [hit for hit, _ in await find(world, query)]
     assert [hit.thing.memory_id for hit in hits][:2] == ["high", "low"]

@@ -126,8 +126,8 @@ async def test_superseded_and_expired_patterns_are_not_merged_with(world):
     await save(world, FAR, supersedes=old.pattern.pattern_id, pattern_id="new")
     first = await merge(world)
     assert first.created
-    await world.services.patterns.delete(NS, first.pattern.pattern_id, "")
-    await world.services.patterns.delete(NS, "new", "")
+    await world.services.patterns.patterns.delete(NS, first.pattern.pattern_id, "")
+    await world.services.patterns.patterns.delete(NS, "new", "")
     assert (await merge(world)).pattern.pattern_id == old.pattern.pattern_id
     world.clock.advance(MINUTE)
     assert (await merge(world)).created
@@ -140,7 +140,7 @@ async def test_actions_of_its_own_are_told_as_kept(world):
 
 
 async def test_another_namespace_is_not_looked_at(world):
-    await world.services.pattern_writer.save("other", draft(TASK))
+    await world.services.patterns.writer.save("other", draft(TASK))
     assert (await merge(world)).created
 
 
@@ -164,15 +164,15 @@ async def test_a_request_again_counts_for_no_other_pattern_of_the_id_it_merged_w
     store.fail_at(write)
     with pytest.raises(InjectedFault):
         await merge(dying, request_id="r")
-    await world.services.patterns.delete(NS, "x", "")
+    await world.services.patterns.patterns.delete(NS, "x", "")
     world.clock.advance(1)
     other = await save(world, FAR, pattern_id="x")
     assert (await merge(world, request_id="r")).created
-    assert await world.services.patterns.get(NS, "x") == other.pattern
+    assert await world.services.patterns.patterns.get(NS, "x") == other.pattern
 
 
 async def test_items_of_a_batch_see_those_before_them(world):
-    results = await world.services.pattern_writer.save_many(
+    results = await world.services.patterns.writer.save_many(
         NS, [draft(task, dedupe=Dedupe.SEMANTIC) for task in (TASK, FAR, NEAR, FAR)]
     )
     saved = [one for one in results if isinstance(one, Saved)]
@@ -190,7 +190,7 @@ async def test_the_same_text_at_once_from_two_processes_is_one_pattern(seed):
     assert len({result.pattern.pattern_id for result in results}) == 1
     assert sum(result.created for result in results) == 1
     assert await world.store.count(PATTERNS, NS) == 1
-    found = await world.services.patterns.get(NS, results[0].pattern.pattern_id)
+    found = await world.services.patterns.patterns.get(NS, results[0].pattern.pattern_id)
     assert found.outcomes.success_count == 7
 
 
@@ -200,8 +200,8 @@ async def test_what_is_recorded_of_a_pattern_comes_behind_it_by_any_clock(world)
     for number in range(20):
         await save(ahead, f"{FAR} {number}", pattern_id=f"before{number}")
     await save(ahead, TASK, pattern_id="x")
-    await behind.services.outcomes.record(NS, OutcomeDraft(("x",), Outcome.SUCCESS))
-    await behind.services.feedback.give(NS, FeedbackDraft("x", helpful=True))
+    await behind.services.patterns.outcomes.record(NS, OutcomeDraft(("x",), Outcome.SUCCESS))
+    await behind.services.patterns.feedback.give(NS, FeedbackDraft("x", helpful=True))
     (pattern,) = [one for one in await payloads(world, PATTERNS) if one["pattern_id"] == "x"]
     for collection in (OUTCOMES, FEEDBACK):
         (recorded,) = await payloads(world, collection)

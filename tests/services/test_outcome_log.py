@@ -30,12 +30,12 @@ from tests.services.world import (
 
 
 async def entries(world: World, pattern_id: str) -> list[LoggedOutcome]:
-    return (await world.services.outcome_log.list_page(NS, pattern_id, 100, None)).entries
+    return (await world.services.patterns.outcome_log.list_page(NS, pattern_id, 100, None)).items
 
 
 async def correct(world: World, outcome_id: str, instead: Outcome | None = None, **named):
     draft = CorrectionDraft(outcome_id, instead, **named)
-    return (await world.services.outcome_log.correct(NS, draft)).patterns
+    return (await world.services.patterns.outcome_log.correct(NS, draft)).patterns
 
 
 async def used(world: World, *kinds: Outcome, query: str = "how") -> str:
@@ -52,9 +52,9 @@ async def test_the_log_is_newest_first_in_pages(world):
     one = await used(world, S, F, P)
     told = await entries(world, one)
     assert [entry.recorded.outcome for entry in told] == [P, F, S]
-    first = await world.services.outcome_log.list_page(NS, one, 2, None)
-    rest = await world.services.outcome_log.list_page(NS, one, 2, first.next)
-    assert [*first.entries, *rest.entries] == told
+    first = await world.services.patterns.outcome_log.list_page(NS, one, 2, None)
+    rest = await world.services.patterns.outcome_log.list_page(NS, one, 2, first.next)
+    assert [*first.items, *rest.items] == told
     assert rest.next is None
 
 
@@ -77,11 +77,11 @@ async def test_a_correction_comes_to_what_would_have_been(world, instead):
     (counted,) = await correct(world, wrong.outcome_id, instead)
     other = await open_world()
     kinds = [F, *([instead] if instead else []), S, P]
-    wanted = (await other.services.patterns.get(NS, await used(other, *kinds))).outcomes
+    wanted = (await other.services.patterns.patterns.get(NS, await used(other, *kinds))).outcomes
     assert counted.outcomes.success_rate == pytest.approx(wanted.success_rate)
     for field in ("success_count", "failure_count", "partial_count", "duration_count"):
         assert getattr(counted.outcomes, field) == getattr(wanted, field)
-    assert await world.services.patterns.get(NS, one) == counted
+    assert await world.services.patterns.patterns.get(NS, one) == counted
     (stats,) = await payloads(world, CONTEXT_STATS)
     (wanted_cell,) = await payloads(other, CONTEXT_STATS)
     assert stats["count"] == wanted_cell["count"]
@@ -133,7 +133,7 @@ async def test_an_unknown_entry_is_an_error_and_so_is_one_of_another_namespace(w
         await correct(world, "o-none")
     draft = CorrectionDraft(entry.recorded.outcome_id)
     with pytest.raises(OutcomeNotFoundError):
-        await world.services.outcome_log.correct("other", draft)
+        await world.services.patterns.outcome_log.correct("other", draft)
 
 
 async def test_a_repeat_by_request_corrects_once(world):
@@ -161,7 +161,7 @@ async def test_of_two_corrections_at_once_one_counts():
     lost = [result for result in tried if isinstance(result, OutcomeCorrectedError)]
     assert len(lost) == 1
     await check_invariants(store, NS)
-    patterns = [await world.services.patterns.get(NS, one) for one in ids]
+    patterns = [await world.services.patterns.patterns.get(NS, one) for one in ids]
     kinds = {(p.outcomes.failure_count, p.outcomes.partial_count) for p in patterns}
     assert len(kinds) == 1
 

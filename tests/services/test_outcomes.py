@@ -23,13 +23,15 @@ async def test_an_outcome_counts_for_each_pattern_that_was_used(world):
     )
     assert [pattern.pattern_id for pattern in counted] == [two.pattern_id, one.pattern_id]
     for pattern in counted:
-        assert await world.services.patterns.get(NS, pattern.pattern_id) == pattern
+        assert await world.services.patterns.patterns.get(NS, pattern.pattern_id) == pattern
         assert pattern.outcomes.usage_count == pattern.outcomes.partial_count == 1
         assert pattern.outcomes.success_rate == pytest.approx(0.85)
         assert pattern.outcomes.average_duration == 2.0
         assert pattern.outcomes.last_used_time == world.clock.now()
         assert pattern.update_time < world.clock.now()
-    assert (await world.services.patterns.get(NS, other.pattern_id)).outcomes.usage_count == 0
+    assert (
+        await world.services.patterns.patterns.get(NS, other.pattern_id)
+    ).outcomes.usage_count == 0
 
 
 async def test_an_outcome_has_one_time_for_all_its_patterns(world, monkeypatch):
@@ -79,7 +81,9 @@ async def test_an_unknown_recall_is_refused_and_nothing_counts(world):
     one = (await save(world)).pattern
     with pytest.raises(RetrievalNotFoundError, match="send query as well, or instead"):
         await outcome(world, one.pattern_id, retrieval_id="r-unknown")
-    assert (await world.services.patterns.get(NS, one.pattern_id)).outcomes.usage_count == 0
+    assert (
+        await world.services.patterns.patterns.get(NS, one.pattern_id)
+    ).outcomes.usage_count == 0
     assert await payloads(world, OUTCOMES) == []
 
 
@@ -98,7 +102,9 @@ async def test_one_unknown_pattern_and_none_is_counted(world):
             PatternNotFoundError, match="the outcome was not counted for any pattern"
         ):
             await outcome(world, one.pattern_id, "nope", request_id=request_id)
-    assert (await world.services.patterns.get(NS, one.pattern_id)).outcomes.usage_count == 0
+    assert (
+        await world.services.patterns.patterns.get(NS, one.pattern_id)
+    ).outcomes.usage_count == 0
     assert await payloads(world, OUTCOMES) == []
 
 
@@ -113,7 +119,9 @@ async def test_a_refused_request_id_is_free_for_the_corrected_call(world):
 async def test_a_pattern_named_twice_is_counted_once(world):
     one = (await save(world)).pattern
     await outcome(world, one.pattern_id, one.pattern_id)
-    assert (await world.services.patterns.get(NS, one.pattern_id)).outcomes.usage_count == 1
+    assert (
+        await world.services.patterns.patterns.get(NS, one.pattern_id)
+    ).outcomes.usage_count == 1
 
 
 async def test_a_request_again_counts_once_and_answers_with_what_is_there_now(world):
@@ -131,7 +139,7 @@ async def test_a_request_again_needs_neither_its_recall_nor_its_patterns(world):
     answer = await recall(world, "one")
     named: dict[str, Any] = {"request_id": "r", "retrieval_id": answer.retrieval_id}
     await outcome(world, one.pattern_id, two.pattern_id, **named)
-    await world.services.patterns.delete(NS, one.pattern_id, "")
+    await world.services.patterns.patterns.delete(NS, one.pattern_id, "")
     restarted = world.another_process()
     again = await outcome(restarted, one.pattern_id, two.pattern_id, **named)
     assert [(p.pattern_id, p.outcomes.usage_count) for p in again] == [(two.pattern_id, 1)]
@@ -145,7 +153,9 @@ async def test_a_request_id_with_other_content_is_refused(world, changed):
     await outcome(world, one.pattern_id, request_id="r")
     with pytest.raises(RequestIdReusedError):
         await outcome(world, one.pattern_id, request_id="r", **changed)
-    assert (await world.services.patterns.get(NS, one.pattern_id)).outcomes.usage_count == 1
+    assert (
+        await world.services.patterns.patterns.get(NS, one.pattern_id)
+    ).outcomes.usage_count == 1
 
 
 async def test_after_a_day_a_request_id_counts_anew(world):
@@ -169,4 +179,4 @@ async def test_outcomes_survive_a_restart(world):
     one = (await save(world)).pattern
     (counted,) = await outcome(world, one.pattern_id, outcome=Outcome.FAILURE)
     restarted = world.another_process()
-    assert await restarted.services.patterns.get(NS, one.pattern_id) == counted
+    assert await restarted.services.patterns.patterns.get(NS, one.pattern_id) == counted

@@ -54,9 +54,9 @@ def test_sums_are_what_reading_all_patterns_comes_to(made, asked):
             await save(world, f"task {number}", pattern_id=f"p{number}", **fields)
             for one in outcomes:
                 await outcome(world, f"p{number}", outcome=one)
-        page = await world.services.patterns.list_page(NS, asked, 100, None)
+        page = await world.services.patterns.patterns.list_page(NS, asked, 100, None)
         there = page.items
-        stats = await world.services.patterns.stats(NS, asked)
+        stats = await world.services.patterns.patterns.stats(NS, asked)
         used = [pattern for pattern in there if pattern.outcomes.usage_count]
         rates = [pattern.outcomes.success_rate for pattern in there]
         assert (stats.total, stats.used) == (len(there), len(used))

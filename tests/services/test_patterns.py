@@ -13,7 +13,7 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import CodeKind, Pattern, PatternContent, PatternKind
 from lot_grpc.domain.query import PatternFilter
-from lot_grpc.services.paging import Page
+from lot_grpc.services.paging import Page, Position
 from lot_grpc.services.patterns.drafts import Dedupe
 from lot_grpc.services.patterns.pattern_stats import PatternStats
 from lot_grpc.services.patterns.patterns import PatternEdit
@@ -25,18 +25,20 @@ from tests.services.world import NS, World, outcome, payloads, recall, rows, sav
 async def edit(world: World, pattern_id: str, etag: str = "", **changes: Any) -> Pattern:
     content = replace(PatternContent("unused"), **changes)
     wanted = PatternEdit(content, frozenset(changes))
-    return (await world.services.patterns.update(NS, pattern_id, wanted, etag)).pattern
+    return (await world.services.patterns.patterns.update(NS, pattern_id, wanted, etag)).pattern
 
 
 async def page(world: World, size: int, after=None, asked: PatternFilter | None = None):
-    return await world.services.patterns.list_page(NS, asked or PatternFilter(), size, after)
+    return await world.services.patterns.patterns.list_page(
+        NS, asked or PatternFilter(), size, after
+    )
 
 
 async def all_pages(world: World, size: int, asked: PatternFilter | None = None) -> list[str]:
     found: list[str] = []
     after = None
     while True:
-        one: Page[Pattern] = await page(world, size, after, asked)
+        one: Page[Pattern, Position] = await page(world, size, after, asked)
         assert len(one.items) <= size
         found += [pattern.content.task for pattern in one.items]
         if one.next is None:
@@ -52,7 +54,7 @@ async def test_an_edit_changes_just_the_fields_it_names(world):
     world.clock.advance(5)
     new = await edit(world, first.pattern_id, tags=("b",))
     assert new.content == replace(first.content, tags=("b",))
-    assert await world.services.patterns.get(NS, first.pattern_id) == new
+    assert await world.services.patterns.patterns.get(NS, first.pattern_id) == new
     assert new.etag != first.etag
     assert (new.create_time, new.update_time) == (first.create_time, world.clock.now())
 
@@ -62,7 +64,7 @@ async def test_an_edit_by_a_stale_etag_is_refused_and_changes_nothing(world):
     second = await edit(world, first.pattern_id, first.etag, title="one")
     with pytest.raises(EtagMismatchError, match="read it again and repeat the edit"):
         await edit(world, first.pattern_id, first.etag, title="two")
-    assert (await world.services.patterns.get(NS, first.pattern_id)) == second
+    assert (await world.services.patterns.patterns.get(NS, first.pattern_id)) == second
     assert (await edit(world, first.pattern_id, second.etag, title="two")).content.title == "two"
 
 
@@ -118,7 +120,7 @@ async def test_an_edit_must_leave_a_whole_pattern(world):
         await edit(world, first.pattern_id, kind=PatternKind.TASK)
     with pytest.raises(RequestInvalidError, match="in the future"):
         await edit(world, first.pattern_id, expire_time=1)
-    assert await world.services.patterns.get(NS, first.pattern_id) == first
+    assert await world.services.patterns.patterns.get(NS, first.pattern_id) == first
 
 
 async def test_an_expiry_may_be_set_moved_and_removed(world):
@@ -127,7 +129,9 @@ async def test_an_expiry_may_be_set_moved_and_removed(world):
     await edit(world, first.pattern_id, expire_time=soon)
     await edit(world, first.pattern_id, expire_time=None)
     world.clock.advance(60)
-    assert (await world.services.patterns.get(NS, first.pattern_id)).content.expire_time is None
+    assert (
+        await world.services.patterns.patterns.get(NS, first.pattern_id)
+    ).content.expire_time is None
     await edit(world, first.pattern_id, expire_time=world.clock.now() + 1)
     world.clock.advance(1)
     with pytest.raises(PatternNotFoundError):
@@ -146,9 +150,9 @@ async def test_a_delete_takes_claim_and_outcomes_along_and_leaves_a_tombstone(wo
     first = (await save(world)).pattern
     kept = (await save(world, "another")).pattern
     await outcome(world, first.pattern_id, kept.pattern_id)
-    await world.services.patterns.delete(NS, first.pattern_id, "")
+    await world.services.patterns.patterns.delete(NS, first.pattern_id, "")
     with pytest.raises(PatternNotFoundError):
-        await world.services.patterns.get(NS, first.pattern_id)
+        await world.services.patterns.patterns.get(NS, first.pattern_id)
     content_index = [row["pattern_id"] for row in await payloads(world, REQUESTS)]
     assert content_index == [kept.pattern_id]
     assert [row["pattern_id"] for row in await payloads(world, OUTCOMES)] == [kept.pattern_id]
@@ -164,17 +168,17 @@ async def test_a_delete_by_a_stale_etag_is_refused(world):
     first = (await save(world)).pattern
     await edit(world, first.pattern_id, title="new")
     with pytest.raises(EtagMismatchError):
-        await world.services.patterns.delete(NS, first.pattern_id, first.etag)
-    assert (await world.services.patterns.get(NS, first.pattern_id)).content.title == "new"
+        await world.services.patterns.patterns.delete(NS, first.pattern_id, first.etag)
+    assert (await world.services.patterns.patterns.get(NS, first.pattern_id)).content.title == "new"
     assert await payloads(world, TOMBSTONES) == []
 
 
 async def test_what_is_not_there_cannot_be_deleted(world):
     first = (await save(world)).pattern
-    await world.services.patterns.delete(NS, first.pattern_id, "")
+    await world.services.patterns.patterns.delete(NS, first.pattern_id, "")
     for pattern_id in (first.pattern_id, "nope"):
         with pytest.raises(PatternNotFoundError):
-            await world.services.patterns.delete(NS, pattern_id, "")
+            await world.services.patterns.patterns.delete(NS, pattern_id, "")
 
 
 # --- lists ------------------------------------------------------------------------------------
@@ -205,7 +209,7 @@ async def test_what_is_deleted_between_pages_does_not_hide_others(world):
     made = [(await save(world, f"task {n}")).pattern for n in range(6)]
     first = await page(world, 2)
     for gone in (4, 2):
-        await world.services.patterns.delete(NS, made[gone].pattern_id, "")
+        await world.services.patterns.patterns.delete(NS, made[gone].pattern_id, "")
     rest = await page(world, 5, first.next)
     assert [p.content.task for p in rest.items] == ["task 3", "task 1", "task 0"]
 
@@ -245,7 +249,7 @@ async def test_a_list_is_filtered(world):
 
 
 async def test_sums_over_nothing_say_nothing(world):
-    assert await world.services.patterns.stats(NS, PatternFilter()) == PatternStats()
+    assert await world.services.patterns.patterns.stats(NS, PatternFilter()) == PatternStats()
 
 
 async def test_sums_are_those_of_the_patterns(world):
@@ -256,7 +260,7 @@ async def test_sums_are_those_of_the_patterns(world):
     for _ in range(3):
         await outcome(world, two.pattern_id)
     rates = [0.7, 1 - 0.5 * 0.7**3, 0.2]
-    found = await world.services.patterns.stats(NS, PatternFilter())
+    found = await world.services.patterns.patterns.stats(NS, PatternFilter())
     assert found.total == 3
     assert found.average_success_rate == pytest.approx(sum(rates) / 3, abs=0.001)
     assert found.max_success_rate == pytest.approx(max(rates), abs=0.001)
@@ -272,7 +276,7 @@ async def test_sums_may_be_narrowed(world):
     two = (await save(world, "two", language="go")).pattern
     await outcome(world, one.pattern_id, two.pattern_id)
     await outcome(world, two.pattern_id)
-    found = await world.services.patterns.stats(NS, PatternFilter(languages=("py",)))
+    found = await world.services.patterns.patterns.stats(NS, PatternFilter(languages=("py",)))
     assert (found.total, found.total_usage) == (1, 1)
     assert found.most_used_pattern_id == one.pattern_id
     assert found.by_language == {"python": 1}
@@ -280,4 +284,6 @@ async def test_sums_may_be_narrowed(world):
 
 async def test_patterns_never_used_have_no_most_used(world):
     await save(world)
-    assert (await world.services.patterns.stats(NS, PatternFilter())).most_used_pattern_id == ""
+    assert (
+        await world.services.patterns.patterns.stats(NS, PatternFilter())
+    ).most_used_pattern_id == ""

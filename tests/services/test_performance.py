@@ -50,7 +50,7 @@ async def record(world: World, *runs: Run, namespace: str = NS) -> None:
         end = EpisodeEnd(
             status, success_factors=run.factors, tools_used=run.tools, end_time=end_time
         )
-        await world.services.episodes.record(namespace, EpisodeDraft(start, end=end))
+        await world.services.episodes.creator.record(namespace, EpisodeDraft(start, end=end))
 
 
 def drawn(seed: int, count: int) -> list[Run]:
@@ -72,12 +72,12 @@ def drawn(seed: int, count: int) -> list[Run]:
 async def trends(
     world: World, asked: EpisodeFilter = EVERY, **named: int
 ) -> dict[str, CategoryTrend]:
-    found = await world.services.performance.trends(NS, asked, TrendOptions(**named))
+    found = await world.services.learning.performance.trends(NS, asked, TrendOptions(**named))
     return {trend.category: trend for trend in found}
 
 
 async def report(world: World, asked: EpisodeFilter = EVERY) -> PerformanceReport:
-    return await world.services.performance.report(NS, asked, 20)
+    return await world.services.learning.performance.report(NS, asked, 20)
 
 
 @pytest.mark.parametrize(("seed", "embedded"), [(0, False), (1, False), (2, False), (3, True)])
@@ -86,7 +86,7 @@ async def test_every_figure_is_what_the_episodes_say(seed, embedded, tmp_path):
     world = await open_world(store)
     runs = drawn(seed, 260)
     await record(world, *runs)
-    found = await world.services.performance.trends(
+    found = await world.services.learning.performance.trends(
         NS, EVERY, TrendOptions(sample_size=15, interval=3600 * SECOND, max_points=3)
     )
     groups = defaultdict(list)
@@ -143,7 +143,7 @@ async def test_what_has_not_ended_does_not_count():
     await record(world, Run(), Run(succeeded=False))
     start = EpisodeStart("t", category="ops")
     for name in ("running", "left"):
-        await world.services.episodes.start(NS, EpisodeDraft(start, name))
+        await world.services.episodes.creator.start(NS, EpisodeDraft(start, name))
     left = {"status": EpisodeStatus.ABANDONED.value}
     assert await world.store.update(EPISODES, NS, episode_point(NS, "left"), set=left)
     assert (await trends(world))["ops"].total == 2

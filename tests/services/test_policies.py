@@ -24,16 +24,16 @@ def edit(preset: PolicyPreset | None = None, **changes: Any) -> PolicyEdit:
 
 
 async def test_without_a_policy_everything_is_kept_and_nothing_is_stored(world):
-    stored = await world.services.policies.get(NS)
+    stored = await world.services.retention.policies.get(NS)
     assert (stored.namespace, stored.policy, stored.etag, stored.update_time) == (
         NS, DEFAULT, "", 0,
     )  # fmt: skip
-    assert await world.services.policies.thresholds(NS) == (0.3, 1.0)
+    assert await world.services.retention.policies.thresholds(NS) == (0.3, 1.0)
     assert await payloads(world, POLICIES) == []
 
 
 async def test_an_edit_sets_what_it_names_in_its_namespace(world):
-    policies: Policies = world.services.policies
+    policies: Policies = world.services.retention.policies
     first = await policies.update(NS, edit(max_patterns=7, similarity_threshold=0.5), "")
     assert first.update_time == world.clock.now()
     world.clock.advance(3)
@@ -52,7 +52,7 @@ async def test_an_edit_sets_what_it_names_in_its_namespace(world):
 
 @pytest.mark.parametrize("preset", PolicyPreset)
 async def test_a_preset_sets_all_bounds_first_and_leaves_the_thresholds(world, preset):
-    policies = world.services.policies
+    policies = world.services.retention.policies
     await policies.update(NS, edit(max_patterns=7, max_memory_age=5, confidence_boost=2.0), "")
     stored = await policies.update(NS, edit(preset, max_memories=3), "")
     bounds = PRESETS[preset]
@@ -65,7 +65,7 @@ async def test_a_preset_sets_all_bounds_first_and_leaves_the_thresholds(world, p
 
 
 async def test_a_stale_etag_is_refused_and_says_the_present_one(world):
-    policies = world.services.policies
+    policies = world.services.retention.policies
     with pytest.raises(EtagMismatchError):
         await policies.update(NS, edit(max_patterns=7), "1")
     first = await policies.update(NS, edit(max_patterns=7), "")
@@ -76,13 +76,13 @@ async def test_a_stale_etag_is_refused_and_says_the_present_one(world):
 
 
 async def test_an_edit_that_changes_nothing_leaves_the_etag(world):
-    policies = world.services.policies
+    policies = world.services.retention.policies
     first = await policies.update(NS, edit(max_patterns=7), "")
     assert await policies.update(NS, edit(max_patterns=7), "") == first
 
 
 async def test_a_dry_run_sets_nothing(world):
-    policies = world.services.policies
+    policies = world.services.retention.policies
     dry = await policies.update(NS, edit(max_patterns=7), "", dry_run=True)
     assert (dry.policy.max_patterns, dry.etag) == (7, "")
     assert await payloads(world, POLICIES) == []
@@ -93,7 +93,7 @@ async def test_edits_at_once_are_all_kept():
     world = await open_world(Interleaving(InMemoryStore(clock)), clock)
     names = ("max_episodes", "max_error_solutions", "max_patterns", "max_memories")
     edits = [PolicyEdit(NamespacePolicy(**{name: 5}), frozenset({name})) for name in names]
-    await asyncio.gather(*(world.services.policies.update(NS, one, "") for one in edits))
-    stored = await world.services.policies.get(NS)
+    await asyncio.gather(*(world.services.retention.policies.update(NS, one, "") for one in edits))
+    stored = await world.services.retention.policies.get(NS)
     assert [getattr(stored.policy, name) for name in names] == [5, 5, 5, 5]
     assert stored.revision == 4

@@ -238,11 +238,11 @@ async def test_puts_and_deletes_at_once_leave_no_history_of_what_is_gone(seed):
 async def test_feedback_and_puts_share_a_preference():
     world = await open_world()
     praise = judgement(text="Perfect summary, thanks!", task="t")
-    learned = (await world.services.feedback_handler.submit(NS, praise)).preference
+    learned = (await world.services.learning.feedback_handler.submit(NS, praise)).preference
     assert learned is not None
     assert (learned.revision, learned.category) == (1, "learned")
     await put(world, "mine", learned.key, request_id="r")
-    again = (await world.services.feedback_handler.submit(NS, praise)).preference
+    again = (await world.services.learning.feedback_handler.submit(NS, praise)).preference
     assert again is not None
     assert again.revision == 3
     assert [value for _, value in await history(world, key=learned.key)] == ["mine", learned.value]
@@ -251,7 +251,7 @@ async def test_feedback_and_puts_share_a_preference():
 async def test_feedback_whose_preference_was_deleted_does_not_bring_it_back_when_it_is_repeated():
     world = await open_world()
     praise = judgement(text="Perfect summary, thanks!", task="t", request_id="r")
-    submitting = world.services.feedback_handler
+    submitting = world.services.learning.feedback_handler
     learned = (await submitting.submit(NS, praise)).preference
     assert learned is not None
     world.clock.advance(1)

@@ -57,7 +57,7 @@ async def five(world: World) -> None:
 
 async def test_what_is_bad_goes_and_what_is_pinned_or_untried_stays(world):
     await five(world)
-    pruned = await world.services.pruning.prune(NS, prune(max_success_rate=0.6))
+    pruned = await world.services.patterns.pruner.prune(NS, prune(max_success_rate=0.6))
     assert (pruned.deleted, pruned.skipped, pruned.remaining) == (1, 0, 4)
     assert pruned.pattern_ids == ("bad",)
     assert await left(world) == ["fair", "good", "new", "pinned"]
@@ -67,14 +67,14 @@ async def test_what_is_bad_goes_and_what_is_pinned_or_untried_stays(world):
 async def test_a_rate_that_is_just_the_bound_goes(world):
     for name, rate in (("at", 0.3), ("above", 0.31)):
         await save(world, name, pattern_id=name, initial_success_rate=rate)
-    pruned = await world.services.pruning.prune(NS, prune(max_success_rate=0.3))
+    pruned = await world.services.patterns.pruner.prune(NS, prune(max_success_rate=0.3))
     assert pruned.pattern_ids == ("at",)
 
 
 async def test_only_those_tried_often_enough_are_touched(world):
     await five(world)
     prune_all = prune(max_success_rate=1.0, min_usage_count=2)
-    pruned = await world.services.pruning.prune(NS, prune_all)
+    pruned = await world.services.patterns.pruner.prune(NS, prune_all)
     assert pruned.pattern_ids == ("bad", "fair", "good")
     assert await left(world) == ["new", "pinned"]
 
@@ -82,19 +82,23 @@ async def test_only_those_tried_often_enough_are_touched(world):
 async def test_the_best_are_kept_by_reliability_then_rate_then_newness(world):
     await five(world)
     await used(world, "newer", "")
-    pruned = await world.services.pruning.prune(NS, prune(max_remaining=2, dry_run=True))
+    pruned = await world.services.patterns.pruner.prune(NS, prune(max_remaining=2, dry_run=True))
     assert pruned.pattern_ids == ("bad", "new", "newer")
-    pruned = await world.services.pruning.prune(NS, prune(max_remaining=3))
+    pruned = await world.services.patterns.pruner.prune(NS, prune(max_remaining=3))
     assert pruned.pattern_ids == ("bad", "new")
     assert await left(world) == ["fair", "good", "newer", "pinned"]
     # Those used less than asked for are not touched, nor do they take a place.
-    pruned = await world.services.pruning.prune(NS, prune(max_remaining=1, min_usage_count=1))
+    pruned = await world.services.patterns.pruner.prune(
+        NS, prune(max_remaining=1, min_usage_count=1)
+    )
     assert pruned.pattern_ids == ("fair",)
 
 
 async def test_both_criteria_delete_the_bad_and_the_surplus_of_the_rest(world):
     await five(world)
-    pruned = await world.services.pruning.prune(NS, prune(max_success_rate=0.6, max_remaining=1))
+    pruned = await world.services.patterns.pruner.prune(
+        NS, prune(max_success_rate=0.6, max_remaining=1)
+    )
     assert pruned.pattern_ids == ("bad", "new", "fair")
     assert await left(world) == ["good", "pinned"]
 
@@ -102,12 +106,16 @@ async def test_both_criteria_delete_the_bad_and_the_surplus_of_the_rest(world):
 async def test_only_what_the_filter_lets_through_and_no_other_namespace(world):
     await five(world)
     criteria = PatternFilter(languages=("py",))
-    pruned = await world.services.pruning.prune(NS, prune(max_success_rate=1.0, criteria=criteria))
+    pruned = await world.services.patterns.pruner.prune(
+        NS, prune(max_success_rate=1.0, criteria=criteria)
+    )
     assert (pruned.pattern_ids, pruned.remaining) == (("bad",), 0)
     for other in (prune(max_success_rate=1.0), prune(max_remaining=1)):
-        assert (await world.services.pruning.prune("elsewhere", other)).deleted == 0
+        assert (await world.services.patterns.pruner.prune("elsewhere", other)).deleted == 0
     pinned = PatternFilter(pinned=True)
-    pruned = await world.services.pruning.prune(NS, prune(max_success_rate=1.0, criteria=pinned))
+    pruned = await world.services.patterns.pruner.prune(
+        NS, prune(max_success_rate=1.0, criteria=pinned)
+    )
     assert (pruned.deleted, pruned.remaining) == (0, 1)
 
 
@@ -119,10 +127,10 @@ async def test_a_dry_run_says_what_a_run_does_and_deletes_nothing(world, monkeyp
     def told(pruned: Pruned) -> tuple[Any, ...]:
         return (pruned.deleted, pruned.remaining, pruned.pattern_ids, pruned.oldest_remaining_time)
 
-    dry = await world.services.pruning.prune(NS, prune(max_remaining=1, dry_run=True))
+    dry = await world.services.patterns.pruner.prune(NS, prune(max_remaining=1, dry_run=True))
     assert await payloads(world, PATTERNS) == rows
     assert await payloads(world, TOMBSTONES) == []
-    run = await world.services.pruning.prune(NS, prune(max_remaining=1))
+    run = await world.services.patterns.pruner.prune(NS, prune(max_remaining=1))
     assert told(run) == told(dry)
     assert run.deleted == 3
     assert run.pattern_ids == ("bad", "new")
@@ -135,13 +143,17 @@ async def test_the_oldest_that_is_kept_is_told(world):
     await used(world, "young", "s")
     draft = prune(max_success_rate=0.8, dry_run=True)
     assert (
-        await world.services.pruning.prune(NS, draft)
+        await world.services.patterns.pruner.prune(NS, draft)
     ).oldest_remaining_time == begun + 10_000_000
-    await world.services.pruning.prune(NS, prune(max_success_rate=0.8))
-    pruned = await world.services.pruning.prune(NS, prune(max_success_rate=0.8))
+    await world.services.patterns.pruner.prune(NS, prune(max_success_rate=0.8))
+    pruned = await world.services.patterns.pruner.prune(NS, prune(max_success_rate=0.8))
     assert (pruned.deleted, pruned.oldest_remaining_time) == (0, begun + 10_000_000)
-    assert (await world.services.pruning.prune(NS, prune(max_success_rate=1.0))).remaining == 0
-    pruned = await world.services.pruning.prune(NS, prune(max_success_rate=1.0, dry_run=True))
+    assert (
+        await world.services.patterns.pruner.prune(NS, prune(max_success_rate=1.0))
+    ).remaining == 0
+    pruned = await world.services.patterns.pruner.prune(
+        NS, prune(max_success_rate=1.0, dry_run=True)
+    )
     assert pruned.oldest_remaining_time is None
 
 
@@ -155,7 +167,7 @@ async def test_no_criterion_is_refused_with_what_to_do(world):
         with pytest.raises(
             RequestInvalidError, match="set max_success_rate, max_remaining or both"
         ):
-            await world.services.pruning.prune(NS, draft)
+            await world.services.patterns.pruner.prune(NS, draft)
     assert len(await left(world)) == 5
 
 
@@ -163,7 +175,7 @@ async def test_all_that_hangs_on_a_pattern_goes_with_it(world):
     made = (await save(world, "by content")).pattern
     await outcome(world, made.pattern_id, outcome=Outcome.FAILURE)
     await feedback(world, made.pattern_id, helpful=False)
-    await world.services.pruning.prune(NS, prune(max_success_rate=0.9))
+    await world.services.patterns.pruner.prune(NS, prune(max_success_rate=0.9))
     for collection in (PATTERNS, OUTCOMES, FEEDBACK, REQUESTS):
         assert await payloads(world, collection) == []
     assert (await save(world, "by content")).created
@@ -173,7 +185,7 @@ async def test_all_that_hangs_on_a_pattern_goes_with_it(world):
 async def test_what_is_changed_while_it_is_at_work_is_spared(world, monkeypatch, change):
     await used(world, "a", "ff")
     await used(world, "b", "f")
-    delete: Callable[[Record], Awaitable[bool]] = world.services.patterns.delete_as_seen
+    delete: Callable[[Record], Awaitable[bool]] = world.services.patterns.patterns.delete_as_seen
 
     async def changed_before(record: Record) -> bool:
         if record.payload["pattern_id"] == "b":
@@ -184,13 +196,15 @@ async def test_what_is_changed_while_it_is_at_work_is_spared(world, monkeypatch,
             else:
                 content = PatternContent("task b", title="new", pinned=change == "pin")
                 edit = PatternEdit(content, frozenset({"title", "pinned"}))
-                await world.services.patterns.update(NS, "b", edit, "")
+                await world.services.patterns.patterns.update(NS, "b", edit, "")
         return await delete(record)
 
     monkeypatch.setattr(
-        type(world.services.patterns), "delete_as_seen", lambda _, record: changed_before(record)
+        type(world.services.patterns.patterns),
+        "delete_as_seen",
+        lambda _, record: changed_before(record),
     )
-    pruned = await world.services.pruning.prune(NS, prune(max_success_rate=0.9))
+    pruned = await world.services.patterns.pruner.prune(NS, prune(max_success_rate=0.9))
     assert (pruned.deleted, pruned.skipped, pruned.remaining) == (1, 1, 1)
     assert pruned.pattern_ids == ("a",)
     assert await left(world) == ["b"]
@@ -216,7 +230,7 @@ def test_twice_changes_nothing_the_second_time_and_the_pinned_stay(patterns, dra
         world = await open_world()
         for number, (kinds, pinned, rate) in enumerate(patterns):
             await used(world, f"p{number}", kinds, pinned=pinned, initial_success_rate=rate)
-        await world.services.pruning.prune(NS, draft)
+        await world.services.patterns.pruner.prune(NS, draft)
         rows = await payloads(world, PATTERNS)
         there = {row["pattern_id"] for row in rows}
         touchable = [
@@ -230,7 +244,7 @@ def test_twice_changes_nothing_the_second_time_and_the_pinned_stay(patterns, dra
             assert all(row["success_rate"] > draft.max_success_rate for row in touchable)
         if draft.max_remaining:
             assert len(touchable) <= draft.max_remaining
-        again = await world.services.pruning.prune(NS, draft)
+        again = await world.services.patterns.pruner.prune(NS, draft)
         assert (again.deleted, again.remaining) == (0, len(rows))
         assert await payloads(world, PATTERNS) == rows
         await check_invariants(world.store, NS)

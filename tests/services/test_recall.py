@@ -77,7 +77,7 @@ async def test_another_namespace_is_never_found(world):
     from lot_grpc.services.recall.targets import pattern_request
 
     question = pattern_request(RecallOptions(QUERY, 5), PatternFilter())
-    assert (await world.services.pattern_recall.find("other", question)).hits == []
+    assert (await world.services.recall.patterns.find("other", question)).hits == []
 
 
 async def test_outcomes_move_the_order_of_near_ties(world):
@@ -130,57 +130,57 @@ async def test_an_outcome_may_name_the_recall_at_once(world):
     one = (await save(world, QUERY)).pattern
     answer = await recall(world, QUERY)
     await outcome(world, one.pattern_id, retrieval_id=answer.retrieval_id)
-    found = await world.services.retrievals.find(NS, answer.retrieval_id)
+    found = await world.services.runtime.retrievals.find(NS, answer.retrieval_id)
     assert found is not None
     assert (found.query, found.hit_ids) == (QUERY, (one.pattern_id,))
 
 
 async def test_a_recall_that_was_written_survives_the_process_and_one_that_was_not_is_lost(world):
     written = (await recall(world, QUERY)).retrieval_id
-    await world.services.retrievals.flush()
+    await world.services.runtime.retrievals.flush()
     lost = (await recall(world, QUERY)).retrieval_id
     restarted = world.another_process()
-    found = await restarted.services.retrievals.find(NS, written)
+    found = await restarted.services.runtime.retrievals.find(NS, written)
     assert found is not None
     assert found.query == QUERY
-    assert await restarted.services.retrievals.find(NS, lost) is None
+    assert await restarted.services.runtime.retrievals.find(NS, lost) is None
 
 
 async def test_recalls_are_forgotten_after_a_week(world):
     answer = await recall(world, QUERY)
-    await world.services.retrievals.flush()
+    await world.services.runtime.retrievals.flush()
     world.clock.advance(7 * 24 * 3600)
-    assert await world.services.retrievals.find(NS, answer.retrieval_id) is None
+    assert await world.services.runtime.retrievals.find(NS, answer.retrieval_id) is None
     assert await world.services.housekeeping.drop_expired() == 1
 
 
 async def test_a_recall_belongs_to_its_namespace(world):
     answer = await recall(world, QUERY)
-    assert await world.services.retrievals.find("other", answer.retrieval_id) is None
-    await world.services.retrievals.flush()
-    assert await world.services.retrievals.find("other", answer.retrieval_id) is None
+    assert await world.services.runtime.retrievals.find("other", answer.retrieval_id) is None
+    await world.services.runtime.retrievals.flush()
+    assert await world.services.runtime.retrievals.find("other", answer.retrieval_id) is None
 
 
 async def test_many_recalls_are_all_written_behind(world):
     ids = [(await recall(world, f"query {n}")).retrieval_id for n in range(600)]
-    await world.services.retrievals.flush()
+    await world.services.runtime.retrievals.flush()
     restarted = world.another_process()
-    assert all([await restarted.services.retrievals.find(NS, one) for one in ids])
+    assert all([await restarted.services.runtime.retrievals.find(NS, one) for one in ids])
 
 
 # --- the other kinds --------------------------------------------------------------------------
 
 
 async def test_episodes_are_found_by_meaning_and_may_be_narrowed_to_successes(world):
-    episodes = world.services.episodes
-    await episodes.start(NS, start("deploy the web site", "running"))
-    await episodes.record(NS, whole(2, "good"))
-    await episodes.record(NS, whole(2, "bad", end=end(EpisodeStatus.FAILED)))
+    creator = world.services.episodes.creator
+    await creator.start(NS, start("deploy the web site", "running"))
+    await creator.record(NS, whole(2, "good"))
+    await creator.record(NS, whole(2, "bad", end=end(EpisodeStatus.FAILED)))
     asked = RecallOptions("deploy the site", 5)
 
     async def found(narrowed: EpisodeFilter, *, success_only: bool = False) -> list[str]:
         question = episode_request(asked, narrowed, success_only=success_only)
-        answer = await world.services.episode_recall.find(NS, question)
+        answer = await world.services.recall.episodes.find(NS, question)
         return [hit.thing.episode_id for hit in answer.hits]
 
     assert set(await found(EpisodeFilter())) == {"running", "good", "bad"}
@@ -191,13 +191,13 @@ async def test_episodes_are_found_by_meaning_and_may_be_narrowed_to_successes(wo
 
 
 async def test_episodes_found_say_how_many_events_they_have(world):
-    await world.services.episodes.start(NS, start("deploy the site", "e"))
+    await world.services.episodes.creator.start(NS, start("deploy the site", "e"))
     for _ in range(3):
         from tests.services.world import event
 
-        await world.services.recorder.record_event(NS, "e", event(), "")
+        await world.services.episodes.recorder.record_event(NS, "e", event(), "")
     question = episode_request(RecallOptions("deploy", 5), EpisodeFilter(), success_only=False)
-    answer = await world.services.episode_recall.find(NS, question)
+    answer = await world.services.recall.episodes.find(NS, question)
     assert answer.hits[0].thing.event_count == 3
     assert [part.name for part in answer.hits[0].parts] == ["similarity", "bm25"]
 
@@ -205,11 +205,11 @@ async def test_episodes_found_say_how_many_events_they_have(world):
 async def test_memories_are_found_by_meaning_within_their_filter():
     world = await open_world()
     for n in range(100):
-        await world.services.memories.create(NS, memory(f"the port is 80{n}"))
-    kept = await world.services.memories.create(
+        await world.services.memories.memories.create(NS, memory(f"the port is 80{n}"))
+    kept = await world.services.memories.memories.create(
         NS, memory("ports are open", kind=MemoryKind.FACT, importance=0.9)
     )
     for narrowed in (MemoryFilter(kinds=(MemoryKind.FACT,)), MemoryFilter(min_importance=0.8)):
         question = memory_request(RecallOptions("the port is 8080", 3), narrowed)
-        answer = await world.services.memory_recall.find(NS, question)
+        answer = await world.services.recall.memories.find(NS, question)
         assert [hit.thing.memory_id for hit in answer.hits] == [kept.memory.memory_id]

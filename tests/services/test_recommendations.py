@@ -42,7 +42,9 @@ async def record(
 ) -> None:
     end = EpisodeEnd(status, tools_used=("git",), success_factors=("tests",))
     start = EpisodeStart(task, **named)  # type: ignore[arg-type]
-    await world.services.episodes.record(namespace, EpisodeDraft(start, episode_id, end=end))
+    await world.services.episodes.creator.record(
+        namespace, EpisodeDraft(start, episode_id, end=end)
+    )
 
 
 @dataclass
@@ -55,7 +57,7 @@ async def recommended(
     world: World, limit: int = 10, min_score: float | None = None, **named: object
 ) -> Found:
     profile = TaskProfile(**named)  # type: ignore[arg-type]
-    answer = await world.services.recommender.recommend(NS, profile, limit, min_score)
+    answer = await world.services.learning.recommender.recommend(NS, profile, limit, min_score)
     return Found(
         [one.episode.episode_id for one in answer.similar], [one.score for one in answer.similar]
     )
@@ -121,7 +123,7 @@ async def test_they_are_exactly_the_best_by_structural_score(seed, bound):
             task_type=drawn.choice(("", "fix")),
             complexity=drawn.choice(list(Complexity)),
         )
-        answer = await world.services.recommender.recommend(NS, profile, limit, bound)
+        answer = await world.services.learning.recommender.recommend(NS, profile, limit, bound)
         best = await brute_force(world, profile, limit, bound, StructuralWeights())
         assert [one.episode.episode_id for one in answer.similar] == best.ids
         assert [one.score for one in answer.similar] == pytest.approx(best.scores)
@@ -138,7 +140,7 @@ async def test_they_are_exactly_the_best_by_structural_score(seed, bound):
 async def test_other_weights_are_followed_as_exactly(weights):
     world = await filled(9, 150)
     recommender = Recommender(
-        world.store, world.embedder, weights, world.services.policies.thresholds
+        world.store, world.embedder, weights, world.services.retention.policies.thresholds
     )
     profile = TaskProfile("deploy the keys", "backend", "fix", Complexity.LOW)
     answer = await recommender.recommend(NS, profile, 10, 0.2)
@@ -153,7 +155,7 @@ async def test_the_embedded_store_gives_the_best_as_well(edge):
     every = await brute_force(world, profile, 250, 0.0, StructuralWeights())
     scores = dict(zip(every.ids, every.scores, strict=True))
     for limit, bound in ((3, 0.3), (40, 0.0), (40, 0.25), (100, 0.45)):
-        answer = await world.services.recommender.recommend(NS, profile, limit, bound)
+        answer = await world.services.learning.recommender.recommend(NS, profile, limit, bound)
         found = [one.episode.episode_id for one in answer.similar]
         best = [score for score in every.scores[:limit] if score >= bound]
         assert [scores[name] for name in found] == pytest.approx(best, abs=1e-6)
@@ -169,7 +171,7 @@ async def test_equals_of_another_group_count_as_well():
     await record(world, "new", task_type="fix", complexity=Complexity.LOW)
     weights = StructuralWeights(0.5, 0.3, 0.2, 0.0)
     recommender = Recommender(
-        world.store, world.embedder, weights, world.services.policies.thresholds
+        world.store, world.embedder, weights, world.services.retention.policies.thresholds
     )
     for task in ("", "t"):
         profile = TaskProfile(task, "ops", "fix", Complexity.LOW)
@@ -184,7 +186,7 @@ async def test_of_a_task_that_recurs_the_newest_count(embedded, edge):
         await record(world, f"e{number}", category="ops", approach=f"a{number // 30}")
     found = await recommended(world, task="t", category="ops")
     assert found.ids == [f"e{number}" for number in range(39, 29, -1)]
-    answer = await world.services.recommender.recommend(
+    answer = await world.services.learning.recommender.recommend(
         NS, TaskProfile(task="t", category="ops"), 3
     )
     assert answer.recommendations.approach == "a1"
@@ -197,7 +199,7 @@ async def test_failed_and_running_ones_and_other_namespaces_do_not_count():
     await record(world, "bad", category="ops", status=EpisodeStatus.FAILED)
     await record(world, "theirs", category="ops", namespace="other")
     start = EpisodeStart("t", category="ops")
-    await world.services.episodes.start(NS, EpisodeDraft(start, "running"))
+    await world.services.episodes.creator.start(NS, EpisodeDraft(start, "running"))
     assert (await recommended(world, task="t", category="ops")).ids == []
     await record(world, "good", category="ops")
     assert (await recommended(world, task="t", category="ops")).ids == ["good"]

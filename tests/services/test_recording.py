@@ -42,7 +42,7 @@ REPLACE, REFUSE = TakeoverPolicy.REPLACE, TakeoverPolicy.REFUSE
 async def world() -> World:
     """A world with a running episode ``e``."""
     opened = await open_world()
-    await opened.services.episodes.start(NS, start(episode_id="e"))
+    await opened.services.episodes.creator.start(NS, start(episode_id="e"))
     return opened
 
 
@@ -51,21 +51,21 @@ async def two() -> tuple[World, World]:
     """Two processes over one store, and a running episode ``e``."""
     clock = FixedClock()
     first = await open_world(SharedStore(clock), clock)
-    await first.services.episodes.start(NS, start(episode_id="e"))
+    await first.services.episodes.creator.start(NS, start(episode_id="e"))
     return first, first.another_process()
 
 
 async def opened(world: World, takeover_policy: TakeoverPolicy = REPLACE) -> OpenStream:
-    return await world.services.recorder.open(NS, "e", takeover_policy)
+    return await world.services.episodes.recorder.open(NS, "e", takeover_policy)
 
 
 async def append(world: World, writer: OpenStream, first: int, last: int) -> int:
-    return await world.services.recorder.append(writer, events(first, last))
+    return await world.services.episodes.recorder.append(writer, events(first, last))
 
 
 async def stored(world: World) -> list[tuple[int, bytes | None]]:
-    page = await world.services.episodes.list_events(NS, "e", 0, 10_000)
-    return [(one.sequence, one.data) for one in page.events]
+    page = await world.services.episodes.episodes.list_events(NS, "e", 0, 10_000)
+    return [(one.sequence, one.data) for one in page.items]
 
 
 def numbered(count: int) -> list[tuple[int, bytes]]:
@@ -76,14 +76,16 @@ def numbered(count: int) -> list[tuple[int, bytes]]:
 
 
 async def test_single_events_are_numbered_from_one(world):
-    given = [await world.services.recorder.record_event(NS, "e", event(), "") for _ in range(3)]
+    given = [
+        await world.services.episodes.recorder.record_event(NS, "e", event(), "") for _ in range(3)
+    ]
     assert [one.sequence for one in given] == [1, 2, 3]
-    assert (await world.services.episodes.get(NS, "e")).event_count == 3
+    assert (await world.services.episodes.episodes.get(NS, "e")).event_count == 3
     assert given[0].record_time == given[0].event_time == world.clock.now()
 
 
 async def test_a_single_event_by_request_id_is_stored_once(world):
-    recorder = world.services.recorder
+    recorder = world.services.episodes.recorder
     first = await recorder.record_event(NS, "e", event(text="a"), "r")
     await recorder.record_event(NS, "e", event(text="b"), "")
     world.clock.advance(5)
@@ -95,24 +97,24 @@ async def test_a_single_event_by_request_id_is_stored_once(world):
 
 
 async def test_a_single_event_by_request_id_is_answered_after_the_end_too(world):
-    first = await world.services.recorder.record_event(NS, "e", event(), "r")
-    await world.services.episodes.end(NS, "e", end(), "")
-    assert await world.services.recorder.record_event(NS, "e", event(), "r") == first
+    first = await world.services.episodes.recorder.record_event(NS, "e", event(), "r")
+    await world.services.episodes.ender.end(NS, "e", end(), "")
+    assert await world.services.episodes.recorder.record_event(NS, "e", event(), "r") == first
 
 
 async def test_a_single_event_beside_an_open_stream_is_refused(world):
     writer = await opened(world)
     with pytest.raises(EpisodeStreamOpenError, match="send the event over that stream"):
-        await world.services.recorder.record_event(NS, "e", event(), "")
-    await world.services.recorder.close(writer)
-    assert (await world.services.recorder.record_event(NS, "e", event(), "")).sequence == 1
+        await world.services.episodes.recorder.record_event(NS, "e", event(), "")
+    await world.services.episodes.recorder.close(writer)
+    assert (await world.services.episodes.recorder.record_event(NS, "e", event(), "")).sequence == 1
 
 
 async def test_an_event_of_an_unknown_episode_is_refused(world):
     with pytest.raises(EpisodeNotFoundError):
-        await world.services.recorder.record_event(NS, "nope", event(), "")
+        await world.services.episodes.recorder.record_event(NS, "nope", event(), "")
     with pytest.raises(EpisodeNotFoundError):
-        await world.services.recorder.open(NS, "nope", REPLACE)
+        await world.services.episodes.recorder.open(NS, "nope", REPLACE)
 
 
 # --- streams ----------------------------------------------------------------------------------
@@ -124,7 +126,7 @@ async def test_batches_are_acknowledged_by_their_last_number(world):
     assert await append(world, writer, 1, 3) == 3
     assert await append(world, writer, 4, 4) == 4
     assert await stored(world) == numbered(4)
-    assert (await world.services.episodes.get(NS, "e")).event_count == 4
+    assert (await world.services.episodes.episodes.get(NS, "e")).event_count == 4
 
 
 async def test_a_gap_is_refused_with_the_number_expected_and_nothing_is_stored(world):
@@ -133,7 +135,7 @@ async def test_a_gap_is_refused_with_the_number_expected_and_nothing_is_stored(w
     with pytest.raises(EventSequenceGapError, match="expects event 3, got 5; resend from 3"):
         await append(world, writer, 5, 6)
     with pytest.raises(EventSequenceGapError):
-        await world.services.recorder.append(writer, [event(3), event(5)])
+        await world.services.episodes.recorder.append(writer, [event(3), event(5)])
     assert await stored(world) == numbered(2)
     assert await append(world, writer, 3, 5) == 5
 
@@ -149,7 +151,7 @@ async def test_a_repeat_is_acknowledged_and_stored_once(world):
 async def test_a_repeat_within_a_message_is_stored_once(world):
     writer = await opened(world)
     given = [event(1), event(2), event(2), event(1), event(3)]
-    assert await world.services.recorder.append(writer, given) == 3
+    assert await world.services.episodes.recorder.append(writer, given) == 3
     assert await stored(world) == numbered(3)
 
 
@@ -157,9 +159,9 @@ async def test_a_repeat_with_other_content_is_refused_and_nothing_is_stored(worl
     writer = await opened(world)
     await append(world, writer, 1, 3)
     with pytest.raises(EventConflictError, match="event 2 of episode 'e'"):
-        await world.services.recorder.append(writer, [event(2, "changed"), event(4)])
+        await world.services.episodes.recorder.append(writer, [event(2, "changed"), event(4)])
     with pytest.raises(EventConflictError):
-        await world.services.recorder.append(writer, [event(4), event(4, "changed")])
+        await world.services.episodes.recorder.append(writer, [event(4), event(4, "changed")])
     assert await stored(world) == numbered(3)
     assert await append(world, writer, 4, 4) == 4
 
@@ -167,14 +169,14 @@ async def test_a_repeat_with_other_content_is_refused_and_nothing_is_stored(worl
 async def test_an_event_without_a_number_is_refused_in_a_stream(world):
     writer = await opened(world)
     with pytest.raises((EventConflictError, EventSequenceGapError)):
-        await world.services.recorder.append(writer, [event(0)])
+        await world.services.episodes.recorder.append(writer, [event(0)])
     assert await stored(world) == []
 
 
 async def test_a_stream_that_was_cut_is_taken_up_where_it_stood(world):
     writer = await opened(world)
     await append(world, writer, 1, 3)
-    await world.services.recorder.close(writer)
+    await world.services.episodes.recorder.close(writer)
     again = await opened(world, REFUSE)
     assert (again.last, again.epoch) == (3, 2)
     assert await append(world, again, 3, 6) == 6
@@ -188,7 +190,7 @@ async def test_after_a_restart_a_stream_goes_on(world):
     again = await opened(restarted)
     assert again.last == 3
     await append(restarted, again, 4, 5)
-    ended = (await restarted.services.episodes.end(NS, "e", end(), "")).episode
+    ended = (await restarted.services.episodes.ender.end(NS, "e", end(), "")).episode
     assert ended.event_count == 5
 
 
@@ -209,7 +211,7 @@ async def test_who_takes_over_stops_the_other(world):
 async def test_the_one_replaced_does_not_close_the_other_when_it_leaves(world):
     writer = await opened(world)
     other = await opened(world, REPLACE)
-    await world.services.recorder.close(writer)
+    await world.services.episodes.recorder.close(writer)
     with pytest.raises(EpisodeStreamOpenError):
         await opened(world, REFUSE)
     assert await append(world, other, 1, 1) == 1
@@ -228,7 +230,7 @@ async def test_an_end_closes_the_stream(world):
     told: list[Exception] = []
     writer.on_stop = told.append
     await append(world, writer, 1, 2)
-    ended = (await world.services.episodes.end(NS, "e", end(), "")).episode
+    ended = (await world.services.episodes.ender.end(NS, "e", end(), "")).episode
     assert ended.event_count == 2
     assert isinstance(told[0], EpisodeEndedError)
     with pytest.raises(EpisodeEndedError):
@@ -245,21 +247,21 @@ async def test_an_abandoned_episode_is_taken_up_by_an_event_or_an_end(world):
 
     await abandon()
     writer = await opened(world)
-    assert (await world.services.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
+    assert (await world.services.episodes.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
     await append(world, writer, 1, 1)
-    await world.services.recorder.close(writer)
+    await world.services.episodes.recorder.close(writer)
     await abandon()
-    await world.services.recorder.record_event(NS, "e", event(2), "")
-    assert (await world.services.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
+    await world.services.episodes.recorder.record_event(NS, "e", event(2), "")
+    assert (await world.services.episodes.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
     await abandon()
-    assert (await world.services.episodes.end(NS, "e", end(), "")).episode.event_count == 2
+    assert (await world.services.episodes.ender.end(NS, "e", end(), "")).episode.event_count == 2
 
 
 async def test_a_stream_that_waits_for_its_turn_holds_up_no_other(world):
-    await world.services.episodes.start(NS, start(episode_id="f"))
+    await world.services.episodes.creator.start(NS, start(episode_id="f"))
     slow = await opened(world)
-    other = await world.services.recorder.open(NS, "f", REPLACE)
-    async with world.services.recorder._active_streams.turn(NS, "e"):
+    other = await world.services.episodes.recorder.open(NS, "f", REPLACE)
+    async with world.services.episodes.recorder._active_streams.turn(NS, "e"):
         waiting = asyncio.create_task(append(world, slow, 1, 2))
         assert await append(world, other, 1, 3) == 3
         assert not waiting.done()
@@ -268,10 +270,10 @@ async def test_a_stream_that_waits_for_its_turn_holds_up_no_other(world):
 
 async def test_nothing_is_kept_of_streams_that_ended(world):
     for _ in range(3):
-        await world.services.recorder.close(await opened(world))
-        await world.services.recorder.record_event(NS, "e", event(), "")
-    await world.services.episodes.end(NS, "e", end(), "")
-    assert world.services.recorder._active_streams._places == {}
+        await world.services.episodes.recorder.close(await opened(world))
+        await world.services.episodes.recorder.record_event(NS, "e", event(), "")
+    await world.services.episodes.ender.end(NS, "e", end(), "")
+    assert world.services.episodes.recorder._active_streams._places == {}
 
 
 # --- two processes over one store -------------------------------------------------------------
@@ -302,7 +304,7 @@ class _Once:
 
 def meanwhile(world: World, *, before: Step | None = None, after: Step | None = None) -> None:
     """Let others act just before or just after this process's next insert of events."""
-    _Once(world.services.recorder._log._writing, before, after)
+    _Once(world.services.episodes.recorder._log._writing, before, after)
 
 
 async def test_another_process_takes_over_where_the_first_one_stood(two):
@@ -329,7 +331,7 @@ async def test_a_late_batch_of_the_one_replaced_is_taken_back(two):
 
     meanwhile(first, before=take_over)
     with pytest.raises(WriterReplacedError):
-        await first.services.recorder.append(writer, [event(4, "late"), event(5, "late")])
+        await first.services.episodes.recorder.append(writer, [event(4, "late"), event(5, "late")])
     assert await stored(first) == numbered(3)
     await append(second, others[0], 4, 6)
     assert await stored(first) == numbered(6)
@@ -395,7 +397,7 @@ async def test_a_third_writer_does_not_count_what_is_about_to_be_taken_back(two)
     writer = await opened(first)
     await append(first, writer, 1, 3)
     others: list[OpenStream] = []
-    log = first.services.recorder._log
+    log = first.services.episodes.recorder._log
     store = log._store
 
     class BeforeDelete:
@@ -425,12 +427,12 @@ async def test_an_end_by_another_process_counts_what_it_keeps(two, when):
     await append(first, writer, 1, 3)
 
     async def finish() -> None:
-        await second.services.episodes.end(NS, "e", end(), "")
+        await second.services.episodes.ender.end(NS, "e", end(), "")
 
     meanwhile(first, **{when: finish})
     with pytest.raises(EpisodeEndedError):
         await append(first, writer, 4, 5)
-    found = await second.services.episodes.get(NS, "e")
+    found = await second.services.episodes.episodes.get(NS, "e")
     assert found.event_count == (3 if when == "before" else 5)
     assert await stored(second) == numbered(found.event_count)
     assert len(await payloads(first, EVENTS)) == found.event_count
@@ -441,22 +443,22 @@ async def test_a_single_event_that_crosses_an_end_is_refused_or_counted(two, whe
     first, second = two
 
     async def finish() -> None:
-        await second.services.episodes.end(NS, "e", end(), "")
+        await second.services.episodes.ender.end(NS, "e", end(), "")
 
     meanwhile(first, **{when: finish})
     try:
-        await first.services.recorder.record_event(NS, "e", event(1), "r")
+        await first.services.episodes.recorder.record_event(NS, "e", event(1), "r")
         told = 1
     except EpisodeEndedError:
         told = 0
-    found = await second.services.episodes.get(NS, "e")
+    found = await second.services.episodes.episodes.get(NS, "e")
     assert found.event_count == told
     assert await stored(second) == numbered(told)
 
 
 async def test_single_events_of_two_processes_get_numbers_of_their_own(two):
     for n in range(6):
-        await two[n % 2].services.recorder.record_event(NS, "e", event(text=f"n{n}"), "")
+        await two[n % 2].services.episodes.recorder.record_event(NS, "e", event(text=f"n{n}"), "")
     assert await stored(two[0]) == [(n, f"n{n - 1}".encode()) for n in range(1, 7)]
 
 
@@ -470,40 +472,42 @@ async def test_epochs_only_grow(two):
 
 async def test_a_request_of_yesterday_is_an_event_anew(two):
     first, _ = two
-    await first.services.recorder.record_event(NS, "e", event(), "r")
+    await first.services.episodes.recorder.record_event(NS, "e", event(), "r")
     first.clock.advance(DAY)
-    assert (await first.services.recorder.record_event(NS, "e", event(), "r")).sequence == 2
+    assert (
+        await first.services.episodes.recorder.record_event(NS, "e", event(), "r")
+    ).sequence == 2
     assert len(await payloads(first, EVENTS)) == 2
 
 
 async def test_a_retry_never_answers_with_an_event_that_came_too_late(two):
     first, second = two
-    await first.services.episodes.start(NS, start(episode_id="late"))
-    log = first.services.recorder._log
+    await first.services.episodes.creator.start(NS, start(episode_id="late"))
+    log = first.services.episodes.recorder._log
     store_it = log.put_first
 
     async def late(*given: Any) -> bool:
         """Another process takes the episode over, then the event comes, then this one dies."""
-        writer = await second.services.recorder.open(NS, "late", TakeoverPolicy.REPLACE)
-        await second.services.recorder.close(writer)
+        writer = await second.services.episodes.recorder.open(NS, "late", TakeoverPolicy.REPLACE)
+        await second.services.episodes.recorder.close(writer)
         assert await store_it(*given)
         raise InjectedFault
 
     log.put_first = late
     with pytest.raises(InjectedFault):
-        await first.services.recorder.record_event(NS, "late", event(text="x"), "r")
+        await first.services.episodes.recorder.record_event(NS, "late", event(text="x"), "r")
     again = first.another_process().services
-    stored = await again.recorder.record_event(NS, "late", event(text="x"), "r")
+    stored = await again.episodes.recorder.record_event(NS, "late", event(text="x"), "r")
     assert stored.sequence == 1
-    page = await again.episodes.list_events(NS, "late", 0, 10)
-    assert [one.sequence for one in page.events] == [1]
-    repeated = await again.recorder.record_event(NS, "late", event(text="x"), "r")
+    page = await again.episodes.episodes.list_events(NS, "late", 0, 10)
+    assert [one.sequence for one in page.items] == [1]
+    repeated = await again.episodes.recorder.record_event(NS, "late", event(text="x"), "r")
     assert repeated == stored
 
 
 async def test_a_gap_within_a_batch_says_from_where_nothing_was_stored(world):
-    writer = await world.services.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
-    await world.services.recorder.append(writer, events(1, 1))
+    writer = await world.services.episodes.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
+    await world.services.episodes.recorder.append(writer, events(1, 1))
     with pytest.raises(EventSequenceGapError, match="resend from 2"):
-        await world.services.recorder.append(writer, [event(2), event(4)])
-    assert await world.services.recorder.append(writer, events(2, 4)) == 4
+        await world.services.episodes.recorder.append(writer, [event(2), event(4)])
+    assert await world.services.episodes.recorder.append(writer, events(2, 4)) == 4

@@ -19,15 +19,8 @@ from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.testing.hashing import HashingEmbedder
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
-from tests.services.test_watching import change_watcher
-from tests.services.widget import (
-    MOST,
-    WIDGET,
-    WIDGETS,
-    WidgetNotFoundError,
-    Widgets,
-    widget_point,
-)
+from tests.services.watching import change_watcher
+from tests.services.widget import MOST, WIDGET, WIDGETS, WidgetNotFoundError, Widgets, widget_point
 from tests.services.world import NS, World, open_world, rows, save, sweep
 
 WITH_WIDGETS = Registry((*RESOURCES, WIDGET))
@@ -116,12 +109,12 @@ async def test_a_delete_that_died_is_finished() -> None:
 
 async def test_it_is_exported_and_imported(world: World) -> None:
     made = [await widgets_of(world).create(NS, f"w{n}") for n in range(3)]
-    moved = [row async for row, _ in world.services.exporter.rows(ExportSpec(NS))]
-    counts = await world.services.exporter.counts(ExportSpec(NS))
+    moved = [row async for row, _ in world.services.transfer.exporter.rows(ExportSpec(NS))]
+    counts = await world.services.transfer.exporter.counts(ExportSpec(NS))
     assert {kind: count for kind, count in counts.items() if count} == {"widget": 3}
     there = await open_world(registry=WITH_WIDGETS)
     run = ImportRun(ImportTerms())
-    await there.services.importer.take(run, moved)
+    await there.services.transfer.importer.take(run, moved)
     assert run.stored == {"widget": 3}
     assert (await widgets_of(there).list_page(NS, None, 9, None))[0] == made[::-1]
     (record, *_) = await there.store.scroll(WIDGETS, NS, (), limit=9, vectors=True)
@@ -154,8 +147,8 @@ async def test_it_is_kept_within_its_bound(world: World) -> None:
     widgets = widgets_of(world)
     made = [await widgets.create(NS, f"w{n}") for n in range(MOST + 2)]
     edit = PolicyEdit(NamespacePolicy(max_patterns=9), frozenset({"max_patterns"}))
-    stored = await world.services.policies.update(NS, edit, "")
-    assert await world.services.keeping.pending(NS, stored.policy) == {"WIDGET": 2}
+    stored = await world.services.retention.policies.update(NS, edit, "")
+    assert await world.services.retention.sweep.pending(NS, stored.policy) == {"WIDGET": 2}
     assert await sweep(world) == [(NS, {"WIDGET": 2})]
     assert (await widgets.list_page(NS, None, 99, None))[0] == made[:1:-1]
 
@@ -163,13 +156,13 @@ async def test_it_is_kept_within_its_bound(world: World) -> None:
 async def test_it_is_listed_and_cleared(world: World) -> None:
     await widgets_of(world).create(NS, "one")
     await save(world)
-    (usage,) = (await world.services.namespaces.page(9, "")).namespaces
+    (usage,) = (await world.services.clearing.namespaces.page(9, "")).items
     assert usage.record_counts == {"pattern": 1, "widget": 1}
-    assert await world.services.clearing.count(NS, ["widget"]) == {"widget": 1}
-    assert await world.services.clearing.clear(NS, ["widget"]) == {"widget": 1}
+    assert await world.services.clearing.clearer.count(NS, ["widget"]) == {"widget": 1}
+    assert await world.services.clearing.clearer.clear(NS, ["widget"]) == {"widget": 1}
     assert await rows(world.store, WIDGETS) == []
     await widgets_of(world).create(NS, "two")
-    assert await world.services.clearing.clear(NS) == {"pattern": 1, "widget": 1}
+    assert await world.services.clearing.clearer.clear(NS) == {"pattern": 1, "widget": 1}
     assert await rows(world.store, WIDGETS) == []
     (mark,) = await rows(world.store, TOMBSTONES)
     assert mark.payload["resource_kind"] == ""
@@ -190,10 +183,10 @@ async def test_it_is_embedded_anew_by_another_model() -> None:
     async def another(_: str) -> HashingEmbedder:
         return HashingEmbedder(32)
 
-    world.services.reindexing._open_model = another
-    steps = [step async for step in world.services.reindexing.run("another")]
+    world.services.reindexer._open_model = another
+    steps = [step async for step in world.services.reindexer.run("another")]
     assert steps[-1].done == 1
     point = widget_point(NS, one.widget_id)
     record = (await store.get(WIDGETS, NS, [point], vectors=True))[point]
     assert stored_name(TEXT_VECTOR, 1) in record.vectors
-    assert world.services.model.contract == HashingEmbedder(32).contract
+    assert world.services.runtime.model.contract == HashingEmbedder(32).contract

@@ -54,7 +54,6 @@ from tests.contract.clock import FixedClock
 from tests.contract.comparing import same_vector
 from tests.sampling import one_in
 from tests.services.deaths import EITHER_SIDE
-from tests.services.flat import flat
 from tests.services.world import (
     NS,
     Interleaving,
@@ -140,13 +139,13 @@ class Place:
         runtime = open_runtime(
             self.store, REGISTRY, embedder, OverlapReranker(), self.clock, settings, epoch=epoch
         )
-        services = flat(Services(runtime, opener))
-        await services.sequencer.open()
+        services = Services(runtime, opener)
+        await services.runtime.stack.sequencer.open()
         return World(self.store, self.clock, services, embedder)  # type: ignore[arg-type]
 
 
 async def reindex(world: World, model: str, **named: Any) -> list[ReindexStep]:
-    return [step async for step in world.services.reindexing.run(model, **named)]
+    return [step async for step in world.services.reindexer.run(model, **named)]
 
 
 async def fill(world: World, count: int = 12) -> None:
@@ -155,14 +154,14 @@ async def fill(world: World, count: int = 12) -> None:
     for number in range(count):
         code = f"def f{number}(): return {number}" if number % 3 == 0 else ""
         await save(world, f"Task number {number}", pattern_id=f"p{number}", code=code)
-        await services.memories.create(
+        await services.memories.memories.create(
             OTHER, memory(f"Fact number {number}", memory_id=f"m{number}")
         )
-    await services.pattern_writer.save(OTHER, draft("Task of others"))
+    await services.patterns.writer.save(OTHER, draft("Task of others"))
     for number in range(3):
-        await services.episodes.start(NS, start(f"Deploy number {number}", f"e{number}"))
+        await services.episodes.creator.start(NS, start(f"Deploy number {number}", f"e{number}"))
         await outcome(world, f"p{number}", query=f"a task like {number}")
-    await services.episodes.end(NS, "e0", end(summary="All of it is out"), "")
+    await services.episodes.ender.end(NS, "e0", end(summary="All of it is out"), "")
 
 
 async def check_one_model(store: VectorStore, model: str) -> None:
@@ -233,7 +232,7 @@ async def test_afterwards_the_other_model_serves_and_all_is_found_by_it(
     assert "LOT_EMBEDDING_MODEL" in steps[-1].detail
     await check_one_model(place.store, model)
     await check_names(place.store, 1)
-    assert world.services.model.contract.model == model
+    assert world.services.runtime.model.contract.model == model
 
     found = await recall(world, "Task number 7")
     assert found.hits[0].thing.pattern_id == "p7"
@@ -272,7 +271,7 @@ async def test_an_outcome_names_a_recall_of_the_former_model(place: Place) -> No
     world = await place.start()
     await save(world, "Deploy the site", pattern_id="a")
     asked = await recall(world, "deploy it")
-    await world.services.retrievals.flush()
+    await world.services.runtime.retrievals.flush()
     await reindex(world, NARROW)
     await outcome(world, "a", retrieval_id=asked.retrieval_id, query="deploy it")
     await check_one_model(place.store, NARROW)
@@ -290,28 +289,28 @@ async def test_what_is_written_meanwhile_is_of_both_until_the_switch(place: Plac
         await save(world, f"Written meanwhile {number}", pattern_id=f"w{number}")
         edited = f"p{rng.randrange(15)}"
         edit = PatternEdit(PatternContent(f"Edited meanwhile {number}"), frozenset({"task"}))
-        await services.patterns.update(NS, edited, edit, "")
+        await services.patterns.patterns.update(NS, edited, edit, "")
         await outcome(world, edited, query=f"edited {number}")
         if number in (1, 2):
             ended = end(summary=f"Written meanwhile too {number}")
-            await services.episodes.end(NS, f"e{number}", ended, "")
+            await services.episodes.ender.end(NS, f"e{number}", ended, "")
         if number < 10:
-            await services.patterns.delete(NS, f"p{20 + number}", "")
+            await services.patterns.patterns.delete(NS, f"p{20 + number}", "")
             assert f"Written meanwhile {number}" in {
                 hit.thing.content.task
                 for hit in (await recall(world, f"Written meanwhile {number}")).hits
             }
 
     written = 0
-    async for step in services.reindexing.run(TURNED):
+    async for step in services.reindexer.run(TURNED):
         if step.phase is not ReindexPhase.DONE and written < 25:
-            async with services.gate.together():
+            async with services.runtime.gate.together():
                 await write(written)
             written += 1
     for number in range(written, 12):
         await write(number)
     await check_one_model(place.store, TURNED)
-    assert services.model.contract.model == TURNED
+    assert services.runtime.model.contract.model == TURNED
 
 
 async def test_many_writers_go_on_through_the_switch(place: Place) -> None:
@@ -324,12 +323,12 @@ async def test_many_writers_go_on_through_the_switch(place: Place) -> None:
         number, last = 0, False
         while not last:
             last = done.is_set()  # each writes once more after the switch
-            async with world.services.gate.together():
+            async with world.services.runtime.gate.together():
                 task = f"Writer {mine} wrote {number}"
                 await save(world, task, pattern_id=f"w{mine}-{number}")
                 hits = (await recall(world, task, limit=3)).hits
                 assert task in {hit.thing.content.task for hit in hits}
-                seen.add(world.services.model.contract.model)
+                seen.add(world.services.runtime.model.contract.model)
             number += 1
             await asyncio.sleep(0.02)
 
@@ -373,10 +372,10 @@ async def test_it_ends_while_more_is_written_than_it_embeds(
     async def writer(mine: int) -> None:
         nonlocal written
         while not done.is_set():
-            async with world.services.gate.together():
+            async with world.services.runtime.gate.together():
                 name = f"w{mine}-{written}"
                 await save(world, name, pattern_id=name)
-                await world.services.memories.create(OTHER, memory(name, memory_id=name))
+                await world.services.memories.memories.create(OTHER, memory(name, memory_id=name))
             written += 2
             for _ in range(pause):
                 await asyncio.sleep(0)
@@ -395,12 +394,12 @@ async def test_it_ends_while_more_is_written_than_it_embeds(
 
 async def test_who_is_held_back_goes_on_when_it_is_stopped(place: Place) -> None:
     world = await place.start()
-    store = world.services.model_store
+    store = world.services.runtime.stack.model
     store.hold_back(0)
     pattern_writer = asyncio.create_task(save(world, "held back"))
     await asyncio.sleep(0.01)
     assert not pattern_writer.done()
-    run = world.services.reindexing.run(TURNED)
+    run = world.services.reindexer.run(TURNED)
     await anext(run)
     await run.aclose()
     assert (await pattern_writer).created
@@ -464,12 +463,12 @@ async def test_killed_at_some_points_on_the_embedded_store(number: int, tmp_path
 async def test_hung_up_it_stops_and_goes_on_when_called_again(place: Place) -> None:
     world = await place.start()
     await fill(world, 30)
-    run = world.services.reindexing.run(TURNED)
+    run = world.services.reindexer.run(TURNED)
     async for step in run:
         if step.phase is ReindexPhase.EMBEDDING:
             break
     await run.aclose()
-    assert world.services.model.contract.model == OLD
+    assert world.services.runtime.model.contract.model == OLD
     await check_one_model(place.store, OLD)
     row = await read_metadata(place.store)
     assert row[REBUILD]["epoch"] == 1
@@ -485,7 +484,7 @@ async def test_what_an_unfinished_run_left_is_dropped_by_one_to_another_model(
     world = await place.start()
     await fill(world, 6)
     left = rebuilding.VectorRebuild(
-        place.store, REGISTRY, TurnedEmbedder(), world.services.model_store.turn
+        place.store, REGISTRY, TurnedEmbedder(), world.services.runtime.stack.model.turn
     )
     await left.begin()
     await left.embed_all(lambda collection, done: None)
@@ -495,7 +494,7 @@ async def test_what_an_unfinished_run_left_is_dropped_by_one_to_another_model(
     await check_names(place.store, 2)
 
     left = rebuilding.VectorRebuild(
-        place.store, REGISTRY, TurnedEmbedder(), world.services.model_store.turn
+        place.store, REGISTRY, TurnedEmbedder(), world.services.runtime.stack.model.turn
     )
     await left.begin()
     await left.embed_all(lambda collection, done: None)
@@ -559,14 +558,14 @@ async def test_a_model_that_cannot_be_opened_is_refused_and_nothing_is_changed(
     world = await place.start()
     with pytest.raises(EmbeddingModelUnavailableError, match="is not known"):
         await reindex(world, "nobody/knows-it")
-    assert world.services.model.contract.model == OLD
+    assert world.services.runtime.model.contract.model == OLD
     assert (await reindex(world, TURNED))[-1].phase is ReindexPhase.DONE
 
 
 async def test_only_one_runs_at_a_time(place: Place) -> None:
     world = await place.start()
     await fill(world, 12)
-    first = world.services.reindexing.run(TURNED)
+    first = world.services.reindexer.run(TURNED)
     await anext(first)
     with pytest.raises(ReindexRunningError):
         await reindex(world, TURNED)
@@ -602,7 +601,7 @@ async def test_a_model_that_fails_on_a_text_leaves_the_former_one_serving(
         patched.setattr(TurnedEmbedder, "embed_documents", fails)
         with pytest.raises(RuntimeError):
             await reindex(world, TURNED)
-    assert world.services.model.contract.model == OLD
+    assert world.services.runtime.model.contract.model == OLD
     assert (await recall(world, "Task number 7")).hits[0].thing.pattern_id == "p7"
     await check_one_model(place.store, OLD)
 

@@ -69,12 +69,12 @@ class Kind:
 def _pattern(world: World, content: str, request_id: str) -> Awaitable[Any]:
     ttl = TTL if content == "first" else None
     given = draft(content, pattern_id="x", request_id=request_id, ttl=ttl, dedupe=Dedupe.NONE)
-    return world.services.pattern_writer.save(NS, given)
+    return world.services.patterns.writer.save(NS, given)
 
 
 def _memory(world: World, content: str, request_id: str) -> Awaitable[Any]:
     ttl = TTL if content == "first" else None
-    return world.services.memories.create(
+    return world.services.memories.memories.create(
         NS, memory(content, memory_id="x", request_id=request_id, ttl=ttl)
     )
 
@@ -82,26 +82,26 @@ def _memory(world: World, content: str, request_id: str) -> Awaitable[Any]:
 def _solution(world: World, content: str, request_id: str) -> Awaitable[Any]:
     ttl = TTL if content == "first" else None
     given = error_solution(content, error_solution_id="x", request_id=request_id, ttl=ttl)
-    return world.services.error_solutions.save(NS, given)
+    return world.services.errors.solutions.save(NS, given)
 
 
 def _decision(world: World, content: str, request_id: str) -> Awaitable[Any]:
     given = decision(content, decision_id="x", request_id=request_id)
-    return world.services.decisions.record(NS, given)
+    return world.services.learning.decisions.record(NS, given)
 
 
 def _event(world: World, content: str, request_id: str) -> Awaitable[Any]:
     given = learning_event(content, learning_event_id="x", request_id=request_id)
-    return world.services.learning_events.record(NS, given)
+    return world.services.learning.learning_events.record(NS, given)
 
 
 def _start(world: World, content: str, request_id: str) -> Awaitable[Any]:
-    return world.services.episodes.start(NS, start(content, "x", request_id=request_id))
+    return world.services.episodes.creator.start(NS, start(content, "x", request_id=request_id))
 
 
 def _record(world: World, content: str, request_id: str) -> Awaitable[Any]:
     count = 3 if content == "first" else 2
-    return world.services.episodes.record(NS, whole(count, "x", request_id))
+    return world.services.episodes.creator.record(NS, whole(count, "x", request_id))
 
 
 def _preference(world: World, content: str, request_id: str) -> Awaitable[Any]:
@@ -110,55 +110,65 @@ def _preference(world: World, content: str, request_id: str) -> Awaitable[Any]:
 
 KINDS = {
     "pattern": Kind(
-        PATTERNS, _pattern, lambda world: world.services.patterns.delete(NS, "x", ""), True
+        PATTERNS, _pattern, lambda world: world.services.patterns.patterns.delete(NS, "x", ""), True
     ),
     "memory": Kind(
-        MEMORIES, _memory, lambda world: world.services.memories.delete(NS, "x", ""), True
+        MEMORIES, _memory, lambda world: world.services.memories.memories.delete(NS, "x", ""), True
     ),
     "error solution": Kind(
         ERROR_SOLUTIONS,
         _solution,
-        lambda world: world.services.error_solutions.delete(NS, "x"),
+        lambda world: world.services.errors.solutions.delete(NS, "x"),
         True,
     ),
-    "decision": Kind(DECISIONS, _decision, lambda world: world.services.decisions.delete(NS, "x")),
+    "decision": Kind(
+        DECISIONS, _decision, lambda world: world.services.learning.decisions.delete(NS, "x")
+    ),
     "learning event": Kind(
-        LEARNING_EVENTS, _event, lambda world: world.services.learning_events.delete(NS, "x")
+        LEARNING_EVENTS,
+        _event,
+        lambda world: world.services.learning.learning_events.delete(NS, "x"),
     ),
     "started episode": Kind(
-        EPISODES, _start, lambda world: world.services.episode_deleter.delete(NS, "x")
+        EPISODES, _start, lambda world: world.services.episodes.episodes.delete_with_events(NS, "x")
     ),
     "recorded episode": Kind(
-        EPISODES, _record, lambda world: world.services.episode_deleter.delete(NS, "x")
+        EPISODES,
+        _record,
+        lambda world: world.services.episodes.episodes.delete_with_events(NS, "x"),
     ),
     "preference": Kind(
-        PREFERENCES, _preference, lambda world: world.services.preferences.delete(NS, "x")
+        PREFERENCES,
+        _preference,
+        lambda world: world.services.preferences.delete(NS, "x"),
     ),
 }
 
 
 async def _outcome(world: World) -> Any:
     given = OutcomeDraft(("x",), Outcome.SUCCESS, request_id="r")
-    return (await world.services.outcomes.record(NS, given)).patterns
+    return (await world.services.patterns.outcomes.record(NS, given)).patterns
 
 
 async def _error_outcome(world: World) -> Any:
     given = ErrorOutcomeDraft("x", Outcome.SUCCESS, request_id="r")
-    return await world.services.error_outcomes.record(NS, given)
+    return await world.services.errors.outcomes.record(NS, given)
 
 
 async def _feedback(world: World) -> Any:
-    return await world.services.feedback.give(NS, FeedbackDraft("x", helpful=True, request_id="r"))
+    return await world.services.patterns.feedback.give(
+        NS, FeedbackDraft("x", helpful=True, request_id="r")
+    )
 
 
 async def _decision_outcome(world: World) -> Any:
     given = DecisionOutcomeDraft("x", Outcome.SUCCESS, request_id="r")
-    return await world.services.decisions.record_outcome(NS, given)
+    return await world.services.learning.decisions.record_outcome(NS, given)
 
 
 async def _judge(kind: TargetKind, world: World) -> Any:
     given = judgement(kind, "x", reward=1.0, request_id="r")
-    await world.services.feedback_handler.submit(NS, given)
+    await world.services.learning.feedback_handler.submit(NS, given)
     return []
 
 
@@ -171,11 +181,11 @@ async def _judge_decision(world: World) -> Any:
 
 
 async def _end(world: World) -> Any:
-    return await world.services.episodes.end(NS, "x", end(), "r")
+    return await world.services.episodes.ender.end(NS, "x", end(), "r")
 
 
 async def _record_event(world: World) -> Any:
-    return await world.services.recorder.record_event(NS, "x", event(), "r")
+    return await world.services.episodes.recorder.record_event(NS, "x", event(), "r")
 
 
 USES: dict[str, tuple[str, Call]] = {
@@ -321,13 +331,13 @@ async def test_a_repeated_correction_does_not_give_another_pattern(world):
     kind = KINDS["pattern"]
     await kind.create(world, "first", "")
     await _outcome(world)
-    logged = await world.services.outcome_log.list_page(NS, "x", 10, None)
-    given = CorrectionDraft(logged.entries[0].recorded.outcome_id, request_id="r")
+    logged = await world.services.patterns.outcome_log.list_page(NS, "x", 10, None)
+    given = CorrectionDraft(logged.items[0].recorded.outcome_id, request_id="r")
     world.clock.advance(1)
-    [corrected] = (await world.services.outcome_log.correct(NS, given)).patterns
-    assert (await world.services.outcome_log.correct(NS, given)).patterns == [corrected]
+    [corrected] = (await world.services.patterns.outcome_log.correct(NS, given)).patterns
+    assert (await world.services.patterns.outcome_log.correct(NS, given)).patterns == [corrected]
     await _take_again(world, kind, "deleted")
-    assert (await world.services.outcome_log.correct(NS, given)).patterns == []
+    assert (await world.services.patterns.outcome_log.correct(NS, given)).patterns == []
 
 
 async def _nothing_of_another(use: Call, world: World) -> None:

@@ -63,19 +63,19 @@ class FakeTimer:
 
 async def running(world: World, count: int = 0) -> None:
     """An episode that runs, with so many events."""
-    await world.services.episodes.start(NS, start(episode_id="e"))
+    await world.services.episodes.creator.start(NS, start(episode_id="e"))
     await record(world, events(1, count))
 
 
 async def record(world: World, batch: list[EpisodeEvent]) -> None:
-    writer = await world.services.recorder.open(NS, "e", REPLACE)
+    writer = await world.services.episodes.recorder.open(NS, "e", REPLACE)
     for first in range(0, len(batch), 100):
-        await world.services.recorder.append(writer, batch[first : first + 100])
-    await world.services.recorder.close(writer)
+        await world.services.episodes.recorder.append(writer, batch[first : first + 100])
+    await world.services.episodes.recorder.close(writer)
 
 
 def replay(world: World, **asked: Any) -> AsyncGenerator[ReplayBatch]:
-    return world.services.replaying.replay(NS, "e", Replay(**asked))
+    return world.services.episodes.replayer.replay(NS, "e", Replay(**asked))
 
 
 async def sequences(world: World, **asked: Any) -> list[int]:
@@ -234,15 +234,15 @@ async def test_events_of_another_process_are_found(monkeypatch):
     await running(other, 3)
     async with aclosing(replay(world, follow=True)) as batches:
         assert await until_caught_up(batches) == [1, 2, 3]
-        await other.services.recorder.record_event(NS, "e", event(), "")
+        await other.services.episodes.recorder.record_event(NS, "e", event(), "")
         assert await until_caught_up(batches) == [4]
-        writer = await other.services.recorder.open(NS, "e", REPLACE)
-        await other.services.recorder.append(writer, events(5, 40))
+        writer = await other.services.episodes.recorder.open(NS, "e", REPLACE)
+        await other.services.episodes.recorder.append(writer, events(5, 40))
         got: list[int] = []
         while got[-1:] != [40]:
             got += await until_caught_up(batches)
         assert got == list(range(5, 41))
-        await other.services.episodes.end(NS, "e", end(), "")
+        await other.services.episodes.ender.end(NS, "e", end(), "")
         async with asyncio.timeout(10):
             assert [batch async for batch in batches] == []
 
@@ -254,7 +254,7 @@ async def test_a_deletion_by_another_process_is_found(monkeypatch):
     await running(other, 3)
     async with aclosing(replay(world, follow=True)) as batches:
         await until_caught_up(batches)
-        await other.services.episode_deleter.delete(NS, "e")
+        await other.services.episodes.episodes.delete_with_events(NS, "e")
         with pytest.raises(EpisodeNotFoundError):
             async with asyncio.timeout(10):
                 await anext(batches)
@@ -346,9 +346,9 @@ async def test_followers_see_just_the_events_that_stay_while_writers_take_over(m
     await running(world)
     followers = [asyncio.create_task(collected(process)) for process in processes for _ in range(2)]
     await asyncio.gather(*(write(process, n) for n, process in enumerate(processes)))
-    await world.services.episodes.end(NS, "e", end(), "")
-    page = await world.services.episodes.list_events(NS, "e", 0, 1000)
-    stored = [(each.sequence, each.data) for each in page.events]
+    await world.services.episodes.ender.end(NS, "e", end(), "")
+    page = await world.services.episodes.episodes.list_events(NS, "e", 0, 1000)
+    stored = [(each.sequence, each.data) for each in page.items]
     async with asyncio.timeout(20):
         for follower in followers:
             assert await follower == stored
@@ -364,11 +364,11 @@ async def write(world: World, number: int) -> None:
     """Record as long as it lasts, again and again, each time something else."""
     for turn in range(8):
         try:
-            writer = await world.services.recorder.open(NS, "e", REPLACE)
+            writer = await world.services.episodes.recorder.open(NS, "e", REPLACE)
             for _ in range(4):
                 first = writer.last + 1
                 batch = [event(n, f"{number}.{turn}.{n}") for n in range(first, first + 5)]
-                await world.services.recorder.append(writer, batch)
+                await world.services.episodes.recorder.append(writer, batch)
         except LotError:
             await asyncio.sleep(0)
 
@@ -393,7 +393,7 @@ async def test_events_stored_behind_the_end_are_not_replayed():
     """A writer of another process may store some before it finds that the episode has ended."""
     world = await open_world(SharedStore(FixedClock()))
     await running(world, 5)
-    await world.services.episodes.end(NS, "e", end(), "")
+    await world.services.episodes.ender.end(NS, "e", end(), "")
     late = event_record(NS, "e", replace(event(6), record_time=1), epoch=99)
     await world.store.insert(EVENTS, [late])
     for follow in (False, True):
@@ -404,7 +404,7 @@ async def test_what_follows_a_number_that_is_still_to_be_written_is_not_read_yet
     """A new writer stores a batch around an event that the one before left in its way."""
     world = await open_world(SharedStore(FixedClock()))
     await running(world, 2)
-    writer = await world.services.recorder.open(NS, "e", REPLACE)
+    writer = await world.services.episodes.recorder.open(NS, "e", REPLACE)
     late = event_record(NS, "e", event(3, "late"), epoch=writer.epoch - 1)
     ours = [event_record(NS, "e", one, epoch=writer.epoch) for one in events(4, 5)]
     await world.store.insert(EVENTS, [late, *ours])
@@ -419,10 +419,10 @@ async def test_what_follows_a_number_that_is_still_to_be_written_is_not_read_yet
     async def seen() -> list[list[int]]:
         async with aclosing(replay(world, follow=True)) as batches:
             followed = await until_caught_up(batches)
-        page = await world.services.episodes.list_events(NS, "e", 0, 100)
-        listed = [one.sequence for one in page.events]
+        page = await world.services.episodes.episodes.list_events(NS, "e", 0, 100)
+        listed = [one.sequence for one in page.items]
         return [followed, await sequences(world), listed, await exported()]
 
     assert await seen() == [[1, 2]] * 4
-    await world.services.recorder.append(writer, events(3, 5))
+    await world.services.episodes.recorder.append(writer, events(3, 5))
     assert await seen() == [[1, 2, 3, 4, 5]] * 4

@@ -47,12 +47,12 @@ async def world(request: pytest.FixtureRequest) -> World:
 
 
 async def targets(world: World) -> None:
-    await world.services.episodes.record(NS, whole(1, "u"))
-    await world.services.episodes.start(NS, start(episode_id="v"))
+    await world.services.episodes.creator.record(NS, whole(1, "u"))
+    await world.services.episodes.creator.start(NS, start(episode_id="v"))
 
 
 async def got(world: World, episode_id: str) -> Episode:
-    return await world.services.episodes.get(NS, episode_id)
+    return await world.services.episodes.episodes.get(NS, episode_id)
 
 
 async def count(world: World, episode_id: str) -> int:
@@ -66,11 +66,11 @@ def used(*episode_ids: str) -> EpisodeEnd:
 async def ends(
     world: World, given: EpisodeEnd, episode_id: str = "e", request_id: str = ""
 ) -> Episode:
-    return (await world.services.episodes.end(NS, episode_id, given, request_id)).episode
+    return (await world.services.episodes.ender.end(NS, episode_id, given, request_id)).episode
 
 
 async def started(world: World, episode_id: str = "e") -> None:
-    await world.services.episodes.start(NS, start(episode_id=episode_id))
+    await world.services.episodes.creator.start(NS, start(episode_id=episode_id))
 
 
 async def test_an_end_counts_a_use_of_each_episode_that_it_names(world):
@@ -84,7 +84,7 @@ async def test_an_end_counts_a_use_of_each_episode_that_it_names(world):
     assert (await count(world, "u"), await count(world, "v")) == (1, 1)
     after = await got(world, "u")
     assert (after.etag, after.update_time) == (before.etag, before.update_time)
-    await world.services.episodes.record(NS, whole(1, "f", end=used("v")))
+    await world.services.episodes.creator.record(NS, whole(1, "f", end=used("v")))
     assert (await count(world, "u"), await count(world, "v")) == (1, 2)
     await check_invariants(world.store, NS)
 
@@ -92,12 +92,12 @@ async def test_an_end_counts_a_use_of_each_episode_that_it_names(world):
 async def test_lists_and_recall_show_it(world):
     await started(world)
     await ends(world, used("v"))
-    page = await world.services.episodes.list_page(NS, EpisodeFilter(), 5, None)
+    page = await world.services.episodes.episodes.list_page(NS, EpisodeFilter(), 5, None)
     question = episode_request(
         RecallOptions("Deploy the site", 5), EpisodeFilter(), success_only=False
     )
-    hits = (await world.services.episode_recall.find(NS, question)).hits
-    for found in (page.episodes, [hit.thing for hit in hits]):
+    hits = (await world.services.recall.episodes.find(NS, question)).hits
+    for found in (page.items, [hit.thing for hit in hits]):
         assert {one.episode_id: one.reused_count for one in found} == {"u": 0, "v": 1, "e": 0}
 
 
@@ -106,7 +106,7 @@ async def test_the_same_end_again_counts_nothing(world, request_id):
     await started(world)
     for _ in range(3):
         await ends(world, used("u"), "e", request_id)
-        await world.services.episodes.record(NS, whole(1, "f", request_id, end=used("u")))
+        await world.services.episodes.creator.record(NS, whole(1, "f", request_id, end=used("u")))
         await sweep(world)
     assert await count(world, "u") == 2
 
@@ -139,7 +139,7 @@ async def test_one_that_is_not_there_is_refused_before_anything_is_written(world
     assert (failed.value.id, failed.value.metadata["field"]) == ("nope", "used_episode_ids[1]")
     given = whole(2, "f", request_id, end=used("nope"))
     with pytest.raises(EpisodeNotFoundError) as failed:
-        await world.services.episodes.record(NS, given)
+        await world.services.episodes.creator.record(NS, given)
     assert failed.value.metadata["field"] == "episode.used_episode_ids[0]"
     assert (await payloads(world, EPISODES), await payloads(world, EVENTS)) == before
     assert await payloads(world, REQUESTS) == rows
@@ -147,11 +147,11 @@ async def test_one_that_is_not_there_is_refused_before_anything_is_written(world
 
 
 async def test_one_of_another_namespace_is_not_there(world):
-    await world.services.episodes.start("other", start(episode_id="theirs"))
+    await world.services.episodes.creator.start("other", start(episode_id="theirs"))
     await started(world)
     with pytest.raises(EpisodeNotFoundError):
         await ends(world, used("theirs"))
-    assert (await world.services.episodes.get("other", "theirs")).reused_count == 0
+    assert (await world.services.episodes.episodes.get("other", "theirs")).reused_count == 0
 
 
 async def test_an_episode_cannot_have_used_itself(world):
@@ -159,7 +159,7 @@ async def test_an_episode_cannot_have_used_itself(world):
     with pytest.raises(RequestInvalidError, match="cannot reuse itself"):
         await ends(world, used("e"))
     with pytest.raises(RequestInvalidError, match="cannot reuse itself"):
-        await world.services.episodes.record(NS, whole(1, "f", end=used("u", "f")))
+        await world.services.episodes.creator.record(NS, whole(1, "f", end=used("u", "f")))
     assert (await got(world, "e")).status is EpisodeStatus.RUNNING
 
 
@@ -168,10 +168,10 @@ async def test_a_repeat_is_answered_though_what_was_used_is_gone(world, request_
     await started(world)
     first = await ends(world, used("u", "v"), "e", request_id)
     whole_one = whole(1, "f", request_id, end=used("u"))
-    await world.services.episodes.record(NS, whole_one)
-    await world.services.episode_deleter.delete(NS, "u")
+    await world.services.episodes.creator.record(NS, whole_one)
+    await world.services.episodes.episodes.delete_with_events(NS, "u")
     assert (await ends(world, used("u", "v"), "e", request_id)).etag == first.etag
-    again = await world.services.episodes.record(NS, whole_one)
+    again = await world.services.episodes.creator.record(NS, whole_one)
     assert again.episode.episode_id == "f"
     assert await count(world, "v") == 1
 
@@ -211,7 +211,7 @@ async def test_what_a_dead_process_did_not_count_is_counted_by_a_sweep(mortal):
 
 async def test_one_that_was_deleted_since_is_skipped(mortal):
     world = await died(mortal, used("u", "v"))
-    await world.services.episode_deleter.delete(NS, "u")
+    await world.services.episodes.episodes.delete_with_events(NS, "u")
     world.clock.advance(HOUR)
     await sweep(world)
     assert await count(world, "v") == 1
@@ -220,7 +220,7 @@ async def test_one_that_was_deleted_since_is_skipped(mortal):
 
 async def test_what_a_deleted_episode_used_is_counted_before_it_goes(mortal):
     world = await died(mortal, used("u", "v"))
-    await world.services.episode_deleter.delete(NS, "e")
+    await world.services.episodes.episodes.delete_with_events(NS, "e")
     assert (await count(world, "u"), await count(world, "v")) == (1, 1)
     await started(world)
     await ends(world, used("u"))
@@ -229,7 +229,7 @@ async def test_what_a_deleted_episode_used_is_counted_before_it_goes(mortal):
 
 async def test_reports_that_are_settled_are_not_remembered_for_ever(world):
     for number in range(30):
-        await world.services.episodes.record(NS, whole(0, f"e{number}", end=used("u")))
+        await world.services.episodes.creator.record(NS, whole(0, f"e{number}", end=used("u")))
     point = episode_point(NS, "u")
     record = (await world.store.get(EPISODES, NS, [point]))[point]
     assert record.payload["reused_count"] == 30
@@ -268,7 +268,7 @@ async def test_a_delete_while_its_uses_are_counted_loses_none_and_doubles_none(s
     async def delete() -> None:
         while (await got(second, "e")).status is EpisodeStatus.RUNNING:
             await asyncio.sleep(0)
-        await second.services.episode_deleter.delete(NS, "e")
+        await second.services.episodes.episodes.delete_with_events(NS, "e")
 
     await asyncio.gather(ends(first, used("u", "v")), delete(), return_exceptions=False)
     assert (await count(first, "u"), await count(first, "v")) == (1, 1)

@@ -26,7 +26,7 @@ async def count(world: World) -> int:
 
 async def edit(world: World, pattern_id: str, **changes: Any) -> None:
     content = replace(PatternContent("unused"), **changes)
-    await world.services.patterns.update(
+    await world.services.patterns.patterns.update(
         NS, pattern_id, PatternEdit(content, frozenset(changes)), ""
     )
 
@@ -42,7 +42,7 @@ def good(result: Saved | LotError) -> Saved:
 async def test_a_new_pattern_is_there_as_it_was_given(world):
     saved = await save(world, language="python", tags=("a",), initial_success_rate=0.4)
     assert saved.created
-    found = await world.services.patterns.get(NS, saved.pattern.pattern_id)
+    found = await world.services.patterns.patterns.get(NS, saved.pattern.pattern_id)
     assert found == saved.pattern
     assert found.content.tags == ("a",)
     assert (found.outcomes.usage_count, found.outcomes.success_rate) == (0, 0.4)
@@ -73,10 +73,10 @@ async def test_another_language_makes_a_new_pattern(world):
 
 async def test_another_namespace_has_its_own_patterns(world):
     await save(world)
-    other = await world.services.pattern_writer.save("other", draft())
+    other = await world.services.patterns.writer.save("other", draft())
     assert other.created
     with pytest.raises(PatternNotFoundError):
-        await world.services.patterns.get(NS, other.pattern.pattern_id)
+        await world.services.patterns.patterns.get(NS, other.pattern.pattern_id)
 
 
 async def test_without_dedupe_the_same_content_is_another_pattern(world):
@@ -91,7 +91,7 @@ async def test_without_dedupe_the_same_content_is_another_pattern(world):
 async def test_the_learned_values_of_a_repeat_are_in_the_store(world):
     first = await save(world)
     await save(world)
-    found = await world.services.patterns.get(NS, first.pattern.pattern_id)
+    found = await world.services.patterns.patterns.get(NS, first.pattern.pattern_id)
     assert found.outcomes.usage_count == 1
     (fact,) = await payloads(world, OUTCOMES)
     assert (fact["outcome"], fact["settled"], fact["repeat"]) == ("success", True, True)
@@ -121,7 +121,7 @@ async def test_an_edit_there_and_back_keeps_one_pattern_of_a_content(world):
 async def test_a_deleted_pattern_frees_its_content(world):
     first = await save(world)
     await outcome(world, first.pattern.pattern_id)
-    await world.services.patterns.delete(NS, first.pattern.pattern_id, "")
+    await world.services.patterns.patterns.delete(NS, first.pattern.pattern_id, "")
     again = await save(world)
     assert again.created
     assert again.pattern.pattern_id != first.pattern.pattern_id
@@ -176,13 +176,13 @@ async def test_an_id_in_use_by_other_content_is_refused_and_kept(world):
     await save(world, "one", pattern_id="mine")
     with pytest.raises(PatternIdInUseError):
         await save(world, "two", pattern_id="mine")
-    assert (await world.services.patterns.get(NS, "mine")).content.task == "one"
+    assert (await world.services.patterns.patterns.get(NS, "mine")).content.task == "one"
 
 
 async def test_a_deleted_id_may_be_used_again(world):
     await save(world, "one", pattern_id="mine")
     await outcome(world, "mine")
-    await world.services.patterns.delete(NS, "mine", "")
+    await world.services.patterns.patterns.delete(NS, "mine", "")
     again = await save(world, "two", pattern_id="mine")
     assert again.created
     assert again.pattern.outcomes.usage_count == 0
@@ -244,7 +244,9 @@ async def test_a_request_id_with_other_content_is_refused(world):
 
 async def test_a_request_id_is_its_namespaces_own(world):
     await save(world, "one", request_id="r")
-    assert (await world.services.pattern_writer.save("other", draft("two", request_id="r"))).created
+    assert (
+        await world.services.patterns.writer.save("other", draft("two", request_id="r"))
+    ).created
 
 
 async def test_a_content_saved_under_another_request_id_is_a_repeat(world):
@@ -256,7 +258,7 @@ async def test_a_content_saved_under_another_request_id_is_a_repeat(world):
 
 async def test_a_late_retry_never_brings_back_what_was_deleted(world):
     first = await save(world, request_id="r")
-    await world.services.patterns.delete(NS, first.pattern.pattern_id, "")
+    await world.services.patterns.patterns.delete(NS, first.pattern.pattern_id, "")
     with pytest.raises(PatternNotFoundError, match="it was deleted after this request"):
         await save(world, request_id="r")
     assert await count(world) == 0
@@ -265,7 +267,7 @@ async def test_a_late_retry_never_brings_back_what_was_deleted(world):
 async def test_a_late_retry_of_a_merged_save_does_not_bring_it_back_either(world):
     first = await save(world)
     await save(world, request_id="r")
-    await world.services.patterns.delete(NS, first.pattern.pattern_id, "")
+    await world.services.patterns.patterns.delete(NS, first.pattern.pattern_id, "")
     with pytest.raises(PatternNotFoundError):
         await save(world, request_id="r")
     assert await count(world) == 0
@@ -290,7 +292,7 @@ async def test_after_a_day_a_request_id_is_forgotten(world):
 
 async def test_a_batch_answers_in_order_and_each_item_for_itself(world):
     await save(world, "taken", pattern_id="mine")
-    results = await world.services.pattern_writer.save_many(
+    results = await world.services.patterns.writer.save_many(
         NS,
         [
             draft("one"),
@@ -309,19 +311,19 @@ async def test_a_batch_answers_in_order_and_each_item_for_itself(world):
 
 
 async def test_a_content_twice_in_a_batch_is_one_pattern_and_one_success(world):
-    results = await world.services.pattern_writer.save_many(
+    results = await world.services.patterns.writer.save_many(
         NS, [draft("one"), draft("two"), draft("ONE"), draft("one ")]
     )
     one, two, again, third = (good(result) for result in results)
     assert (one.created, two.created, again.created, third.created) == (True, True, False, False)
     assert one.pattern.pattern_id == again.pattern.pattern_id == third.pattern.pattern_id
-    found = await world.services.patterns.get(NS, one.pattern.pattern_id)
+    found = await world.services.patterns.patterns.get(NS, one.pattern.pattern_id)
     assert found.outcomes.usage_count == 2
     assert await count(world) == 2
 
 
 async def test_an_id_twice_in_a_batch_is_saved_once(world):
-    results = await world.services.pattern_writer.save_many(
+    results = await world.services.patterns.writer.save_many(
         NS,
         [
             draft("one", pattern_id="mine"),
@@ -336,18 +338,18 @@ async def test_an_id_twice_in_a_batch_is_saved_once(world):
 
 @pytest.mark.parametrize("dedupe", [Dedupe.EXACT, Dedupe.NONE])
 async def test_a_request_id_twice_in_a_batch_is_one_save(world, dedupe):
-    results = await world.services.pattern_writer.save_many(
+    results = await world.services.patterns.writer.save_many(
         NS, [draft("one", request_id="r", dedupe=dedupe) for _ in range(2)]
     )
     first, second = (good(result) for result in results)
     assert first.pattern.pattern_id == second.pattern.pattern_id
-    found = await world.services.patterns.get(NS, first.pattern.pattern_id)
+    found = await world.services.patterns.patterns.get(NS, first.pattern.pattern_id)
     assert found.outcomes.usage_count == 0
     assert await count(world) == 1
 
 
 async def test_a_request_id_twice_in_a_batch_with_other_content_is_refused(world):
-    results = await world.services.pattern_writer.save_many(
+    results = await world.services.patterns.writer.save_many(
         NS, [draft("one", request_id="r"), draft("two", request_id="r")]
     )
     assert good(results[0]).created
@@ -357,8 +359,8 @@ async def test_a_request_id_twice_in_a_batch_with_other_content_is_refused(world
 
 async def test_a_batch_again_finds_what_it_saved(world):
     drafts = [draft(f"task {n}", request_id=f"r{n}") for n in range(3)]
-    first = await world.services.pattern_writer.save_many(NS, drafts)
-    again = await world.services.pattern_writer.save_many(
+    first = await world.services.patterns.writer.save_many(NS, drafts)
+    again = await world.services.patterns.writer.save_many(
         NS, [*drafts, draft("more", request_id="r9")]
     )
     assert [good(r).pattern for r in again[:3]] == [good(r).pattern for r in first]
@@ -367,7 +369,7 @@ async def test_a_batch_again_finds_what_it_saved(world):
 
 
 async def test_an_empty_batch_saves_nothing(world):
-    assert await world.services.pattern_writer.save_many(NS, []) == []
+    assert await world.services.patterns.writer.save_many(NS, []) == []
     assert await payloads(world, REQUESTS) == []
 
 

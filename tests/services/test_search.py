@@ -26,14 +26,13 @@ from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.resources import REGISTRY
 from lot_grpc.services.runtime import ServiceSettings, open_runtime
 from lot_grpc.testing.hashing import HashingEmbedder, OverlapReranker
-from tests.services.flat import flat
 from tests.services.world import NS, World, memory, open_world, save, start
 
 
 async def ask(world: World, query: str, limit: int = 5, **named: Any) -> Answer[Pattern]:
     named.setdefault("ranking", Ranking.RELEVANCE)
     question = pattern_request(RecallOptions(query, limit, **named), PatternFilter())
-    return await world.services.pattern_recall.find(NS, question)
+    return await world.services.recall.patterns.find(NS, question)
 
 
 def tasks(answer: Answer[Pattern]) -> list[str]:
@@ -214,7 +213,7 @@ def reranking(world: World, reranker: Reranker, bounds: RerankBounds | None = No
     runtime = open_runtime(
         world.store, REGISTRY, HashingEmbedder(), reranker, world.clock, settings
     )
-    return World(world.store, world.clock, flat(Services(runtime)))
+    return World(world.store, world.clock, Services(runtime))
 
 
 async def test_what_the_cross_encoder_likes_gets_the_best_relevance_and_the_rest_the_least(world):
@@ -331,16 +330,16 @@ async def test_reranking_nothing_is_no_error(world):
 
 async def test_memories_are_reranked_too(world):
     for content in NEAR:
-        await world.services.memories.create(NS, memory(content))
+        await world.services.memories.memories.create(NS, memory(content))
     question = memory_request(RecallOptions(ASKED, 5, rerank=True), MemoryFilter())
-    answer = await world.services.memory_recall.find(NS, question)
+    answer = await world.services.recall.memories.find(NS, question)
     assert all(part(hit, "rerank") is not None for hit in answer.hits)
 
 
 async def test_episodes_are_found_by_words_too(world):
-    await world.services.episodes.start(NS, start("Fix E0308 in the parser"))
+    await world.services.episodes.creator.start(NS, start("Fix E0308 in the parser"))
     for number in range(60):
-        await world.services.episodes.start(NS, start(f"Fix error {number} in the parser"))
+        await world.services.episodes.creator.start(NS, start(f"Fix error {number} in the parser"))
     question = episode_request(RecallOptions("e0308", 1), EpisodeFilter(), success_only=False)
-    [hit] = (await world.services.episode_recall.find(NS, question)).hits
+    [hit] = (await world.services.recall.episodes.find(NS, question)).hits
     assert hit.thing.start.task == "Fix E0308 in the parser"

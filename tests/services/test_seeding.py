@@ -46,7 +46,7 @@ def own_seeding(world: World, embedder: HashingEmbedder | None = None) -> Knowle
     settings = replace(runtime.settings, packs=[OWN])
     indexer = runtime.indexer if embedder is None else Indexer(embedder)
     runtime = replace(runtime, settings=settings, indexer=indexer)
-    return KnowledgeSeeder(runtime, world.services.operations)
+    return KnowledgeSeeder(runtime, world.services.resources)
 
 
 def totals(seeded: Seeded) -> tuple[int, int, int]:
@@ -81,7 +81,7 @@ async def test_a_large_pack_is_stored_piece_by_piece(world, monkeypatch):
 
 async def test_a_thing_keeps_its_labels_beside_that_of_its_pack(world):
     await own_seeding(world).seed(NS, Seeds())
-    pattern = await world.services.patterns.get(NS, "seed:own:deploy")
+    pattern = await world.services.patterns.patterns.get(NS, "seed:own:deploy")
     assert pattern.content.labels == {"team": "core", "seed": "own"}
     assert OWN.patterns["deploy"].labels == {"team": "core"}
 
@@ -95,8 +95,10 @@ async def test_an_unknown_pack_stores_nothing(world):
 async def test_a_seed_of_an_expired_pattern_starts_without_its_outcomes(world):
     await own_seeding(world).seed(NS, Seeds())
     edit = PatternEdit(PatternContent("x"), frozenset(), ttl=10_000_000)
-    await world.services.patterns.update(NS, "seed:own:deploy", edit, "")
-    await world.services.outcomes.record(NS, OutcomeDraft(("seed:own:deploy",), Outcome.FAILURE))
+    await world.services.patterns.patterns.update(NS, "seed:own:deploy", edit, "")
+    await world.services.patterns.outcomes.record(
+        NS, OutcomeDraft(("seed:own:deploy",), Outcome.FAILURE)
+    )
     world.clock.advance(11)
     assert totals(await own_seeding(world).seed(NS, Seeds())) == (1, 5, 0)
     assert await rows(world.store, OUTCOMES) == []
@@ -105,7 +107,7 @@ async def test_a_seed_of_an_expired_pattern_starts_without_its_outcomes(world):
 
 async def test_what_an_older_process_deleted_is_known_to_a_new_one(world):
     await own_seeding(world).seed(NS, Seeds())
-    await world.services.memories.delete(NS, "seed:own:3", "")
+    await world.services.memories.memories.delete(NS, "seed:own:3", "")
     other = world.another_process()
     assert totals(await own_seeding(other).seed(NS, Seeds())) == (0, 5, 1)
     assert totals(await own_seeding(other).seed("another", Seeds())) == (6, 0, 0)

@@ -1,85 +1,15 @@
-"""Sessions: values, a window of messages, a sliding life, and who writes them at once."""
+"""Sessions: what they hold, how long they live, how they are cleared."""
 
 from __future__ import annotations
 
-import asyncio
-import random
-from typing import Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from lot_grpc.domain.errors import (
-    RequestIdReusedError,
-    SessionFullError,
-    SessionNotFoundError,
-)
+from lot_grpc.domain.errors import SessionFullError
 from lot_grpc.domain.session import DEFAULT_TTL, Session, SessionMessage, SessionValue
 from lot_grpc.services.records.collections import SESSION_PARTS, SESSIONS, TOMBSTONES
-from lot_grpc.services.sessions.rows import Terms
-from lot_grpc.services.sessions.session_messages import Appended, MessageDraft
 from tests.contract.clock import FixedClock
-from tests.services.world import (
-    DAY,
-    HOUR,
-    NS,
-    Interleaving,
-    SharedStore,
-    World,
-    open_world,
-    rows,
-    sweep,
-)
-
-SECOND = 1_000_000
-
-
-async def append(
-    world: World, content: str = "hello", session_id: str = "s", **named: Any
-) -> Appended:
-    terms = Terms(named.pop("max_messages", 0), named.pop("ttl", None))
-    request_id = named.pop("request_id", "")
-    message = SessionMessage("user", content, **named)
-    draft = MessageDraft(session_id, message, terms, request_id)
-    return await world.services.session_messages.append(NS, draft)
-
-
-async def put(
-    world: World, key: str, value: bytes = b"v", session_id: str = "s", ttl: int | None = None
-) -> int:
-    return await world.services.session_values.put(NS, session_id, key, value, ttl)
-
-
-async def got(world: World, session_id: str = "s", limit: int = 0) -> Session:
-    return await world.services.sessions.get(NS, session_id, limit)
-
-
-def contents(session: Session) -> list[str]:
-    return [one.content for one in session.messages]
-
-
-def sequences(session: Session) -> list[int]:
-    return [one.sequence for one in session.messages]
-
-
-async def absent(world: World, session_id: str = "s") -> bool:
-    """Whether it is absent everywhere."""
-    services = world.services
-    for call in (
-        services.sessions.get(NS, session_id),
-        services.session_values.get(NS, session_id, "k"),
-        services.sessions.clear(NS, session_id),
-        services.sessions.clear(NS, session_id, ["k"]),
-        services.sessions.clear(NS, session_id, clear_messages=True),
-    ):
-        try:
-            await call
-        except SessionNotFoundError:
-            continue
-        return False
-    return True
-
+from tests.services.session_steps import SECOND, absent, append, contents, got, put, sequences
+from tests.services.world import DAY, NS, SharedStore, open_world, rows, sweep
 
 # --- what is kept -----------------------------------------------------------------------------
 
@@ -115,7 +45,7 @@ async def test_a_session_comes_to_be_with_its_first_write_and_keeps_all_in_order
 
 async def test_a_value_is_put_over_the_former_one_and_read_by_its_key():
     world = await open_world()
-    values = world.services.session_values
+    values = world.services.sessions.values
     for value in (b"1", b"", b"3"):
         await put(world, "k", value)
         got_back = await values.get(NS, "s", "k")
@@ -164,7 +94,7 @@ async def test_a_window_that_was_widened_counts_what_is_there():
 
 async def test_every_write_renews_the_life_and_reading_does_not():
     world = await open_world()
-    clear = world.services.sessions.clear
+    clear = world.services.sessions.sessions.clear
     await put(world, "k", ttl=10 * SECOND)
     for write in (
         lambda: put(world, "k"),
@@ -207,7 +137,7 @@ async def test_what_lapsed_is_absent_and_the_next_of_its_id_begins_empty(swept):
     session = await got(world)
     assert (contents(session), session.values, session.max_messages) == (["new"], {}, 50)
     assert session.create_time == world.clock.now()
-    assert await world.services.session_values.get(NS, "s", "k") is None
+    assert await world.services.sessions.values.get(NS, "s", "k") is None
     assert await rows(world.store, SESSION_PARTS, NS) == []
 
 
@@ -251,7 +181,7 @@ async def test_a_session_that_was_cleared_is_absent_and_its_id_is_free():
     await put(world, "k")
     for _ in range(2):
         await append(world, session_id="other")
-    await world.services.sessions.clear(NS, "s")
+    await world.services.sessions.sessions.clear(NS, "s")
     assert await absent(world)
     assert [p.payload["session_id"] for p in await rows(world.store, SESSION_PARTS, NS)] == [
         "other"
@@ -268,7 +198,7 @@ async def test_a_session_that_was_cleared_is_absent_and_its_id_is_free():
 
 async def test_just_keys_or_just_messages_are_cleared():
     world = await open_world()
-    clear = world.services.sessions.clear
+    clear = world.services.sessions.sessions.clear
     for key in "abcd":
         await put(world, key)
     for number in range(3):
@@ -299,11 +229,11 @@ async def test_a_thousand_values_and_no_more():
         await put(world, "one more")
     await put(world, "k7", b"other")
     assert len((await got(world)).values) == 1000
-    await world.services.sessions.clear(NS, "s", ["k1"])
+    await world.services.sessions.sessions.clear(NS, "s", ["k1"])
     await put(world, "one more")
     with pytest.raises(SessionFullError):
         await put(world, "two more")
-    assert await world.services.session_values.get(NS, "s", "two more") is None
+    assert await world.services.sessions.values.get(NS, "s", "two more") is None
 
 
 async def test_values_of_8_mib_together_and_no_more():
@@ -325,7 +255,7 @@ async def test_a_session_larger_than_an_answer_gives_the_latest_messages_that_fi
     world = await open_world()
     for number in range(10):
         await append(world, f"{number}" * 1000)
-    sessions = world.services.sessions
+    sessions = world.services.sessions.sessions
     found = await sessions.get(NS, "s", max_bytes=5000)
     assert ([one.sequence for one in found.messages], found.ended_early) == ([7, 8, 9, 10], True)
     assert not (await sessions.get(NS, "s", 4, 5000)).ended_early
@@ -335,266 +265,3 @@ async def test_a_session_larger_than_an_answer_gives_the_latest_messages_that_fi
     found = await sessions.get(NS, "s", max_bytes=500, before=10)
     assert ([one.sequence for one in found.messages], found.ended_early) == ([9], True)
     assert not (await sessions.get(NS, "s", max_bytes=500, before=2)).ended_early
-
-
-# --- repeats ----------------------------------------------------------------------------------
-
-
-async def test_a_message_is_not_appended_twice():
-    world = await open_world()
-    first = await append(world, "one", request_id="r")
-    world.clock.advance(1)
-    again = await append(world, "one", request_id="r")
-    assert again.message == first.message
-    await append(world, "two", max_messages=1)
-    later = await append(world, "one", request_id="r")
-    assert (later.message, later.message_count) == (first.message, 1)
-    assert contents(await got(world)) == ["two"]
-    with pytest.raises(RequestIdReusedError):
-        await append(world, "other", request_id="r")
-    with pytest.raises(RequestIdReusedError):
-        await append(world, "one", session_id="t", request_id="r")
-
-
-async def test_a_repeat_does_not_bring_a_cleared_session_back():
-    world = await open_world()
-    await append(world, "one", request_id="r")
-    await world.services.sessions.clear(NS, "s")
-    with pytest.raises(SessionNotFoundError, match="use a new request_id"):
-        await append(world, "one", request_id="r")
-    await append(world, "another")
-    with pytest.raises(SessionNotFoundError, match="use a new request_id"):
-        await append(world, "one", request_id="r")
-    assert contents(await got(world)) == ["another"]
-
-
-async def test_a_repeat_does_not_carry_a_message_into_the_next_session():
-    world = await open_world()
-    await append(world, "one", request_id="r", ttl=HOUR * SECOND)
-    world.clock.advance(HOUR)
-    with pytest.raises(SessionNotFoundError, match="use a new request_id"):
-        await append(world, "one", request_id="r", ttl=HOUR * SECOND)
-    await append(world, "another")
-    with pytest.raises(SessionNotFoundError):
-        await append(world, "one", request_id="r", ttl=HOUR * SECOND)
-    assert contents(await got(world)) == ["another"]
-
-
-async def test_requests_that_are_done_are_dropped_from_the_session():
-    world = await open_world()
-    for number in range(20):
-        await append(world, request_id=f"r{number}")
-    (row,) = await rows(world.store, SESSIONS, NS)
-    assert len(row.payload["unsettled_requests"]) == 1
-
-
-# --- several writers --------------------------------------------------------------------------
-
-
-def two_processes(seed: int = 7) -> tuple[Any, FixedClock]:
-    clock = FixedClock()
-    return Interleaving(SharedStore(clock), seed), clock
-
-
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("requests", [False, True])
-async def test_appends_at_once_from_two_processes_lose_nothing_and_share_no_number(seed, requests):
-    world = await open_world(*two_processes(seed))
-    processes = [world, world.another_process()]
-    told = await asyncio.gather(
-        *(
-            append(processes[n % 2], f"{n}", request_id=f"r{n}" if requests else "")
-            for n in range(40)
-        )
-    )
-    numbers = {one.message.content: one.message.sequence for one in told}
-    assert sorted(numbers.values()) == list(range(1, 41))
-    session = await got(world)
-    assert sequences(session) == list(range(1, 41))
-    assert {one.content: one.sequence for one in session.messages} == numbers
-    assert session.last_sequence == 40
-
-
-async def test_one_request_sent_by_two_processes_at_once_is_one_message():
-    world = await open_world(*two_processes())
-    processes = [world, world.another_process()]
-    for number in range(20):
-        told = await asyncio.gather(
-            *(append(one, f"{number}", request_id=f"r{number}") for one in processes * 2)
-        )
-        assert len({one.message for one in told}) == 1
-    assert contents(await got(world)) == [f"{number}" for number in range(20)]
-
-
-async def test_values_put_at_once_from_two_processes_are_all_there():
-    world = await open_world(*two_processes())
-    processes = [world, world.another_process()]
-    await asyncio.gather(*(put(processes[n % 2], f"k{n}", b"%d" % n) for n in range(30)))
-    values = {key: value.data for key, value in (await got(world)).values.items()}
-    assert values == {f"k{n}": b"%d" % n for n in range(30)}
-
-
-@pytest.mark.parametrize("seed", range(10))
-async def test_writes_and_clearings_at_once_leave_no_part_of_what_is_gone(seed):
-    world = await open_world(*two_processes(seed))
-    processes = [world, world.another_process()]
-
-    async def clearing(one: World, **which: Any) -> None:
-        for _ in range(3):
-            try:
-                await one.services.sessions.clear(NS, "s", **which)
-            except SessionNotFoundError:
-                await asyncio.sleep(0)
-
-    await asyncio.gather(
-        *(append(processes[n % 2], f"{n}", request_id=f"r{n}" if n % 3 else "") for n in range(12)),
-        *(put(processes[n % 2], f"k{n}") for n in range(8)),
-        clearing(processes[0]),
-        clearing(processes[1]),
-        clearing(processes[0], keys=["k1", "k2"]),
-        clearing(processes[1], clear_messages=True),
-    )
-    there = await rows(world.store, SESSIONS, NS)
-    parts = await rows(world.store, SESSION_PARTS, NS)
-    generations = {row.payload["sort_key"] for row in there}
-    assert {part.payload["generation"] for part in parts} <= generations
-    if there:
-        session = await got(world)
-        first = session.last_sequence - len(session.messages) + 1
-        assert sequences(session) == list(range(first, session.last_sequence + 1))
-
-
-async def test_a_reader_never_sees_a_gap_while_others_write():
-    world = await open_world(*two_processes())
-    processes = [world, world.another_process()]
-    done = False
-
-    async def reads() -> int:
-        count = 0
-        while not done:
-            try:
-                session = await got(world)
-            except SessionNotFoundError:
-                continue
-            numbers = sequences(session)
-            assert numbers == list(range(numbers[0], numbers[0] + len(numbers))) if numbers else 1
-            count += 1
-        return count
-
-    reading = asyncio.create_task(reads())
-    await asyncio.gather(*(append(processes[n % 2], f"{n}", max_messages=5) for n in range(40)))
-    done = True
-    assert await reading > 5
-
-
-# --- against a model --------------------------------------------------------------------------
-
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("append"), st.sampled_from([0, 0, 0, 1, 3])),
-        st.tuples(st.just("put"), st.sampled_from("abc")),
-        st.tuples(st.just("keys"), st.sampled_from("abc")),
-        st.tuples(st.just("messages"), st.none()),
-        st.tuples(st.just("clear"), st.none()),
-        st.tuples(st.just("wait"), st.sampled_from([1, 5, 10])),
-        st.tuples(st.just("sweep"), st.none()),
-    ),
-    max_size=30,
-)
-
-
-class Model:
-    """What a session should be, in plain Python."""
-
-    def __init__(self) -> None:
-        self.there = False
-        self.expires = 0
-
-    def write(self, now: int) -> None:
-        if not self.there or now >= self.expires:
-            self.there, self.last, self.window = True, 0, 4
-            self.values: dict[str, bytes] = {}
-            self.messages: list[tuple[int, str]] = []
-        self.expires = now + 10 * SECOND
-
-    def alive(self, now: int) -> bool:
-        return self.there and now < self.expires
-
-
-@given(STEPS)
-async def test_a_session_is_what_a_plain_model_says(steps):
-    world, model = await open_world(), Model()
-    sessions, number = world.services.sessions, 0
-    ttl = 10 * SECOND
-    for step, given_value in steps:
-        now, number = world.clock.now(), number + 1
-        alive = model.alive(now)
-        if step == "append":
-            new = not alive
-            model.write(now)
-            model.window = given_value or (50 if new else model.window)
-            model.last += 1
-            model.messages = [*model.messages, (model.last, f"{number}")][-model.window :]
-            told = await append(world, f"{number}", max_messages=given_value, ttl=ttl)
-            assert told.message.sequence == model.last
-            assert told.message_count == len(model.messages)
-        elif step == "put":
-            new = not alive
-            model.write(now)
-            model.window = 50 if new else model.window
-            model.values[given_value] = b"%d" % number
-            await put(world, given_value, b"%d" % number, ttl=ttl)
-        elif step == "wait":
-            world.clock.advance(given_value)
-        elif step == "sweep":
-            await sweep(world)
-        elif not alive:
-            assert await absent(world)
-        elif step == "clear":
-            await sessions.clear(NS, "s")
-            model.there = False
-        elif step == "keys":
-            await sessions.clear(NS, "s", [given_value])
-            model.write(now)
-            model.values.pop(given_value, None)
-        else:
-            await sessions.clear(NS, "s", clear_messages=True)
-            model.write(now)
-            model.messages = []
-        if model.alive(world.clock.now()):
-            session = await got(world)
-            assert {key: one.data for key, one in session.values.items()} == model.values
-            assert [(one.sequence, one.content) for one in session.messages] == model.messages
-            assert session.expire_time == model.expires
-        else:
-            assert await absent(world)
-
-
-async def test_a_process_that_died_between_making_a_session_and_its_first_write_is_cleaned_after():
-    world = await open_world()
-    for _ in range(2):
-        await append(world, "old", ttl=SECOND)
-    world.clock.advance(2)
-    delete = world.store.delete
-
-    async def dies(*_: Any) -> int:
-        raise RuntimeError("the process died")
-
-    world.store.delete = dies
-    with pytest.raises(RuntimeError):
-        await append(world, "new")
-    world.store.delete = delete
-    session = await got(world)
-    assert (session.messages, session.values) == ((), {})
-    assert [p.payload["content"] for p in await rows(world.store, SESSION_PARTS, NS)] == ["old"]
-    await sweep(world)
-    assert await rows(world.store, SESSION_PARTS, NS) == []
-    assert (await append(world, "next")).message.sequence == 1
-
-
-async def test_many_writers_in_one_process_go_one_after_the_other():
-    world = await open_world()
-    rng = random.Random(3)
-    await asyncio.gather(*(append(world, f"{rng.random()}", max_messages=200) for _ in range(200)))
-    (row,) = await rows(world.store, SESSIONS, NS)
-    assert row.payload["revision"] == 201, "each took one renewal"

@@ -22,15 +22,7 @@ from lot_grpc.services.recall.targets import (
 from lot_grpc.services.records.collections import CONTEXT_STATS
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
-from tests.services.world import (
-    NS,
-    World,
-    end,
-    memory,
-    open_world,
-    save,
-    start,
-)
+from tests.services.world import NS, World, end, memory, open_world, save, start
 
 QUERY = "how do I sort list 3 by the size of it"
 """It has function words, so that words are looked for twice."""
@@ -66,9 +58,11 @@ async def world() -> World:
         task = f"Sort list {number} by size"
         await save(world, task, pattern_id=f"p{number}", code=f"sort(list_{number})")
         episode_id = f"e{number}"
-        await world.services.episodes.start(NS, start(task, episode_id))
-        await world.services.episodes.end(NS, episode_id, end(), "")
-        await world.services.memories.create(NS, memory(f"List {number} is sorted by size"))
+        await world.services.episodes.creator.start(NS, start(task, episode_id))
+        await world.services.episodes.ender.end(NS, episode_id, end(), "")
+        await world.services.memories.memories.create(
+            NS, memory(f"List {number} is sorted by size")
+        )
     return world
 
 
@@ -83,7 +77,7 @@ async def calls(world: World, recall: Recall) -> list[tuple[str, str]]:
 
 def recall_patterns(world: World, **options: Any) -> Recall:
     request = pattern_request(RecallOptions(QUERY, 5, **options), PatternFilter())
-    return lambda: world.services.pattern_recall.find(NS, request)
+    return lambda: world.services.recall.patterns.find(NS, request)
 
 
 async def test_a_recall_of_patterns_that_learned_nothing_makes_three_calls(world: World) -> None:
@@ -99,7 +93,7 @@ async def test_a_recall_of_patterns_that_learned_makes_four_calls(world: World) 
         await save(world, f"Sort {number}", kind=PatternKind.LEARNED, task_type_pattern="sort")
     for number in range(10):
         ids = tuple(f"p{n}" for n in range(120))
-        await world.services.outcomes.record(
+        await world.services.patterns.outcomes.record(
             NS, OutcomeDraft(ids, Outcome.SUCCESS, query=f"sort list {number}")
         )
     expected = [
@@ -116,11 +110,11 @@ async def test_a_recall_of_patterns_that_learned_makes_four_calls(world: World) 
 async def test_a_recall_of_episodes_or_memories_makes_two_calls(world: World) -> None:
     episodes = episode_request(RecallOptions(QUERY, 5), EpisodeFilter(), success_only=False)
     memories = memory_request(RecallOptions(QUERY, 5), MemoryFilter())
-    assert await calls(world, lambda: world.services.episode_recall.find(NS, episodes)) == [
+    assert await calls(world, lambda: world.services.recall.episodes.find(NS, episodes)) == [
         ("search", "episodes"),
         ("get", "episodes"),
     ]
-    assert await calls(world, lambda: world.services.memory_recall.find(NS, memories)) == [
+    assert await calls(world, lambda: world.services.recall.memories.find(NS, memories)) == [
         ("search", "memories"),
         ("get", "memories"),
     ]

@@ -57,7 +57,7 @@ COMPLAINT = "This is wrong."
 async def submit(
     world: World, kind: TargetKind | None = None, id: str = "", **named: Any
 ) -> Submitted:
-    return await world.services.feedback_handler.submit(NS, judgement(kind, id, **named))
+    return await world.services.learning.feedback_handler.submit(NS, judgement(kind, id, **named))
 
 
 async def test_a_judged_text_is_an_event_and_a_preference(world):
@@ -74,7 +74,7 @@ async def test_a_judged_text_is_an_event_and_a_preference(world):
     assert told.preference.category == "learned"
     assert told.preference.value == {"feedback": PRAISE, "task": "Write the report"}
     [listed] = (
-        await world.services.learning_events.list_page(NS, LearningEventFilter(), 10, None)
+        await world.services.learning.learning_events.list_page(NS, LearningEventFilter(), 10, None)
     )[0]
     assert listed == told.event
 
@@ -114,7 +114,7 @@ async def test_thanks_alone_teach_nothing(world, text, extracted):
 
 
 async def test_what_cannot_be_told_is_nothing_and_moves_nothing(world):
-    chosen = await world.services.selections.select(NS, select("a"))
+    chosen = await world.services.learning.selections.select(NS, select("a"))
     told = await submit(
         world, TargetKind.SELECTION, chosen.selection_id, text="I look at it tomorrow."
     )
@@ -152,18 +152,18 @@ async def test_the_same_said_again_of_a_task_takes_the_place_of_the_earlier_one(
 
 
 async def test_a_selection_learns_its_reward(world):
-    chosen = await world.services.selections.select(NS, select("a"))
+    chosen = await world.services.learning.selections.select(NS, select("a"))
     await submit(world, TargetKind.SELECTION, chosen.selection_id, reward=-1.0)
-    [value] = await world.services.action_values.best(NS, STATE, 3)
+    [value] = await world.services.learning.action_values.best(NS, STATE, 3)
     assert (value.action, value.visit_count) == ("a", 1)
     assert value.value == pytest.approx(-0.1)
 
 
 async def test_a_decision_takes_the_reward_if_it_has_none(world):
-    await world.services.decisions.record(NS, decision(decision_id="d"))
+    await world.services.learning.decisions.record(NS, decision(decision_id="d"))
     for reward in (0.25, 1.0):
         await submit(world, TargetKind.DECISION, "d", reward=reward)
-    assert (await world.services.decisions.get(NS, "d")).reward == 0.25
+    assert (await world.services.learning.decisions.get(NS, "d")).reward == 0.25
 
 
 UNKNOWN = [
@@ -185,18 +185,18 @@ async def test_an_unknown_target_keeps_nothing(world, kind, error):
 
 
 async def test_targets_that_are_there_are_named_by_the_event(world):
-    await world.services.episodes.start(NS, start(episode_id="e"))
+    await world.services.episodes.creator.start(NS, start(episode_id="e"))
     await save(world, "Log in")
     retrieval_id = (await recall(world, "Log in")).retrieval_id
     for kind, target_id in ((TargetKind.EPISODE, "e"), (TargetKind.RETRIEVAL, retrieval_id)):
         told = await submit(world, kind, target_id, text=PRAISE)
         asked = LearningEventFilter(target=told.event.content.target)
-        found, _ = await world.services.learning_events.list_page(NS, asked, 10, None)
+        found, _ = await world.services.learning.learning_events.list_page(NS, asked, 10, None)
         assert found == [told.event]
 
 
 async def test_a_request_again_answers_alike_and_counts_once(world):
-    chosen = await world.services.selections.select(NS, select("a"))
+    chosen = await world.services.learning.selections.select(NS, select("a"))
     given: dict[str, Any] = {"text": PRAISE, "task": "t", "request_id": "r"}
     first = await submit(world, TargetKind.SELECTION, chosen.selection_id, **given)
     again = await submit(world, TargetKind.SELECTION, chosen.selection_id, **given)
@@ -261,14 +261,14 @@ def on_patterns(world: World, confidences: Confidences) -> FeedbackHandler:
         services.preferences,
         checks_of(
             confidences.check,
-            services.episodes,
+            services.episodes.episodes,
             confidences.check,
-            services.decisions,
-            services.selections,
-            services.memories,
-            services.retrievals,
+            services.learning.decisions,
+            services.learning.selections,
+            services.memories.memories,
+            services.runtime.retrievals,
         ),
-        moves_of(confidences, services.decisions, services.selections, values),
+        moves_of(confidences, services.learning.decisions, services.learning.selections, values),
     )
 
 

@@ -19,7 +19,7 @@ from lot_grpc.services.learning.feedback_handler import FeedbackTextDraft
 from lot_grpc.services.preferences.preferences import PreferenceDraft
 from lot_grpc.services.records.collections import CONTEXT_STATS, RETRIEVALS
 from lot_grpc.testing.hashing import HashingEmbedder
-from tests.services.test_watching import change_watcher
+from tests.services.watching import change_watcher
 from tests.services.world import (
     DAY,
     NS,
@@ -54,7 +54,7 @@ async def ran(world, episode_id, task=TASK, error=None, **named):
     status = EpisodeStatus.FAILED if error else EpisodeStatus.SUCCEEDED
     end = EpisodeEnd(status, error=EpisodeError(*error) if error else None)
     draft = EpisodeDraft(EpisodeStart(task, **named), episode_id, end=end)
-    await world.services.episodes.record(NS, draft)
+    await world.services.episodes.creator.record(NS, draft)
 
 
 def pattern_ids(context):
@@ -70,8 +70,8 @@ async def test_all_is_asked_with_one_embedding_and_remembered_once():
     world = await open_world(embedder=embedder)
     await save(world, TASK, pattern_id="p")
     await ran(world, "e", category="ops")
-    await world.services.memories.create(NS, memory(f"{TASK}: on Tuesdays", memory_id="m"))
-    await world.services.error_solutions.save(NS, error_solution("KeyError: 'a'"))
+    await world.services.memories.memories.create(NS, memory(f"{TASK}: on Tuesdays", memory_id="m"))
+    await world.services.errors.solutions.save(NS, error_solution("KeyError: 'a'"))
     task = f"{TASK} fails with KeyError: 'b'"
     context = await ask(world, task, category="ops")
     assert embedder.queries == [task]
@@ -81,7 +81,7 @@ async def test_all_is_asked_with_one_embedding_and_remembered_once():
     [error] = context.errors
     assert error.exact
     assert context.recommended.recommendations.similar_count == 1
-    await world.services.retrievals.flush()
+    await world.services.runtime.retrievals.flush()
     [row] = await payloads(world, RETRIEVALS)
     assert row["query"] == task
     assert row["hit_ids"] == ["p", error.error_solution.error_solution_id]
@@ -96,10 +96,10 @@ async def test_an_outcome_by_its_retrieval_is_learned_for_the_task():
     [cell] = await payloads(world, CONTEXT_STATS)
     assert cell["query"] == TASK
     solution = error_solution("KeyError: 'a'", error_solution_id="s")
-    await world.services.error_solutions.save(NS, solution)
+    await world.services.errors.solutions.save(NS, solution)
     context = await ask(world, "KeyError: 'a'")
     tried = ErrorOutcomeDraft("s", Outcome.SUCCESS, retrieval_id=context.retrieval_id)
-    assert (await world.services.error_outcomes.record(NS, tried)).outcomes.success_count == 1
+    assert (await world.services.errors.outcomes.record(NS, tried)).outcomes.success_count == 1
 
 
 async def test_an_empty_namespace_is_no_error():
@@ -198,7 +198,7 @@ async def test_failures_of_like_tasks_warn():
 
 async def test_running_episodes_are_not_told():
     world = await open_world()
-    await world.services.episodes.start(NS, EpisodeDraft(EpisodeStart(TASK), "running"))
+    await world.services.episodes.creator.start(NS, EpisodeDraft(EpisodeStart(TASK), "running"))
     assert not (await ask(world)).episodes
 
 
@@ -207,10 +207,10 @@ async def test_things_of_other_languages_are_left_out():
     for language in ("python", "rust", ""):
         name = language or "none"
         await save(world, f"{TASK} {name}", pattern_id=f"p-{name}", language=language)
-        await world.services.memories.create(
+        await world.services.memories.memories.create(
             NS, memory(f"{TASK} {name}", memory_id=f"m-{name}", language=language)
         )
-        await world.services.error_solutions.save(
+        await world.services.errors.solutions.save(
             NS,
             error_solution("KeyError: 'a'", error_solution_id=f"s-{name}", language=language),
         )
@@ -223,7 +223,7 @@ async def test_things_of_other_languages_are_left_out():
 
 async def test_what_did_not_help_comes_behind_what_did():
     world = await open_world()
-    save_error = world.services.error_solutions.save
+    save_error = world.services.errors.solutions.save
     message = "KeyError: 'a'"
     await save_error(NS, error_solution(message, error_solution_id="no", worked=False))
     await save_error(NS, error_solution(message, error_solution_id="yes", resolution="set it"))
@@ -240,7 +240,7 @@ async def test_least_similarity_holds_for_every_hit():
     await save(world, TASK, pattern_id="near")
     await save(world, "Paint the fence", pattern_id="far")
     await ran(world, "e-far", "Paint the fence")
-    await world.services.memories.create(NS, memory("Paint the fence"))
+    await world.services.memories.memories.create(NS, memory("Paint the fence"))
     context = await ask(world, min_similarity=0.9)
     assert pattern_ids(context) == ["near"]
     assert not context.episodes
@@ -252,7 +252,7 @@ async def test_preferences_are_bounded_and_those_of_the_task_come_first():
     for number in range(MOST_LEARNED + 3):
         for task in ("other", TASK) if number == 0 else (f"task {number}",):
             judged = FeedbackTextDraft(text="great summary", task=task, reward=1.0)
-            await world.services.feedback_handler.submit(NS, judged)
+            await world.services.learning.feedback_handler.submit(NS, judged)
     for number in range(5):
         draft = PreferenceDraft(f"k{number}", number, "a" if number % 2 else "b")
         await world.services.preferences.put(NS, draft)
@@ -273,7 +273,7 @@ async def test_all_that_was_liked_about_the_task_is_on_the_page_newest_first():
     for text in (*texts, texts[5]):
         world.clock.advance(1)
         judged = FeedbackTextDraft(text=text, task=f" {TASK.upper()}", reward=1.0)
-        await world.services.feedback_handler.submit(NS, judged)
+        await world.services.learning.feedback_handler.submit(NS, judged)
     await world.services.preferences.put(NS, PreferenceDraft("set", True))
     context = await ask(world)
     said = [one.value["feedback"] for one in context.preferences if one.key != "set"]
@@ -311,7 +311,7 @@ async def test_what_a_passage_leaves_out_is_marked():
     first, last = "The api listens on port 8080.", "Red apples are sold by the shop."
     filler = [f"Line {n} tells of the weather in town {n}." for n in range(100)]
     long = "\n\n".join([first, *filler, "In between is the queue.", *filler, last])
-    await world.services.memories.create(NS, memory(long, memory_id="m"))
+    await world.services.memories.memories.create(NS, memory(long, memory_id="m"))
     marks = []
     for task in ("api listens on port 8080", "the queue in between", "red apples sold by the shop"):
         text = (await ask(world, task, min_similarity=0.0)).prompt.text
@@ -328,7 +328,7 @@ async def test_any_script_is_found_and_told(task):
     world = await open_world()
     await save(world, task, pattern_id="p")
     await ran(world, "e", task, error=(task, task))
-    await world.services.memories.create(NS, memory(task, memory_id="m", title=task))
+    await world.services.memories.memories.create(NS, memory(task, memory_id="m", title=task))
     context = await ask(world, task)
     assert pattern_ids(context) == ["p"]
     assert episode_ids(context) == ["e"]
@@ -353,7 +353,7 @@ async def test_a_context_is_told_to_those_who_watch_just_then():
         context = await ask(world)
         await watcher.until(lambda: bool(watcher.told))
         for namespace in (NS, "other"):
-            await world.services.memories.create(namespace, memory(memory_id="m"))
+            await world.services.memories.memories.create(namespace, memory(memory_id="m"))
         await others.until(lambda: bool(others.told))
         await elsewhere.until(lambda: bool(elsewhere.told))
     told = watcher.told[0]

@@ -71,16 +71,16 @@ async def fill(world: World) -> None:
         await outcome(world, named, "p", query=f"how {number}")
     await outcome(world, "p", outcome=Outcome.FAILURE)
     await feedback(world, "p", helpful=True)
-    await services.memories.create(NS, memory(memory_id="m"))
-    await services.error_solutions.save(NS, error_solution(error_solution_id="s"))
-    await services.episodes.record(NS, whole(3, episode_id="e"))
-    await services.episodes.start(NS, start(episode_id="r"))
-    await services.learning_events.record(NS, learning_event())
-    await services.decisions.record(NS, decision(decision_id="d"))
+    await services.memories.memories.create(NS, memory(memory_id="m"))
+    await services.errors.solutions.save(NS, error_solution(error_solution_id="s"))
+    await services.episodes.creator.record(NS, whole(3, episode_id="e"))
+    await services.episodes.creator.start(NS, start(episode_id="r"))
+    await services.learning.learning_events.record(NS, learning_event())
+    await services.learning.decisions.record(NS, decision(decision_id="d"))
 
 
 async def rows_of(world: World, namespace: str = NS, **asked: Any) -> list[Row]:
-    exported = world.services.exporter.rows(ExportSpec(namespace, **asked))
+    exported = world.services.transfer.exporter.rows(ExportSpec(namespace, **asked))
     return [row async for row, _ in exported]
 
 
@@ -112,7 +112,7 @@ async def take(
     """Import rows in messages of a few."""
     run = ImportRun(ImportTerms(conflict))
     for start_ in range(0, len(rows), size):
-        await world.services.importer.take(run, rows[start_ : start_ + size])
+        await world.services.transfer.importer.take(run, rows[start_ : start_ + size])
     return run
 
 
@@ -172,8 +172,10 @@ async def test_an_import_over_other_things_that_died_comes_to_what_one_without_d
         await save(world, "brew coffee", pattern_id="p")
         await outcome(world, "p", query="coffee")
         await feedback(world, "p", helpful=False)
-        await world.services.memories.create(NS, memory("tea", memory_id="m"))
-        await world.services.episodes.record(NS, whole(5, episode_id="e", end=end(summary="x")))
+        await world.services.memories.memories.create(NS, memory("tea", memory_id="m"))
+        await world.services.episodes.creator.record(
+            NS, whole(5, episode_id="e", end=end(summary="x"))
+        )
         return world
 
     expected = await other(InMemoryStore(clock))
@@ -237,14 +239,14 @@ async def test_an_export_says_nothing_of_work_that_is_not_done():
     await save(world, "deploy", pattern_id="p")
     store.fail_at(3, When.BEFORE)  # the fact, the counters, and then
     with pytest.raises(InjectedFault):
-        await world.services.outcomes.record(NS, OutcomeDraft(("p",), Outcome.SUCCESS))
+        await world.services.patterns.outcomes.record(NS, OutcomeDraft(("p",), Outcome.SUCCESS))
     store.revive()
     rows = await rows_of(world)
     there = await open_world(InMemoryStore(clock), clock)
     await take(there, rows)
     await there.services.housekeeping.roll_forward(starting=True)
     await check_invariants(there.store, NS)
-    assert (await there.services.patterns.get(NS, "p")).outcomes.usage_count == 1
+    assert (await there.services.patterns.patterns.get(NS, "p")).outcomes.usage_count == 1
 
 
 async def test_what_hangs_on_nothing_is_not_exported():
@@ -270,7 +272,7 @@ async def test_what_hangs_on_a_thing_that_was_deleted_since_is_skipped():
     await fill(source)
     rows = await rows_of(source)
     await take(target, rows)
-    await target.services.patterns.delete(NS, "p", "")
+    await target.services.patterns.patterns.delete(NS, "p", "")
     logs = [
         row for row in rows if row.kind.rule.parent and row.record.payload.get("pattern_id") == "p"
     ]
@@ -288,26 +290,26 @@ async def test_an_imported_log_can_be_corrected_and_goes_with_its_pattern():
     await take(target, await rows_of(source))
     from lot_grpc.services.outcomes.outcome_log import CorrectionDraft
 
-    page = await target.services.outcome_log.list_page(NS, "p", 10, None)
-    first = page.entries[0].recorded.outcome_id
-    await target.services.outcome_log.correct(NS, CorrectionDraft(first, Outcome.SUCCESS))
+    page = await target.services.patterns.outcome_log.list_page(NS, "p", 10, None)
+    first = page.items[0].recorded.outcome_id
+    await target.services.patterns.outcome_log.correct(NS, CorrectionDraft(first, Outcome.SUCCESS))
     await check_invariants(target.store, NS)
-    await target.services.patterns.delete(NS, "p", "")
+    await target.services.patterns.patterns.delete(NS, "p", "")
     await check_invariants(target.store, NS)
 
 
 async def test_the_worth_of_actions_is_moved_without_the_steps_behind_it():
     source, target = await open_world(), await open_world()
-    await source.services.step_recorder.record(NS, steps(("a", 0.5), ("b", 1.0)))
+    await source.services.learning.step_recorder.record(NS, steps(("a", 0.5), ("b", 1.0)))
     await take(target, await rows_of(source))
-    wanted = await source.services.action_values.best(NS, STATE, 5)
+    wanted = await source.services.learning.action_values.best(NS, STATE, 5)
     assert len(wanted) == 2
-    assert await target.services.action_values.best(NS, STATE, 5) == wanted
-    await target.services.step_recorder.record(NS, steps(("a", 0.5)))
-    await source.services.step_recorder.record(NS, steps(("a", 0.5)))
-    assert await target.services.action_values.best(
+    assert await target.services.learning.action_values.best(NS, STATE, 5) == wanted
+    await target.services.learning.step_recorder.record(NS, steps(("a", 0.5)))
+    await source.services.learning.step_recorder.record(NS, steps(("a", 0.5)))
+    assert await target.services.learning.action_values.best(
         NS, STATE, 5
-    ) == await source.services.action_values.best(NS, STATE, 5)
+    ) == await source.services.learning.action_values.best(NS, STATE, 5)
 
 
 # --- order ------------------------------------------------------------------------------------
@@ -325,11 +327,11 @@ async def test_things_of_one_sort_key_are_all_exported_and_gone_on_from():
         many.append(Record(REGISTRY.exported[PATTERNS].point(NS, payload), NS, payload))
     await world.store.put(PATTERNS, many)
     ask = ExportSpec(NS)
-    found = [(row, place) async for row, place in world.services.exporter.rows(ask)]
+    found = [(row, place) async for row, place in world.services.transfer.exporter.rows(ask)]
     ids = [row.record.payload["pattern_id"] for row, _ in found]
     assert len(ids) == len(set(ids)) == 151
     for place in range(0, 151, 13):
-        rest = world.services.exporter.rows(ask, found[place][1])
+        rest = world.services.transfer.exporter.rows(ask, found[place][1])
         assert [row.record.payload["pattern_id"] async for row, _ in rest] == ids[place + 1 :]
 
 
@@ -353,8 +355,8 @@ async def test_a_conflict_names_the_thing_and_keeps_what_came_before():
     with pytest.raises(ImportConflictError) as caught:
         await take(target, await rows_of(source))
     assert caught.value.metadata["id"] == "b"
-    assert (await target.services.patterns.get(NS, "a")).content.task == "one"
-    assert (await target.services.patterns.get(NS, "b")).content.task == "other"
+    assert (await target.services.patterns.patterns.get(NS, "a")).content.task == "one"
+    assert (await target.services.patterns.patterns.get(NS, "b")).content.task == "other"
 
 
 async def test_the_same_thing_used_since_is_a_conflict():
@@ -367,7 +369,7 @@ async def test_the_same_thing_used_since_is_a_conflict():
         await take(target, rows)
     run = await take(target, rows, ImportConflictPolicy.SKIP)
     assert (run.skipped, run.unchanged) == (1, 0)
-    assert (await target.services.patterns.get(NS, "a")).outcomes.usage_count == 1
+    assert (await target.services.patterns.patterns.get(NS, "a")).outcomes.usage_count == 1
 
 
 async def test_a_claim_of_a_pattern_that_is_gone_is_moved_to_the_imported_one():
@@ -392,7 +394,7 @@ async def test_a_claim_of_a_pattern_that_is_here_stays():
 async def test_etags_outlive_a_restart_and_an_import(world: World) -> None:
     await fill(world)
     await world.services.preferences.put(NS, PreferenceDraft("k", 1))
-    await world.services.policies.update(
+    await world.services.retention.policies.update(
         NS, PolicyEdit(NamespacePolicy(9), frozenset({"max_episodes"})), ""
     )
     there = await open_world(InMemoryStore(world.clock), world.clock)
@@ -400,10 +402,12 @@ async def test_etags_outlive_a_restart_and_an_import(world: World) -> None:
 
     async def etags(one: World) -> list[str]:
         services = one.services
-        patterns = (await services.patterns.list_page(NS, PatternFilter(), 100, None)).items
-        memories = (await services.memories.list_page(NS, MemoryFilter(), 100, None)).items
+        patterns = (
+            await services.patterns.patterns.list_page(NS, PatternFilter(), 100, None)
+        ).items
+        memories = (await services.memories.memories.list_page(NS, MemoryFilter(), 100, None)).items
         preferences = (await services.preferences.list_page(NS, (), 100, None)).items
-        policy = await services.policies.get(NS)
+        policy = await services.retention.policies.get(NS)
         things: list[Any] = [*patterns, *memories, *preferences, policy]
         assert all((patterns, memories, preferences))
         return [thing.etag for thing in things]
@@ -416,7 +420,7 @@ async def test_etags_outlive_a_restart_and_an_import(world: World) -> None:
 async def test_errors_are_read_beside_the_loop(monkeypatch):
     """Else the long ones of an import would keep every other call waiting."""
     source, target = await open_world(), await open_world()
-    await source.services.error_solutions.save(NS, error_solution("Error: no part 1 of it\n" * 80))
+    await source.services.errors.solutions.save(NS, error_solution("Error: no part 1 of it\n" * 80))
     rows = await rows_of(source)
     threads = []
     read = signature.read_error

@@ -108,7 +108,7 @@ class Widgets(Resources[Widget, None]):
     """Create and edit; to read, list and delete is inherited."""
 
     def __init__(self, runtime: Runtime) -> None:
-        super().__init__(WIDGET, runtime.store, runtime.tombstones)
+        super().__init__(WIDGET, runtime)
         self._runtime = runtime
 
     async def create(self, namespace: str, name: str, request_id: str = "", **named: Any) -> Widget:

@@ -22,7 +22,7 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern, PatternContent
 from lot_grpc.domain.query import PatternFilter, Ranking
 from lot_grpc.ports import EmbeddingContract, Record, VectorStore
-from lot_grpc.services.build import Services as Modules
+from lot_grpc.services.build import Services
 from lot_grpc.services.changes.settings import ChangeFeed
 from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.errors.drafts import ErrorSolutionDraft
@@ -44,7 +44,6 @@ from lot_grpc.services.store_metadata import open_store
 from lot_grpc.testing.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
-from tests.services.flat import Services, flat
 
 NS = "team"
 MINUTE = 60
@@ -126,7 +125,7 @@ def _services(
         look_seconds=0.01,
     )
     runtime = open_runtime(store, registry, embedder, OverlapReranker(), clock, settings)
-    return flat(Modules(runtime))
+    return Services(runtime)
 
 
 async def open_world(
@@ -142,7 +141,7 @@ async def open_world(
     embedder = embedder or HashingEmbedder()
     await open_store(store, registry, embedder.contract)
     services = _services(store, clock, embedder, learning, registry)
-    await services.sequencer.open()
+    await services.runtime.stack.sequencer.open()
     return World(store, clock, services, embedder, learning, registry)
 
 
@@ -159,18 +158,18 @@ def draft(task: str = "Log in to the site", **named: Any) -> PatternDraft:
 
 
 async def save(world: World, task: str = "Log in to the site", **named: Any) -> Saved:
-    return await world.services.pattern_writer.save(NS, draft(task, **named))
+    return await world.services.patterns.writer.save(NS, draft(task, **named))
 
 
 async def outcome(
     world: World, *pattern_ids: str, outcome: Outcome = Outcome.SUCCESS, **named: Any
 ) -> list[Pattern]:
     draft = OutcomeDraft(pattern_ids, outcome, **named)
-    return (await world.services.outcomes.record(NS, draft)).patterns
+    return (await world.services.patterns.outcomes.record(NS, draft)).patterns
 
 
 async def feedback(world: World, pattern_id: str, **named: Any) -> Pattern:
-    return await world.services.feedback.give(NS, FeedbackDraft(pattern_id, **named))
+    return await world.services.patterns.feedback.give(NS, FeedbackDraft(pattern_id, **named))
 
 
 async def recall(
@@ -185,7 +184,7 @@ async def recall(
 ) -> Answer[Pattern]:
     asked = RecallOptions(query, limit, min_similarity, ranking, explain=explain)
     question = pattern_request(asked, narrowed or PatternFilter())
-    return await world.services.pattern_recall.find(NS, question)
+    return await world.services.recall.patterns.find(NS, question)
 
 
 def start(task: str = "Deploy the site", episode_id: str = "", **named: Any) -> EpisodeDraft:

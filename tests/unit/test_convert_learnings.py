@@ -8,13 +8,7 @@ import pytest
 
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.episode import Episode, EpisodeStart, EpisodeStatus
-from lot_grpc.domain.performance import (
-    Advice,
-    AdviceKind,
-    Insight,
-    InsightKind,
-    PerformanceReport,
-)
+from lot_grpc.domain.performance import Advice, AdviceKind, Insight, InsightKind, PerformanceReport
 from lot_grpc.domain.ranking import ScorePart
 from lot_grpc.domain.recommendation import Recommendations, TaskProfile
 from lot_grpc.domain.trends import (

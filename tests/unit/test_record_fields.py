@@ -79,7 +79,7 @@ def test_fields_are_renamed_skipped_and_given_defaults():
     codec = FieldCodec(Inner, rename={"size": "bytes"}, defaults={"name": "none"})
     assert codec.write(Inner("none", 3)) == {"bytes": 3}
     assert codec.read({"bytes": 3}) == Inner("none", 3)
-    codec = FieldCodec(Inner, skip={"name"}, readers={"size": abs})
+    codec = FieldCodec(Inner, skip={"name"}, values={"size": abs})
     assert codec.write(Inner("n", -1)) == {"size": -1}
     assert codec.read({"size": -1, "name": "stored"}, name="given") == Inner("given", 1)
 

@@ -8,7 +8,7 @@ from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit, PolicyPreset, St
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as policy_pb
 from lot_grpc.ports import StoreInfo
-from lot_grpc.server.codec.generic import Decoder, Encoder
+from lot_grpc.server.codec.generic import Decoder, Encoder, Whole
 from lot_grpc.server.codec.pairs import fields_beside
 from lot_grpc.server.codec.values import EnumCodec, resource_kind_to_pb, time_to_pb
 from lot_grpc.server.masks import updated_paths
@@ -46,7 +46,9 @@ policy_to_pb = Encoder(
     StoredPolicy,
     policy_pb.NamespacePolicy,
     flatten=("policy",),
-    computed={"update_time": lambda one: time_to_pb(one.update_time) if one.revision else None},
+    values={
+        "update_time": Whole(lambda one: time_to_pb(one.update_time) if one.revision else None)
+    },
     omit={"revision"},
 )
 _policy = Decoder(policy_pb.NamespacePolicy, NamespacePolicy, path="policy", omit=_OUTPUT_ONLY)

@@ -16,7 +16,7 @@ from lot_grpc.pb.lot.v1 import episode_pb2 as pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as service_pb
 from lot_grpc.pb.lot.v1.outcome_pb2 import Notice
 from lot_grpc.server.codec.error_solutions import error_solution_to_pb
-from lot_grpc.server.codec.generic import Decoder, Encoder
+from lot_grpc.server.codec.generic import Decoder, Encoder, Whole
 from lot_grpc.server.codec.notices import text_notices
 from lot_grpc.server.codec.outcomes import score_part_to_pb
 from lot_grpc.server.codec.pairs import fields_beside
@@ -158,11 +158,13 @@ def numbered_from_pb(messages: Sequence[pb.EpisodeEvent]) -> tuple[EpisodeEvent,
 event_to_pb = Encoder(
     EpisodeEvent,
     pb.EpisodeEvent,
-    values={"data": Struct.FromString},
-    computed={
-        "event_time": lambda event: time_to_pb(
-            event.record_time if event.event_time is None else event.event_time
-        )
+    values={
+        "data": Struct.FromString,
+        "event_time": Whole(
+            lambda event: time_to_pb(
+                event.record_time if event.event_time is None else event.event_time
+            )
+        ),
     },
 )
 
@@ -206,10 +208,9 @@ _group_to_pb = Encoder(
         "last_good_approach": "last_good.approach",
         "last_good_similarity": "last_good.similarity",
     },
-    computed={
-        # A group that tells no error has no example of it.
-        "example_error": lambda group: (
-            _error_to_pb(group.example_error) if group.signature else None
+    values={
+        "example_error": Whole(
+            lambda group: _error_to_pb(group.example_error) if group.signature else None
         )
     },
 )

@@ -11,7 +11,7 @@ from lot_grpc.domain.error_solution import (
 )
 from lot_grpc.domain.languages import language_name
 from lot_grpc.pb.lot.v1 import error_solution_pb2 as pb
-from lot_grpc.server.codec.generic import Decoder, Encoder
+from lot_grpc.server.codec.generic import Decoder, Encoder, Whole
 from lot_grpc.server.codec.notices import text_notices, unchanged_notices, unread_notices
 from lot_grpc.server.codec.outcomes import outcomes_to_pb
 from lot_grpc.server.codec.pairs import fields_beside
@@ -107,11 +107,14 @@ error_hit_to_pb = Encoder(
 answer_to_pb = Encoder(
     ErrorAnswer,
     pb.FindErrorSolutionsResponse,
-    values={"hits": error_hit_to_pb, "unsolved": error_hit_to_pb},
-    computed={
-        "notices": lambda answer: unread_notices(
-            "error_message", truncated=answer.truncated, wordless=answer.wordless
-        )
+    values={
+        "hits": error_hit_to_pb,
+        "unsolved": error_hit_to_pb,
+        "notices": Whole(
+            lambda answer: unread_notices(
+                "error_message", truncated=answer.truncated, wordless=answer.wordless
+            )
+        ),
     },
     omit={"truncated", "wordless"},
 )

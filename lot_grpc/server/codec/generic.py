@@ -22,7 +22,7 @@ member of a oneof      union of dataclasses, each named like its field (``Projec
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields
 from operator import attrgetter
 from types import MappingProxyType, NoneType
 from typing import Any, Final, Generic, TypeAlias, TypeVar, get_args
@@ -62,6 +62,13 @@ _Convert: TypeAlias = Callable[[Any], Any]
 _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The value of a field that is computed of the whole dataclass."""
+
+    compute: Callable[[Any], Any]
+
+
 class Encoder(Generic[T, M]):
     """Makes messages of one type out of a dataclass."""
 
@@ -72,8 +79,7 @@ class Encoder(Generic[T, M]):
         *,
         flatten: Sequence[str] = (),
         rename: Mapping[str, str] = _EMPTY,
-        values: Mapping[str, _Convert] = _EMPTY,
-        computed: Mapping[str, Callable[[T], Any]] = _EMPTY,
+        values: Mapping[str, _Convert | Whole] = _EMPTY,
         omit: Collection[str] = (),
     ) -> None:
         """Keys of mappings are fields of the message.
@@ -84,14 +90,13 @@ class Encoder(Generic[T, M]):
             flatten: attributes whose own attributes go into the same message, unless it is None.
             rename: attributes that are not named like their field, also as ``outer.inner``.
             values: functions of the attribute's value, unless that is None. An Encoder makes each
-                item of a repeated field.
-            computed: functions of the whole.
+                item of a repeated field, and a ``Whole`` gets the dataclass itself.
             omit: fields that stay unset, and attributes that no field has.
 
         Raises:
             TypeError: the two do not agree.
         """
-        pair = Pair(source, message, omit, {*rename, *values, *computed})
+        pair = Pair(source, message, omit, {*rename, *values})
         paths = {name: name for name in hints_of(source) if name not in flatten}
         for outer in flatten:
             inner = hints_of(class_in(hint_of(source, outer)))
@@ -99,12 +104,12 @@ class Encoder(Generic[T, M]):
         paths |= rename
         code = _Code(source, message, flatten)
         for field in pair.fields():
-            path, compute = paths.get(field.name), computed.get(field.name)
-            if compute is not None:
-                code.compute(field.name, compute)
+            path, convert = paths.get(field.name), values.get(field.name)
+            if isinstance(convert, Whole):
+                pair.use(field.name)
+                code.compute(field.name, convert.compute)
             elif path is not None:
                 pair.use(path)
-                convert = values.get(field.name)
                 if convert is None:
                     convert = _encoding(pair, field, hint_of(source, path))
                 elif isinstance(convert, Encoder) and field.is_repeated:
@@ -113,11 +118,10 @@ class Encoder(Generic[T, M]):
             elif path := paths.get(oneof_of(field)):
                 pair.use(path)
                 kind = pair.member(field, hint_of(source, path))
-                convert = values.get(field.name) or Encoder(kind, message_class(field)).encode
+                convert = convert or Encoder(kind, message_class(field)).encode
                 code.compute(field.name, _if_is(kind, attrgetter(path), convert))
             else:
                 raise pair.error(f"field {field.name} has no attribute")
-        pair.use(*computed)
         pair.check_used(source, flatten)
         self.encode: Callable[[T], M] = code.compiled()
 

@@ -28,7 +28,7 @@ from lot_grpc.pb.lot.v1 import (
     recommendation_pb2,
 )
 from lot_grpc.server.codec.episodes import episode_to_pb
-from lot_grpc.server.codec.generic import Decoder, Encoder
+from lot_grpc.server.codec.generic import Decoder, Encoder, Whole
 from lot_grpc.server.codec.notices import unread_notices
 from lot_grpc.server.codec.pairs import fields_beside
 from lot_grpc.server.codec.patterns import same_id
@@ -95,7 +95,7 @@ decision_to_pb = Encoder(
     decision_pb2.Decision,
     flatten=("content", "result"),
     rename={"outcome_note": "result.note"},
-    computed={"decision_time": _decision_time},
+    values={"decision_time": Whole(_decision_time)},
     omit={"feedback_reward", "revision"},
 )
 _decision = Decoder(
@@ -142,8 +142,10 @@ learning_event_to_pb = Encoder(
     LearningEvent,
     learning_event_pb2.LearningEvent,
     flatten=("content",),
-    values={"target": target_to_pb},
-    computed={"event_time": _event_time},
+    values={
+        "target": target_to_pb,
+        "event_time": Whole(_event_time),
+    },
 )
 _event = Decoder(
     learning_event_pb2.LearningEvent,
@@ -208,14 +210,17 @@ recommended_to_pb = Encoder(
     Recommended,
     recommendation_pb2.GetRecommendationsResponse,
     rename={"similar_episodes": "similar"},
-    values={"recommendations": recommendations_to_pb, "similar_episodes": _similar_to_pb},
-    computed={
-        "notices": lambda one: unread_notices(
-            "task",
-            truncated=one.truncated,
-            wordless=one.wordless,
-            messages=(_TASK_TRUNCATED, _TASK_WORDLESS),
-        )
+    values={
+        "recommendations": recommendations_to_pb,
+        "similar_episodes": _similar_to_pb,
+        "notices": Whole(
+            lambda one: unread_notices(
+                "task",
+                truncated=one.truncated,
+                wordless=one.wordless,
+                messages=(_TASK_TRUNCATED, _TASK_WORDLESS),
+            )
+        ),
     },
     omit={"truncated", "wordless"},
 )
@@ -251,7 +256,7 @@ report_to_pb = Encoder(
     values={
         "by_category": lambda trends: {trend.category: trend.total for trend in trends},
         "trends": trend_to_pb,
+        "markdown": Whole(page_of),
     },
-    computed={"markdown": page_of},
     omit={"namespace"},
 )

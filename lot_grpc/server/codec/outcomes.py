@@ -7,7 +7,7 @@ from lot_grpc.domain.outcomes import Outcome, OutcomeStats
 from lot_grpc.domain.ranking import ScorePart
 from lot_grpc.pb.lot.v1 import outcome_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as service_pb
-from lot_grpc.server.codec.generic import Decoder, Encoder
+from lot_grpc.server.codec.generic import Decoder, Encoder, Whole
 from lot_grpc.server.codec.values import EnumCodec, duration_to_pb, time_to_pb
 from lot_grpc.services.outcomes.outcome_log import CorrectionDraft, LoggedOutcome
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
@@ -52,8 +52,8 @@ _explanation = Encoder(
             for field, count in removed.items()
         ],
         "half_life": lambda seconds: duration_to_pb(seconds) if seconds else None,
+        "learned_weight": Whole(lambda one: one.weights.weight_of(one.ranking)),
     },
-    computed={"learned_weight": lambda one: one.weights.weight_of(one.ranking)},
 )
 
 

@@ -8,7 +8,7 @@ from lot_grpc.domain.preference import Preference, PreferenceRevision
 from lot_grpc.domain.session import Session, SessionMessage, SessionValue
 from lot_grpc.pb.lot.v1 import preference_pb2
 from lot_grpc.pb.lot.v1 import session_pb2 as pb
-from lot_grpc.server.codec.generic import Decoder, Encoder
+from lot_grpc.server.codec.generic import Decoder, Encoder, Whole
 from lot_grpc.server.codec.values import (
     check_size,
     check_value,
@@ -93,12 +93,12 @@ def _bytes(given: Struct | Value) -> bytes:
 preference_to_pb = Encoder(
     Preference,
     preference_pb2.Preference,
-    computed={"value": lambda preference: value_from_json(preference.value)},
+    values={"value": Whole(lambda preference: value_from_json(preference.value))},
 )
 revision_to_pb = Encoder(
     PreferenceRevision,
     preference_pb2.PreferenceRevision,
-    computed={"value": lambda revision: value_from_json(revision.value)},
+    values={"value": Whole(lambda revision: value_from_json(revision.value))},
 )
 _preference = Decoder(
     preference_pb2.PutPreferenceRequest, PreferenceDraft, omit={"namespace", "value"}

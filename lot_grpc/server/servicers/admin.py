@@ -107,7 +107,7 @@ class AdminServicer(TransferRpcs):
             request.page_size or DEFAULT_PAGE, name_from_token(request, request.page_token)
         )
         return pb.ListNamespacesResponse(
-            namespaces=map(codec.usage_to_pb, page.namespaces),
+            namespaces=map(codec.usage_to_pb, page.items),
             next_page_token=name_to_token(request, page.next),
         )
 

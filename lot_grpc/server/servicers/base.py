@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
@@ -15,7 +15,7 @@ from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.server.answers import Page
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.page_token import position_from_token, position_to_token
-from lot_grpc.services.paging import Position
+from lot_grpc.services import paging
 
 DEFAULT_PAGE = 10
 
@@ -38,14 +38,6 @@ S = TypeVar("S")
 R = TypeVar("R", bound=Message)
 
 
-class HasNext(Protocol):
-    """A page that says where the next one begins."""
-
-    @property
-    def next(self) -> Position | None:
-        """None at the end."""
-
-
 def namespace_of(request: Any) -> str:
     """The namespace of a request."""
     return namespace_or_default(request.namespace)
@@ -66,7 +58,7 @@ async def read_page(
     request: Any,
     response: R,
     to_pb: Callable[[T], Message],
-    read: Callable[..., Awaitable[HasNext]],
+    read: Callable[..., Awaitable[paging.Page[Any, paging.Position]]],
     *narrowed: Any,
 ) -> R:
     """A page of a list, as far as it fits. ``read`` takes ``narrowed`` after the namespace."""

@@ -45,7 +45,7 @@ class EpisodeServicer(EpisodeServiceServicer):
     ) -> pb.StartEpisodeResponse:
         draft = codec.start_draft_from_pb(request)
         return codec.started_to_pb(
-            await self._services.episodes.episodes.start(namespace_of(request), draft)
+            await self._services.episodes.creator.start(namespace_of(request), draft)
         )
 
     async def RecordEvent(
@@ -101,7 +101,7 @@ class EpisodeServicer(EpisodeServiceServicer):
     async def EndEpisode(
         self, request: pb.EndEpisodeRequest, context: Context
     ) -> pb.EndEpisodeResponse:
-        ended = await self._services.episodes.episodes.end(
+        ended = await self._services.episodes.ender.end(
             namespace_of(request),
             request.episode_id,
             codec.end_from_pb(request),
@@ -115,7 +115,7 @@ class EpisodeServicer(EpisodeServiceServicer):
         self, request: pb.RecordEpisodeRequest, context: Context
     ) -> pb.RecordEpisodeResponse:
         draft = codec.record_draft_from_pb(request)
-        recorded = await self._services.episodes.episodes.record(namespace_of(request), draft)
+        recorded = await self._services.episodes.creator.record(namespace_of(request), draft)
         extracted = await self._extraction(recorded.episode, extract=draft.extract)
         return codec.recorded_to_pb(recorded, extracted)
 
@@ -128,7 +128,7 @@ class EpisodeServicer(EpisodeServiceServicer):
         self, request: pb.DeleteEpisodeRequest, context: Context
     ) -> pb.DeleteEpisodeResponse:
         try:
-            events = await self._services.episodes.deleter.delete(
+            events = await self._services.episodes.episodes.delete_with_events(
                 namespace_of(request), request.episode_id
             )
         except EpisodeNotFoundError:

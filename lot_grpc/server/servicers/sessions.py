@@ -28,7 +28,7 @@ class SessionRpcs(MemoryServiceServicer):
     async def PutPreference(
         self, request: preference_pb2.PutPreferenceRequest, context: Context
     ) -> preference_pb2.PutPreferenceResponse:
-        put = await self._services.preferences.preferences.put(
+        put = await self._services.preferences.put(
             namespace_of(request), codec.preference_from_pb(request)
         )
         return preference_pb2.PutPreferenceResponse(
@@ -40,7 +40,7 @@ class SessionRpcs(MemoryServiceServicer):
     ) -> preference_pb2.GetPreferenceResponse:
         answer = preference_pb2.GetPreferenceResponse()
         page = Page(request, answer, codec.revision_to_pb, reserved=_LARGEST)
-        preference, _ = await self._services.preferences.preferences.get_with_history(
+        preference, _ = await self._services.preferences.get_with_history(
             namespace_of(request),
             request.key,
             request.history_limit,
@@ -59,13 +59,13 @@ class SessionRpcs(MemoryServiceServicer):
         self, request: preference_pb2.ListPreferencesRequest, context: Context
     ) -> preference_pb2.ListPreferencesResponse:
         response, categories = preference_pb2.ListPreferencesResponse(), tuple(request.categories)
-        read = self._services.preferences.preferences.list_page
+        read = self._services.preferences.list_page
         return await read_page(request, response, codec.preference_to_pb, read, categories)
 
     async def DeletePreference(
         self, request: preference_pb2.DeletePreferenceRequest, context: Context
     ) -> preference_pb2.DeletePreferenceResponse:
-        deleting = self._services.preferences.preferences.delete(
+        deleting = self._services.preferences.delete(
             namespace_of(request), request.key, request.etag
         )
         return preference_pb2.DeletePreferenceResponse(deleted=await was_deleted(deleting, request))

@@ -6,14 +6,14 @@ from lot_grpc.services.changes.feed import Feed
 from lot_grpc.services.changes.poller import Poller
 from lot_grpc.services.changes.watcher import ChangeWatcher
 from lot_grpc.services.maintenance import Maintenance
-from lot_grpc.services.operations import ResourceOperations
+from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.runtime import Runtime
 
 
 class ChangesModule:
     """Everything about the change feed."""
 
-    def __init__(self, runtime: Runtime, operations: ResourceOperations) -> None:
+    def __init__(self, runtime: Runtime, resources: ResourcesByKind) -> None:
         stack, settings = runtime.stack, runtime.settings.changes
         poller = Poller(
             Feed(stack.tracked, runtime.registry),
@@ -25,7 +25,7 @@ class ChangesModule:
         )
         self._runtime = runtime
         self._keep = round(settings.keep * 1_000_000)
-        self.watcher = ChangeWatcher(stack.tracked, runtime.time, poller, operations, self._keep)
+        self.watcher = ChangeWatcher(stack.tracked, runtime.time, poller, resources, self._keep)
         self.maintenance = Maintenance(
             sweeps={"replicas": self._drop_gone},
             periodic={"watermark": (settings.interval, stack.sequencer.publish)},

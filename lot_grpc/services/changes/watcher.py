@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from lot_grpc.domain.change import ChangeType, Cursor, Positions, ResourceKind, ScanPosition
 from lot_grpc.domain.errors import CursorExpiredError
-from lot_grpc.ports import VectorStore
+from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.changes.events import (
     ChangeBatch,
     ChangeEvent,
@@ -20,12 +20,11 @@ from lot_grpc.services.changes.events import (
 )
 from lot_grpc.services.changes.feed import Change, short_of
 from lot_grpc.services.changes.poller import Poller
-from lot_grpc.services.operations import ResourceOperations
-from lot_grpc.services.paging import Position, each, read_page
+from lot_grpc.services.operations import ResourcesByKind
+from lot_grpc.services.paging import Position, read_page
 from lot_grpc.services.time_source import TimeSource
 
 _AT_ONCE = 100
-_AS_THEY_ARE = each(lambda record: record)
 """Changes in one piece of news."""
 
 _LIVE_KEPT = 1000
@@ -51,7 +50,7 @@ class ChangeWatcher:
         store: VectorStore,
         time_source: TimeSource,
         poller: Poller,
-        operations: ResourceOperations,
+        resources: ResourcesByKind,
         keep: int,
     ) -> None:
         """``keep``: microseconds for which a cursor is valid."""
@@ -59,8 +58,8 @@ class ChangeWatcher:
         self._time = time_source
         self._feed = poller.feed
         self._poller = poller
-        self._operations = operations
-        self.watched = operations.registry.watched
+        self._resources = resources
+        self.watched = resources.registry.watched
         """The kinds that can be watched, in the order of a watch from the start."""
         self._keep = keep
         self._followers: set[_Follower] = set()
@@ -174,7 +173,7 @@ class ChangeWatcher:
         collection = watched.collection.name
         while True:
             records, behind = await read_page(
-                self._store, collection, request.namespace, (), _AT_ONCE, after, _AS_THEY_ARE
+                self._store, collection, request.namespace, (), _AT_ONCE, after, _as_they_are
             )
             changes = []
             at = after
@@ -190,7 +189,7 @@ class ChangeWatcher:
                         resource_kind,
                         record.payload[watched.id_key],
                         record.payload["create_time"],
-                        await self._operations.of(resource_kind).read(record)
+                        await self._resources.of(resource_kind).read(record)
                         if request.payload
                         else None,
                         self._cursor(follower, place),
@@ -282,7 +281,7 @@ class ChangeWatcher:
             if (record is None) is not change.deleted:
                 return []  # deleted since, or stored again: that is told by its own change
             if record is not None:
-                thing = await self._operations.of(watched.kind).read(record)
+                thing = await self._resources.of(watched.kind).read(record)
         cursor = self._cursor(follower)
         return [
             ChangeEvent(
@@ -293,6 +292,10 @@ class ChangeWatcher:
     def _cursor(self, follower: _Follower, scan: ScanPosition | None = None) -> Cursor:
         since = None if follower.since == follower.positions else follower.since
         return Cursor(self._time.now(), dict(follower.positions), since, scan)
+
+
+async def _as_they_are(records: Sequence[Record]) -> list[Record]:
+    return list(records)
 
 
 def _later(one: Positions, other: Positions) -> dict[str, int]:

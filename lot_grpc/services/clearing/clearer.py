@@ -20,13 +20,11 @@ from lot_grpc.ports import Condition, IdIn, Not, Record
 from lot_grpc.services.clearing.clear_registry import SILENT, Clear
 from lot_grpc.services.episodes.active_streams import ActiveStreams
 from lot_grpc.services.episodes.notifier import EpisodeNotifier
-from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.records.changes import GENERATION, clear_mark, clear_mark_point
 from lot_grpc.services.records.collections import TOMBSTONES
 from lot_grpc.services.resource_spec import RecordSet
-from lot_grpc.services.store_stack import StoreStack
+from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
-from lot_grpc.services.time_source import TimeSource
 
 _BATCH = 100
 """Records in one delete: with vectors they hold the embedded store 7 ms, 250 of them 14."""
@@ -48,21 +46,17 @@ class NamespaceClearer:
     """Clears namespaces, counts what a clear would delete, and finishes interrupted clears."""
 
     def __init__(
-        self,
-        stack: StoreStack,
-        time_source: TimeSource,
-        active_streams: ActiveStreams,
-        notifier: EpisodeNotifier,
-        retrievals: Retrievals,
+        self, runtime: Runtime, active_streams: ActiveStreams, notifier: EpisodeNotifier
     ) -> None:
+        stack = runtime.stack
         self._store = stack.tracked  # beneath the guard
-        self._time = time_source
+        self._time = runtime.time
         self._extent = stack.extent
         self._clear_registry = stack.clears
         self._sequencer = stack.sequencer
         self._active_streams = active_streams
         self._notifier = notifier
-        self._retrievals = retrievals
+        self._retrievals = runtime.retrievals
         self._mine: set[str] = set()
         """Namespaces that this process is clearing."""
 

@@ -13,9 +13,6 @@ class ClearingModule:
     """Lists and clears namespaces. A clear stops the streams that record ``episodes``."""
 
     def __init__(self, runtime: Runtime, episodes: EpisodesModule) -> None:
-        stack, streams = runtime.stack, episodes.active_streams
-        self.namespaces = Namespaces(runtime.store, runtime.registry, stack.clears)
-        self.clearer = NamespaceClearer(
-            stack, runtime.time, streams, episodes.notifier, runtime.retrievals
-        )
+        self.namespaces = Namespaces(runtime.store, runtime.registry, runtime.stack.clears)
+        self.clearer = NamespaceClearer(runtime, episodes.active_streams, episodes.notifier)
         self.maintenance = Maintenance(recoveries={"clears": self.clearer.finish})

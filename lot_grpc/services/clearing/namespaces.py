@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.clearing.clear_registry import ClearRegistry
+from lot_grpc.services.paging import Page
 from lot_grpc.services.registry import Registry
 from lot_grpc.services.store_metadata import META_NAMESPACE
 
@@ -27,14 +28,6 @@ class NamespaceUsage:
     clearing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NamespacePage:
-    """Namespaces by name. ``next`` is the last of them if there may be more, else empty."""
-
-    namespaces: list[NamespaceUsage]
-    next: str
-
-
 class Namespaces:
     """Lists namespaces."""
 
@@ -45,18 +38,21 @@ class Namespaces:
         self._registry = registry
         self._clear_registry = clear_registry
 
-    async def page(self, size: int, after: str) -> NamespacePage:
-        """The next ``size`` behind ``after``: each that holds anything, or is being cleared."""
+    async def page(self, size: int, after: str) -> Page[NamespaceUsage, str]:
+        """The next ``size`` behind ``after``: each that holds anything, or is being cleared.
+
+        ``next`` is the name of the last of them, if there may be more.
+        """
         clearing = {clear.namespace for clear in await self._clear_registry.at_work()}
         names = sorted(await self._names() | clearing)
         usages: list[NamespaceUsage] = []
         for name in names[bisect_right(names, after) :]:
             if len(usages) == size:
-                return NamespacePage(usages, usages[-1].namespace)
+                return Page(usages, usages[-1].namespace)
             counts = await self._counts(name)
             if counts or name in clearing:
                 usages.append(NamespaceUsage(name, counts, name in clearing))
-        return NamespacePage(usages, "")
+        return Page(usages, None)
 
     async def _names(self) -> set[str]:
         names: set[str] = set()

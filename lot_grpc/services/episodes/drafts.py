@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from lot_grpc.domain.episode import Episode, EpisodeEnd, EpisodeEvent, EpisodeStart
 from lot_grpc.domain.request_hash import request_hash
-from lot_grpc.services.paging import Position
 from lot_grpc.services.records.episodes import end_hash, event_hash, start_hash
 
 
@@ -48,19 +47,3 @@ class Ended:
 
     episode: Episode
     summary_truncated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class EpisodePage:
-    """A page of episodes, newest first; ``next`` is None at the end."""
-
-    episodes: list[Episode]
-    next: Position | None
-
-
-@dataclass(frozen=True, slots=True)
-class EventPage:
-    """A page of events in order; ``next`` is the number to go on behind, None at the end."""
-
-    events: list[EpisodeEvent]
-    next: int | None

@@ -28,7 +28,7 @@ from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.kernel.idempotency import IdempotencyKey, IdempotencyRecord
 from lot_grpc.kernel.tombstones import DELETED_SINCE
 from lot_grpc.services.episodes.active_streams import ActiveStreams, OpenStream
-from lot_grpc.services.episodes.episode_deleter import EpisodeDeleter
+from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.fence import Fence
 from lot_grpc.services.episodes.notifier import EpisodeNotifier
@@ -51,11 +51,11 @@ class EventRecorder:
     def __init__(
         self,
         runtime: Runtime,
+        episodes: Episodes,
         log: EventLog,
         active_streams: ActiveStreams,
         fence: Fence,
         notifier: EpisodeNotifier,
-        deleting: EpisodeDeleter,
     ) -> None:
         self._time = runtime.time
         self._idempotency = runtime.idempotency
@@ -63,7 +63,7 @@ class EventRecorder:
         self._active_streams = active_streams
         self._fence = fence
         self._notifier = notifier
-        self._deleting = deleting
+        self._episodes = episodes
 
     # --- streams ------------------------------------------------------------------------------
 
@@ -171,7 +171,7 @@ class EventRecorder:
                     return earlier
                 if entry.result is not None:  # its event went with the episode
                     raise EpisodeNotFoundError(namespace, episode_id, DELETED_SINCE)
-                await self._deleting.refuse_repeat(entry, episode_id)
+                await self._episodes.refuse_repeat(entry, episode_id)
             if self._active_streams.current(namespace, episode_id) is not None:
                 raise EpisodeStreamOpenError(
                     episode_id, "send the event over that stream, or close it first"

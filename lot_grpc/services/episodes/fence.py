@@ -27,7 +27,7 @@ from lot_grpc.domain.errors import (
     WriterReplacedError,
 )
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
-from lot_grpc.ports import Equals, VectorStore
+from lot_grpc.ports import Condition, Equals, Payload, VectorStore
 from lot_grpc.services.episodes.active_streams import OpenStream
 from lot_grpc.services.episodes.event_log import ALL, EventLog
 from lot_grpc.services.records.collections import EPISODES
@@ -121,10 +121,18 @@ class Fence:
             raise WriterReplacedError(episode_id)
         return epoch, last
 
-    async def replace_writer(self, namespace: str, episode_id: str) -> tuple[int, int]:
-        """As ``take_over``, but nobody else goes on before the caller wrote ``base_payload``."""
+    async def replace_for_end(
+        self, namespace: str, episode_id: str
+    ) -> tuple[int, Payload, list[Condition]]:
+        """The events that an end counts, what it writes beside them, what must hold by then.
+
+        As ``take_over``, but nobody else goes on before the end is written.
+        """
+        if not self.needed:
+            return await self._log.last_sequence(namespace, episode_id), {}, []
         epoch = await self._bump(namespace, episode_id)
-        return epoch, await self._look(namespace, episode_id, 0)
+        count = await self._look(namespace, episode_id, 0)
+        return count, base_payload(epoch, count), [Equals(WRITER_EPOCH, epoch)]
 
     async def _look(self, namespace: str, episode_id: str, known: int) -> int:
         """The last event's number. Events up to ``known`` are there for sure."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from lot_grpc.kernel.idempotency import DONE, REQUEST_KIND
 from lot_grpc.kernel.intents import recover
 from lot_grpc.ports import AllOf, Equals, Record, VectorStore
-from lot_grpc.services.episodes.episodes import RECORD_METHOD
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.records.collections import EPISODES, REQUESTS
 from lot_grpc.services.records.episodes import episode_point
+
+RECORD_METHOD = "RecordEpisode"
 
 
 class RecordingRecovery:

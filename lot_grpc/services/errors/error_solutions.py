@@ -26,9 +26,9 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import compare_and_set, insert_new, replace_as_read
-from lot_grpc.kernel.create import CreateOnce, Creation
-from lot_grpc.kernel.tombstones import Tombstone, Tombstones
-from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Range, Record, VectorStore
+from lot_grpc.kernel.create import Creation
+from lot_grpc.kernel.tombstones import Tombstone
+from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Range, Record
 from lot_grpc.services.errors.drafts import (
     ErrorSolutionDraft,
     ErrorSolutionEdit,
@@ -37,7 +37,6 @@ from lot_grpc.services.errors.drafts import (
 from lot_grpc.services.errors.error_reading import read_aside
 from lot_grpc.services.errors.spec import ERROR_SOLUTION
 from lot_grpc.services.expiry import check_expiry, with_ttl
-from lot_grpc.services.indexer import Indexer
 from lot_grpc.services.operations import Resources
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, OUTCOMES, SORT_KEY
 from lot_grpc.services.records.error_solutions import (
@@ -45,8 +44,8 @@ from lot_grpc.services.records.error_solutions import (
     error_solution_record,
 )
 from lot_grpc.services.records.patterns import STATS_REVISION, preserved_in_edits
+from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.scanning import scan
-from lot_grpc.services.time_source import TimeSource
 
 _UNCHANGED = ("revision", STATS_REVISION, SORT_KEY)
 
@@ -54,18 +53,8 @@ _UNCHANGED = ("revision", STATS_REVISION, SORT_KEY)
 class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
     """The error solutions of all namespaces."""
 
-    def __init__(
-        self,
-        store: VectorStore,
-        indexer: Indexer,
-        time_source: TimeSource,
-        create: CreateOnce,
-        tombstones: Tombstones,
-    ) -> None:
-        super().__init__(ERROR_SOLUTION, store, tombstones)
-        self._indexer = indexer
-        self._time = time_source
-        self._create = create
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(ERROR_SOLUTION, runtime)
 
     # --- saving -------------------------------------------------------------------------------
 

@@ -14,9 +14,7 @@ class ErrorsModule:
 
     def __init__(self, runtime: Runtime, counting: OutcomesModule) -> None:
         store, time = runtime.store, runtime.time
-        self.solutions = solutions = ErrorSolutions(
-            store, runtime.indexer, time, runtime.create, runtime.tombstones
-        )
+        self.solutions = solutions = ErrorSolutions(runtime)
         self.finder = ErrorSolutionFinder(store, runtime.model, runtime.retrievals)
         self.outcomes = ErrorOutcomeRecorder(
             time, runtime.idempotency, counting.counter, solutions, runtime.retrievals

@@ -21,15 +21,14 @@ from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.domain.sameness import same_values
 from lot_grpc.kernel.apply_once import Target, apply_once
 from lot_grpc.kernel.compare_and_set import compare_and_set, update_as_read
-from lot_grpc.kernel.create import CreateOnce, Creation
+from lot_grpc.kernel.create import Creation
 from lot_grpc.kernel.idempotency import (
     DONE,
     IdempotencyKey,
-    IdempotencyStore,
 )
 from lot_grpc.kernel.intents import Journal, Mark
-from lot_grpc.kernel.tombstones import DELETED_SINCE, Tombstones
-from lot_grpc.ports import Record, VectorStore
+from lot_grpc.kernel.tombstones import DELETED_SINCE
+from lot_grpc.ports import Record
 from lot_grpc.services.learning.spec import DECISION
 from lot_grpc.services.operations import Resources
 from lot_grpc.services.records.collections import DECISIONS, REQUESTS, SORT_KEY
@@ -41,7 +40,7 @@ from lot_grpc.services.records.decisions import (
     decision_record,
     result_payload,
 )
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.runtime import Runtime
 
 _REVISIONS = (REVISION, SORT_KEY)
 
@@ -77,19 +76,9 @@ class DecisionOutcomeDraft:
 class Decisions(Resources[Decision, DecisionFilter]):
     """The decisions of all namespaces."""
 
-    def __init__(
-        self,
-        store: VectorStore,
-        time_source: TimeSource,
-        idempotency: IdempotencyStore,
-        create: CreateOnce,
-        tombstones: Tombstones,
-    ) -> None:
-        super().__init__(DECISION, store, tombstones)
-        self._time = time_source
-        self._idempotency = idempotency
-        self._create = create
-        self._requests = Journal(store, REQUESTS, Mark(DONE))
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(DECISION, runtime)
+        self._requests = Journal(runtime.store, REQUESTS, Mark(DONE))
 
     async def record(self, namespace: str, draft: DecisionDraft) -> tuple[Decision, bool]:
         """Record a decision; return whether it was created.

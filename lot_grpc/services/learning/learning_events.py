@@ -13,16 +13,15 @@ from lot_grpc.domain.learning_event import (
 )
 from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.domain.sameness import same_values
-from lot_grpc.kernel.create import CreateOnce, Creation
-from lot_grpc.kernel.tombstones import Tombstones
-from lot_grpc.ports import Record, VectorStore
+from lot_grpc.kernel.create import Creation
+from lot_grpc.ports import Record
 from lot_grpc.services.learning.spec import LEARNING_EVENT
 from lot_grpc.services.operations import Resources
 from lot_grpc.services.records.learning_events import (
     learning_event_from_record,
     learning_event_record,
 )
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +40,8 @@ class LearningEventDraft:
 class LearningEvents(Resources[LearningEvent, LearningEventFilter]):
     """The learning events of all namespaces."""
 
-    def __init__(
-        self,
-        store: VectorStore,
-        time_source: TimeSource,
-        create: CreateOnce,
-        tombstones: Tombstones,
-    ) -> None:
-        super().__init__(LEARNING_EVENT, store, tombstones)
-        self._time = time_source
-        self._create = create
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(LEARNING_EVENT, runtime)
 
     async def record(self, namespace: str, draft: LearningEventDraft) -> tuple[LearningEvent, bool]:
         """Record a learning event; return whether it was created.

@@ -33,14 +33,13 @@ class LearningModule:
         memories: Memories,
         preferences: Preferences,
     ) -> None:
-        store, time, create = runtime.store, runtime.time, runtime.create
-        idempotency, tombstones = runtime.idempotency, runtime.tombstones
+        store, time = runtime.store, runtime.time
         policies = Policies(store, time)
         self.action_values = values = ActionValues(store, time, policies)
-        self.selections = selections = Selections(store, time, create, values)
-        self.step_recorder = StepRecorder(time, idempotency, values, selections)
-        self.decisions = decisions = Decisions(store, time, idempotency, create, tombstones)
-        self.learning_events = LearningEvents(store, time, create, tombstones)
+        self.selections = selections = Selections(runtime, values)
+        self.step_recorder = StepRecorder(runtime, values, selections)
+        self.decisions = decisions = Decisions(runtime)
+        self.learning_events = LearningEvents(runtime)
         similarity = runtime.settings.similarity
         self.recommender = Recommender(store, runtime.model, similarity, policies.thresholds)
         self.performance = Performance(store, time)

@@ -11,8 +11,8 @@ from lot_grpc.domain.errors import SelectionNotFoundError
 from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.domain.selection import EXPLORATION_RATE, SelectionPolicy, choose, generator
-from lot_grpc.kernel.create import CreateOnce, Creation, Kind
-from lot_grpc.ports import Record, VectorStore
+from lot_grpc.kernel.create import Creation, Kind
+from lot_grpc.ports import Record
 from lot_grpc.services.learning.action_values import ActionValues
 from lot_grpc.services.records.actions import (
     Selection,
@@ -21,7 +21,7 @@ from lot_grpc.services.records.actions import (
     selection_record,
 )
 from lot_grpc.services.records.collections import SELECTIONS
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.runtime import Runtime
 
 _KIND = Kind("SelectAction", SELECTIONS, "", "selection_id", selection_point)
 
@@ -45,12 +45,10 @@ class SelectionDraft:
 class Selections:
     """The selections of all namespaces. Each can be rewarded any number of times."""
 
-    def __init__(
-        self, store: VectorStore, time_source: TimeSource, create: CreateOnce, values: ActionValues
-    ) -> None:
-        self._store = store
-        self._time = time_source
-        self._create = create
+    def __init__(self, runtime: Runtime, values: ActionValues) -> None:
+        self._store = runtime.store
+        self._time = runtime.time
+        self._create = runtime.create
         self._values = values
 
     async def select(self, namespace: str, draft: SelectionDraft) -> Selection:

@@ -10,11 +10,11 @@ from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.domain.text_form import normal_form
-from lot_grpc.kernel.idempotency import IdempotencyKey, IdempotencyStore
+from lot_grpc.kernel.idempotency import IdempotencyKey
 from lot_grpc.services.learning.action_values import ActionValues
 from lot_grpc.services.learning.selections import Selections
 from lot_grpc.services.records.actions import Selection, Trajectory
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,9 @@ class StepsDraft:
 class StepRecorder:
     """Records trajectories and learns from them."""
 
-    def __init__(
-        self,
-        time_source: TimeSource,
-        idempotency: IdempotencyStore,
-        values: ActionValues,
-        selections: Selections,
-    ) -> None:
-        self._time = time_source
-        self._idempotency = idempotency
+    def __init__(self, runtime: Runtime, values: ActionValues, selections: Selections) -> None:
+        self._time = runtime.time
+        self._idempotency = runtime.idempotency
         self._values = values
         self._selections = selections
 

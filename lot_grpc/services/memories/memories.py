@@ -12,18 +12,14 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.memory import Memory, search_text
 from lot_grpc.domain.query import MemoryFilter
 from lot_grpc.kernel.compare_and_set import compare_and_set, replace_as_read
-from lot_grpc.kernel.create import CreateOnce
-from lot_grpc.kernel.tombstones import Tombstones
-from lot_grpc.ports import VectorStore
 from lot_grpc.services.expiry import check_expiry
-from lot_grpc.services.indexer import Indexer
-from lot_grpc.services.memories.creating import Creating
 from lot_grpc.services.memories.drafts import (
     Created,
     MemoryDraft,
     MemoryEdit,
     Updated,
 )
+from lot_grpc.services.memories.memory_creator import MemoryCreator
 from lot_grpc.services.memories.spec import MEMORY
 from lot_grpc.services.operations import Resources
 from lot_grpc.services.records.collections import MEMORIES, SORT_KEY
@@ -32,24 +28,15 @@ from lot_grpc.services.records.memories import (
     memory_record,
     preserved_in_edits,
 )
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.runtime import Runtime
 
 
 class Memories(Resources[Memory, MemoryFilter]):
     """The memories of all namespaces."""
 
-    def __init__(
-        self,
-        store: VectorStore,
-        indexer: Indexer,
-        time_source: TimeSource,
-        create: CreateOnce,
-        tombstones: Tombstones,
-    ) -> None:
-        super().__init__(MEMORY, store, tombstones)
-        self._indexer = indexer
-        self._time = time_source
-        self._creating = Creating(store, indexer, time_source, create)
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(MEMORY, runtime)
+        self._creator = MemoryCreator(runtime)
 
     async def create(self, namespace: str, draft: MemoryDraft) -> Created:
         """Create a memory.
@@ -66,7 +53,7 @@ class Memories(Resources[Memory, MemoryFilter]):
         self, namespace: str, drafts: Sequence[MemoryDraft]
     ) -> list[Created | LotError]:
         """Create each as ``create`` would; one result each, in order. Store errors end the call."""
-        return await self._creating.create_many(namespace, drafts)
+        return await self._creator.create_many(namespace, drafts)
 
     # --- editing ------------------------------------------------------------------------------
 

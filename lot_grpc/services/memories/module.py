@@ -12,7 +12,6 @@ class MemoriesModule:
     """Everything about memories except recall."""
 
     def __init__(self, runtime: Runtime) -> None:
-        store, time = runtime.store, runtime.time
-        self.memories = Memories(store, runtime.indexer, time, runtime.create, runtime.tombstones)
-        self.passages = PassageMatcher(store)
-        self.bulk_deleter = MemoryBulkDeleter(store, self.memories)
+        self.memories = Memories(runtime)
+        self.passages = PassageMatcher(runtime.store)
+        self.bulk_deleter = MemoryBulkDeleter(runtime.store, self.memories)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lot_grpc.domain.context_stats import MAX_CONTEXT_STATS, ContextStats, Fading
+from lot_grpc.domain.context_stats import MAX_CONTEXT_STATS, ContextStats
 from lot_grpc.kernel.compare_and_set import (
     ConflictError,
     compare_and_set,
@@ -24,7 +24,7 @@ from lot_grpc.kernel.compare_and_set import (
     update_as_read,
 )
 from lot_grpc.kernel.intents import recover
-from lot_grpc.ports import Condition, Equals, IdIn, Missing, Not, Record, SearchQuery, VectorStore
+from lot_grpc.ports import Condition, Equals, IdIn, Missing, Not, Record, SearchQuery
 from lot_grpc.services.outcomes.history import History
 from lot_grpc.services.outcomes.pending_outcomes import PendingOutcomes
 from lot_grpc.services.outcomes.query_vectors import QueryVectors
@@ -40,8 +40,8 @@ from lot_grpc.services.records.context_stats import (
     context_stats_record,
 )
 from lot_grpc.services.records.outcomes import RecordedOutcome
+from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
-from lot_grpc.services.time_source import TimeSource
 
 _MERGED_AT_ONCE = 8
 """How many are merged at once: reading all stats of a pattern costs more than merging them."""
@@ -52,19 +52,17 @@ class ContextStatsStore:
 
     def __init__(
         self,
-        store: VectorStore,
-        time_source: TimeSource,
+        runtime: Runtime,
         pending: PendingOutcomes,
         history: History,
         vectors: QueryVectors,
-        fading: Fading,
     ) -> None:
-        self._store = store
-        self._time = time_source
+        self._store = runtime.store
+        self._time = runtime.time
         self._pending = pending
         self._history = history
         self._vectors = vectors
-        self._fading = fading
+        self._fading = runtime.settings.weights.fading
 
     async def take_in(
         self, recorded: RecordedOutcome, vector: Sequence[float] | None, *, new: bool

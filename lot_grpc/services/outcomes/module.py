@@ -18,10 +18,7 @@ class OutcomesModule:
         store = runtime.store
         pending, history = PendingOutcomes(store, runtime.time), History(store)
         self.query_vectors = QueryVectors(runtime.retrievals, runtime.model)
-        fading = runtime.settings.weights.fading
-        context_stats = ContextStatsStore(
-            store, runtime.time, pending, history, self.query_vectors, fading
-        )
+        context_stats = ContextStatsStore(runtime, pending, history, self.query_vectors)
         self.counter = OutcomeCounter(store, pending, context_stats, history)
         self.maintenance = Maintenance(
             recoveries={

@@ -14,11 +14,11 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.outcomes import Correction, Outcome
 from lot_grpc.domain.request_hash import request_hash
-from lot_grpc.kernel.idempotency import CREATE_TIMES, IdempotencyKey, IdempotencyStore, create_times
-from lot_grpc.ports import Condition, Equals, Missing, Not, Record, VectorStore
+from lot_grpc.kernel.idempotency import CREATE_TIMES, IdempotencyKey, create_times
+from lot_grpc.ports import Condition, Equals, Missing, Not, Record
 from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.outcomes.outcomes import Recorded
-from lot_grpc.services.paging import Fits, Position, any_size, read_page
+from lot_grpc.services.paging import Fits, Page, Position, any_size, read_page
 from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.records.collections import OUTCOMES
 from lot_grpc.services.records.outcomes import (
@@ -27,7 +27,7 @@ from lot_grpc.services.records.outcomes import (
     outcome_from_record,
 )
 from lot_grpc.services.records.patterns import pattern_from_record
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.runtime import Runtime
 
 _METHOD = "CorrectOutcome"
 _PATTERNS_AT_MOST = 1000
@@ -56,28 +56,13 @@ class LoggedOutcome:
     corrected_by_outcome_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class OutcomePage:
-    """A page of entries, newest first; ``next`` is None at the end."""
-
-    entries: list[LoggedOutcome]
-    next: Position | None
-
-
 class OutcomeLog:
     """Reads and corrects the log."""
 
-    def __init__(
-        self,
-        store: VectorStore,
-        time_source: TimeSource,
-        idempotency: IdempotencyStore,
-        counting: OutcomeCounter,
-        patterns: Patterns,
-    ) -> None:
-        self._store = store
-        self._time = time_source
-        self._idempotency = idempotency
+    def __init__(self, runtime: Runtime, counting: OutcomeCounter, patterns: Patterns) -> None:
+        self._store = runtime.store
+        self._time = runtime.time
+        self._idempotency = runtime.idempotency
         self._counting = counting
         self._patterns = patterns
 
@@ -88,8 +73,8 @@ class OutcomeLog:
         size: int,
         after: Position | None,
         fits: Fits[LoggedOutcome] = any_size,
-    ) -> OutcomePage:
-        """A page of a pattern's log. Raises PatternNotFoundError."""
+    ) -> Page[LoggedOutcome, Position]:
+        """A page of a pattern's log, newest first. Raises PatternNotFoundError."""
         if not await self._patterns.records(namespace, (pattern_id,)):
             raise PatternNotFoundError(namespace, pattern_id)
         theirs = [Equals("pattern_id", pattern_id)]
@@ -102,8 +87,7 @@ class OutcomeLog:
                 for recorded in recorded_outcomes
             ]
 
-        found = await read_page(self._store, OUTCOMES, namespace, theirs, size, after, read, fits)
-        return OutcomePage(*found)
+        return await read_page(self._store, OUTCOMES, namespace, theirs, size, after, read, fits)
 
     async def correct(self, namespace: str, draft: CorrectionDraft) -> Recorded:
         """Undo an entry for all patterns for which it was counted.

@@ -11,15 +11,14 @@ from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.request_hash import request_hash
-from lot_grpc.kernel.idempotency import CREATE_TIMES, IdempotencyKey, IdempotencyStore, create_times
+from lot_grpc.kernel.idempotency import CREATE_TIMES, IdempotencyKey, create_times
 from lot_grpc.ports import Record
 from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.outcomes.query_vectors import QueryVectors
 from lot_grpc.services.patterns.patterns import Patterns
-from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.records.outcomes import RecordedOutcome
 from lot_grpc.services.records.patterns import pattern_from_record
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.runtime import Runtime
 
 _METHOD = "RecordOutcome"
 
@@ -55,18 +54,16 @@ class OutcomeRecorder:
 
     def __init__(
         self,
-        time_source: TimeSource,
-        idempotency: IdempotencyStore,
+        runtime: Runtime,
         counting: OutcomeCounter,
         patterns: Patterns,
-        retrievals: Retrievals,
         vectors: QueryVectors,
     ) -> None:
-        self._time = time_source
-        self._idempotency = idempotency
+        self._time = runtime.time
+        self._idempotency = runtime.idempotency
         self._counting = counting
         self._patterns = patterns
-        self._retrievals = retrievals
+        self._retrievals = runtime.retrievals
         self._vectors = vectors
 
     async def record(self, namespace: str, draft: OutcomeDraft) -> Recorded:

@@ -21,10 +21,10 @@ from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.kernel.apply_once import Target, apply_once
 from lot_grpc.kernel.compare_and_set import update_as_read
-from lot_grpc.kernel.idempotency import IdempotencyKey, IdempotencyStore
+from lot_grpc.kernel.idempotency import IdempotencyKey
 from lot_grpc.kernel.intents import Journal, Mark
 from lot_grpc.kernel.tombstones import DELETED_SINCE
-from lot_grpc.ports import Equals, IdIn, Order, Payload, Record, VectorStore
+from lot_grpc.ports import Equals, IdIn, Order, Payload, Record
 from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.records.collections import FEEDBACK, PATTERNS, SORT_KEY
 from lot_grpc.services.records.feedback import (
@@ -42,7 +42,7 @@ from lot_grpc.services.records.patterns import (
     pattern_from_record,
     pattern_point,
 )
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.runtime import Runtime
 
 HISTORY = 100
 """How many entries a history shows at most, the latest."""
@@ -80,18 +80,12 @@ class Given:
 class Feedback:
     """Applies feedback to patterns, and lists it."""
 
-    def __init__(
-        self,
-        store: VectorStore,
-        time_source: TimeSource,
-        idempotency: IdempotencyStore,
-        patterns: Patterns,
-    ) -> None:
-        self._store = store
-        self._time = time_source
-        self._idempotency = idempotency
+    def __init__(self, runtime: Runtime, patterns: Patterns) -> None:
+        self._store = runtime.store
+        self._time = runtime.time
+        self._idempotency = runtime.idempotency
         self._patterns = patterns
-        self._journal = Journal(store, FEEDBACK, Mark(APPLIED))
+        self._journal = Journal(runtime.store, FEEDBACK, Mark(APPLIED))
 
     async def give(self, namespace: str, draft: FeedbackDraft) -> Pattern:
         """Apply feedback once; return the pattern as it is afterwards.

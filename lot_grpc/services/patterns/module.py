@@ -22,20 +22,16 @@ class PatternsModule:
     """Everything about patterns except recall."""
 
     def __init__(self, runtime: Runtime, counting: OutcomesModule) -> None:
-        store, time, idempotency = runtime.store, runtime.time, runtime.idempotency
+        store, time = runtime.store, runtime.time
         content_index, counter = UniqueContentIndex(store, time), counting.counter
         self.lineage = lineage = Lineage(store, time)
-        self.patterns = patterns = Patterns(
-            store, runtime.indexer, time, content_index, runtime.tombstones, lineage
-        )
+        self.patterns = patterns = Patterns(runtime, content_index, lineage)
         nearest = Nearest(store, runtime.settings.learning.merge_similarity)
         repeats = RepeatCounter(runtime, counter, content_index, nearest)
         self.writer = PatternWriter(runtime, content_index, lineage, repeats)
-        self.outcomes = OutcomeRecorder(
-            time, idempotency, counter, patterns, runtime.retrievals, counting.query_vectors
-        )
-        self.outcome_log = OutcomeLog(store, time, idempotency, counter, patterns)
-        self.feedback = Feedback(store, time, idempotency, patterns)
+        self.outcomes = OutcomeRecorder(runtime, counter, patterns, counting.query_vectors)
+        self.outcome_log = OutcomeLog(runtime, counter, patterns)
+        self.feedback = Feedback(runtime, patterns)
         self.feedback_candidates = FeedbackCandidates(store, patterns)
         self.pruner = PatternPruner(store, patterns)
         self.maintenance = Maintenance(

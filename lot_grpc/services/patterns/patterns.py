@@ -9,7 +9,7 @@ from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.pattern import Pattern, PatternContent, dedupe_hash, search_text
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_set
-from lot_grpc.kernel.tombstones import Tombstone, Tombstones
+from lot_grpc.kernel.tombstones import Tombstone
 from lot_grpc.ports import (
     EXPIRES_KEY,
     AnyOf,
@@ -18,30 +18,32 @@ from lot_grpc.ports import (
     Range,
     Record,
     Vector,
-    VectorStore,
 )
 from lot_grpc.regexes import check_regex
 from lot_grpc.services.expiry import check_expiry, with_ttl
-from lot_grpc.services.indexer import Indexer
 from lot_grpc.services.operations import Resources
 from lot_grpc.services.outcomes.pending_outcomes import forget_logs
 from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.patterns.pattern_stats import PatternStats, sum_up
 from lot_grpc.services.patterns.spec import PATTERN
-from lot_grpc.services.patterns.transfer import PatternTransfer
 from lot_grpc.services.records.collections import (
     OUTCOMES,
     PATTERNS,
+    REQUESTS,
     SORT_KEY,
 )
 from lot_grpc.services.records.patterns import (
     STATS_REVISION,
+    SUPERSEDED,
     claim_point,
     pattern_from_record,
+    pattern_point,
     pattern_record,
     preserved_in_edits,
 )
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.runtime import Runtime
+from lot_grpc.services.time_slice import TimeSlice
+from lot_grpc.services.transfer.rows import Row
 from lot_grpc.services.unique_content import UniqueContentIndex
 
 
@@ -91,20 +93,11 @@ class Patterns(Resources[Pattern, PatternFilter]):
     """The patterns of all namespaces."""
 
     def __init__(
-        self,
-        store: VectorStore,
-        indexer: Indexer,
-        time_source: TimeSource,
-        content_index: UniqueContentIndex,
-        tombstones: Tombstones,
-        lineage: Lineage,
+        self, runtime: Runtime, content_index: UniqueContentIndex, lineage: Lineage
     ) -> None:
-        super().__init__(PATTERN, store, tombstones)
-        self._indexer = indexer
-        self._time = time_source
+        super().__init__(PATTERN, runtime)
         self._content_index = content_index
         self._lineage = lineage
-        self.transfer = PatternTransfer(store, content_index, lineage)
 
     async def insert(self, namespace: str, records: Sequence[Record]) -> set[str]:
         """Insert those that do not exist; return their points.
@@ -235,6 +228,61 @@ class Patterns(Resources[Pattern, PatternFilter]):
         await forget_logs(self._store, record.namespace, [theirs, older])
         if not await self._store.get(PATTERNS, record.namespace, [record.id]):
             await self._content_index.release_all(record.namespace, pattern_id)
+
+    # --- beside exports and imports -----------------------------------------------------------
+
+    async def unique_ids(self, namespace: str, records: Sequence[Record]) -> set[str]:
+        """Those of the patterns that hold the claim on their content."""
+        claims = {
+            record.id: claim_point(namespace, pattern_from_record(record).content)
+            for record in records
+        }
+        held = await self._store.get(REQUESTS, namespace, list(claims.values()))
+        owners = {claim: row.payload["pattern_id"] for claim, row in held.items()}
+        return {
+            record.id
+            for record in records
+            if owners.get(claims[record.id]) == record.payload["pattern_id"]
+        }
+
+    async def before_import(self, rows: Sequence[Row]) -> None:
+        """Take the claims that patterns held, before they are stored: as saves do, which meet them.
+
+        One that a pattern of another id holds here stays with that, if it is there.
+        """
+        claiming = [row.record for row in rows if row.claimed]
+        if not claiming:
+            return
+        namespace = claiming[0].namespace
+        owners: dict[str, str] = {}
+        time_slice = TimeSlice()
+        for one in claiming:
+            claim = claim_point(namespace, pattern_from_record(one).content)
+            owners[claim] = str(one.payload["pattern_id"])
+            await time_slice.give_way()
+        taken = await self._content_index.take(namespace, owners)
+        for claim in owners.keys() - taken:
+            owner = await self._content_index.owner(namespace, claim, owners[claim])
+            point = pattern_point(namespace, owner)
+            if owner != owners[claim] and not await self._store.get(PATTERNS, namespace, [point]):
+                await self._content_index.move(namespace, claim, owner, owners[claim])
+
+    async def after_import(
+        self, namespace: str, rows: Mapping[str, Row], former: Mapping[str, Record]
+    ) -> None:
+        """Mark what patterns that came supersede, and those of them that others supersede.
+
+        Marks that come along stay: who is named by them may come later.
+        """
+        given = [row.record.payload for row in rows.values()]
+        ids = {one["pattern_id"] for one in given} | {one.get("supersedes") for one in given}
+        points = [pattern_point(namespace, one) for one in ids if one]
+        stored = (await self._store.get(PATTERNS, namespace, points)).values()
+        await self._lineage.settle_all([one for one in stored if not one.payload.get(SUPERSEDED)])
+        for point, one in former.items():  # replaced by one that no longer supersedes it
+            old, new = one.payload.get("supersedes"), rows[point].record.payload.get("supersedes")
+            if old and old != new:
+                await self._lineage.settle(namespace, old)
 
     # --- sums ---------------------------------------------------------------------------------
 

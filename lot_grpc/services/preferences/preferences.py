@@ -1,7 +1,13 @@
-"""Preferences: put, read, listed, deleted."""
+"""Preferences: put, read, listed, deleted with their history.
+
+The former value is written down first, insert-only under its revision; then a compare-and-set puts
+the new one. So no value is lost, whatever dies in between, and of two writers at once the one that
+is late reads again. A row of a revision that the preference still has is no former value yet.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -20,25 +26,24 @@ from lot_grpc.domain.preference import (
 )
 from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.kernel.apply_once import Target, apply_once
-from lot_grpc.kernel.compare_and_set import require_etag
-from lot_grpc.kernel.idempotency import DONE, IdempotencyKey, IdempotencyRecord, IdempotencyStore
+from lot_grpc.kernel.compare_and_set import ConflictError, insert_new, require_etag, update_as_read
+from lot_grpc.kernel.idempotency import DONE, IdempotencyKey, IdempotencyRecord
 from lot_grpc.kernel.intents import Journal, Mark
-from lot_grpc.kernel.tombstones import DELETED_SINCE, Tombstones
-from lot_grpc.ports import Order, Range, Record, VectorStore
+from lot_grpc.kernel.tombstones import DELETED_SINCE, Tombstone
+from lot_grpc.ports import Equals, Order, Range, Record
+from lot_grpc.services.operations import Resources
 from lot_grpc.services.paging import (
     Fits,
-    Page,
-    Position,
     any_size,
     pieces,
-    read_each,
 )
-from lot_grpc.services.preferences.preference_records import PreferenceRecords
+from lot_grpc.services.preferences.spec import PREFERENCE
 from lot_grpc.services.records.collections import (
     LEARNING_EVENTS,
     PREFERENCE_REVISIONS,
     PREFERENCES,
     REQUESTS,
+    SORT_KEY,
 )
 from lot_grpc.services.records.learning_events import APPLIED
 from lot_grpc.services.records.preferences import (
@@ -49,11 +54,15 @@ from lot_grpc.services.records.preferences import (
     UNSETTLED_REQUESTS,
     preference_from_record,
     preference_point,
+    preference_record,
     revision_from_record,
+    revision_record,
     revisions_of,
+    value_payload,
     value_text,
 )
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.runtime import Runtime
+from lot_grpc.services.time_slice import TimeSlice
 
 _METHOD = "PutPreference"
 _NEWEST_FIRST = Order(REVISION, descending=True)
@@ -84,33 +93,20 @@ class PutPreference:
     created: bool
 
 
-class Preferences:
+class Preferences(Resources[Preference, tuple[str, ...]]):
     """The preferences of all namespaces."""
 
-    def __init__(
-        self,
-        store: VectorStore,
-        time_source: TimeSource,
-        idempotency: IdempotencyStore,
-        tombstones: Tombstones,
-    ) -> None:
-        self._store = store
-        self._idempotency = idempotency
-        self._tombstones = tombstones
-        self.records = PreferenceRecords(store, time_source, tombstones)
-        self._requests = Journal(store, REQUESTS, Mark(DONE))
-        self._events = Journal(store, LEARNING_EVENTS, Mark(APPLIED))
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(PREFERENCE, runtime)
+        self._requests = Journal(runtime.store, REQUESTS, Mark(DONE))
+        self._events = Journal(runtime.store, LEARNING_EVENTS, Mark(APPLIED))
 
     # --- reading ------------------------------------------------------------------------------
 
     async def find(self, namespace: str, key: str) -> Preference | None:
         """A preference; None if it does not exist."""
-        record = await self.records.find_record(namespace, key)
+        record = await self.find_record(namespace, key)
         return None if record is None else preference_from_record(record)
-
-    async def get(self, namespace: str, key: str) -> Preference:
-        """A preference. Raises PreferenceNotFoundError."""
-        return (await self.get_with_history(namespace, key, 0))[0]
 
     async def get_with_history(
         self,
@@ -124,13 +120,14 @@ class Preferences:
 
         ``before``: only those of a lower revision; 0: all. Raises PreferenceNotFoundError.
         """
-        record = await self.records.read_record(namespace, key)
+        record = await self.read_record(namespace, key)
         preference = preference_from_record(record)
         if not limit or preference.revision == 1:
             return preference, []
         oldest = preference.revision - HISTORY
         before = min(before or preference.revision, preference.revision)
         history: list[PreferenceRevision] = []
+        time_slice = TimeSlice()
         for many in pieces(limit - 1):
             rows = await self._store.scroll(
                 PREFERENCE_REVISIONS,
@@ -139,7 +136,9 @@ class Preferences:
                 limit=many,
                 order=_NEWEST_FIRST,
             )
-            for revision in await read_each(rows, revision_from_record):
+            for row in rows:
+                revision = revision_from_record(row)
+                await time_slice.give_way()
                 if not fits(revision):
                     return preference, history
                 history.append(revision)
@@ -147,17 +146,6 @@ class Preferences:
             if len(rows) < many:
                 break
         return preference, history
-
-    async def list_page(
-        self,
-        namespace: str,
-        categories: tuple[str, ...],
-        size: int,
-        after: Position | None,
-        fits: Fits[Preference] = any_size,
-    ) -> Page[Preference]:
-        """A page of those in any of the categories (empty: of all), newest first by creation."""
-        return await self.records.list_page(namespace, categories, size, after, fits)
 
     # --- putting ------------------------------------------------------------------------------
 
@@ -184,7 +172,7 @@ class Preferences:
                 further[CREATED_BY] = own
             category = draft.category or (record.payload["category"] if record else GENERAL)
             given = (draft.value, category)
-            written = await self.records.write(namespace, draft.key, record, given, further)
+            written = await self._write(namespace, draft.key, record, given, further)
             created = record is None
             return written
 
@@ -238,19 +226,69 @@ class Preferences:
             further: dict[str, Any] = {UNSETTLED: pending}
             if task:
                 further[TASK_HASH] = task_hash(task)
-            return await self.records.write(namespace, key, record, (value, LEARNED), further)
+            return await self._write(namespace, key, record, (value, LEARNED), further)
 
         target = _target(namespace, key, UNSETTLED)
         await apply_once(self._store, self._events, event_point, target, write)
 
-    # --- deleting -----------------------------------------------------------------------------
+    # --- the records --------------------------------------------------------------------------
 
-    async def delete(self, namespace: str, key: str, etag: str = "") -> None:
-        """Delete a preference with its history.
+    async def _write(
+        self,
+        namespace: str,
+        key: str,
+        record: Record | None,
+        given: tuple[Any, str],
+        further: Mapping[str, Any],
+    ) -> Record:
+        """Write a value over the record that was read. Raises ConflictError if it is another."""
+        now = self._time.now()
+        if record is None:
+            await self._finish_former(namespace, key)
+            made = Preference(namespace, key, *given, revision=1, create_time=now, update_time=now)
+            first = preference_record(made, self._time.sort_key())
+            first.payload.update(further)
+            return await insert_new(self._store, PREFERENCES, first)
+        await self._store.insert(PREFERENCE_REVISIONS, [revision_record(record)])
+        old = preference_from_record(record)
+        new = Preference(
+            namespace,
+            key,
+            *given,
+            revision=old.revision + 1,
+            create_time=old.create_time,
+            update_time=max(now, old.update_time),
+        )
+        changed = {**value_payload(new), **further}
+        try:
+            written = await update_as_read(
+                self._store, PREFERENCES, record, changed, REVISION, SORT_KEY
+            )
+        except ConflictError:
+            await self._drop_former_of_none(record)
+            raise
+        if new.revision > HISTORY + 1:
+            too_old = Range(REVISION, lt=new.revision - HISTORY)
+            await self._store.delete(
+                PREFERENCE_REVISIONS, namespace, [*revisions_of(record), too_old]
+            )
+        return written
 
-        Raises PreferenceNotFoundError, EtagMismatchError, ContentionError.
-        """
-        await self.records.delete(namespace, key, etag)
+    async def _finish_former(self, namespace: str, key: str) -> None:
+        """Finish a delete of the key that was left half done, before the next one may begin."""
+        stone = await self._tombstones.find(namespace, ResourceKind.PREFERENCE, key)
+        if stone is not None and not stone.done:
+            await self.finish_delete(stone)
+
+    async def _drop_former_of_none(self, record: Record) -> None:
+        """Drop what was written down of a preference that was deleted just then."""
+        there = await self.find_record(record.namespace, record.payload["key"])
+        if there is None or there.payload[SORT_KEY] != record.payload[SORT_KEY]:
+            await self._store.delete(PREFERENCE_REVISIONS, record.namespace, revisions_of(record))
+
+    async def _drop_dependents(self, stone: Tombstone, left: Record | None) -> None:
+        theirs = [Equals("key", stone.id), Equals(SORT_KEY, stone.sort_key)]
+        await self._store.delete(PREFERENCE_REVISIONS, stone.namespace, theirs)
 
 
 def _check_etag(namespace: str, draft: PreferenceDraft, record: Record | None) -> None:

@@ -60,9 +60,9 @@ _SELECTION = FieldCodec(Selection, sparse=False, skip={"namespace", "values"})
 _TRAJECTORY = FieldCodec(
     Trajectory,
     skip={"namespace"},
-    inner={"steps": FieldCodec(TrajectoryStep, readers={"reward": float})},
+    values={"steps": FieldCodec(TrajectoryStep, values={"reward": float})},
 )
-_VALUE = FieldCodec(ActionValue, defaults={"complexity": None}, readers={"value": float})
+_VALUE = FieldCodec(ActionValue, defaults={"complexity": None}, values={"value": float})
 
 
 # --- selections -------------------------------------------------------------------------------

@@ -49,8 +49,7 @@ class FieldCodec(Generic[T]):
         sparse: bool = True,
         rename: Mapping[str, str] = _EMPTY,
         defaults: Mapping[str, Any] = _EMPTY,
-        inner: Mapping[str, FieldCodec[Any]] = _EMPTY,
-        readers: Mapping[str, _Convert] = _EMPTY,
+        values: Mapping[str, FieldCodec[Any] | _Convert] = _EMPTY,
     ) -> None:
         """Takes a frozen dataclass.
 
@@ -61,8 +60,8 @@ class FieldCodec(Generic[T]):
             sparse: False: all are written always, and must be there to be read.
             rename: the keys of fields that are not called like them.
             defaults: of fields that have none in the dataclass.
-            inner: for fields that are dataclasses or tuples of such, where other rules hold.
-            readers: for fields that are not read as they are written.
+            values: for fields of other rules: a codec for dataclasses or tuples of such, or a
+                function that reads what is kept.
         """
         self._cls = cls
         self._sparse = sparse
@@ -70,7 +69,7 @@ class FieldCodec(Generic[T]):
         self._reads: list[tuple[str, str, _Convert | None]] = []
         self._defaults = dict(defaults)
         hints = get_type_hints(cls)
-        if unknown := {*skip, *always, *rename, *defaults, *inner, *readers} - set(hints):
+        if unknown := {*skip, *always, *rename, *defaults, *values} - set(hints):
             raise TypeError(f"{cls.__name__} has no {', '.join(sorted(unknown))}")
         for field in fields(cls):  # type: ignore[arg-type]
             if field.name in skip:
@@ -81,9 +80,14 @@ class FieldCodec(Generic[T]):
                 default = defaults.get(field.name, field.default)
                 if field.default_factory is not MISSING:
                     default = field.default_factory()
-            write, read = _converters(hints[field.name], inner.get(field.name))
+            own = values.get(field.name)
+            if isinstance(own, FieldCodec):
+                write, read = _converters(hints[field.name], own)
+            else:
+                write, read = _converters(hints[field.name], None)
+                read = own or read
             self._writes.append((field.name, key, default, write))
-            self._reads.append((field.name, key, readers.get(field.name, read)))
+            self._reads.append((field.name, key, read))
 
     def write(self, value: T) -> Payload:
         """The keys of a value."""

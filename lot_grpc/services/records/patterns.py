@@ -54,7 +54,7 @@ _CONTENT = FieldCodec(
     PatternContent,
     always={"kind", "pattern_type", "pinned"},  # since filters name them
     rename={"expire_time": EXPIRES_KEY},
-    inner={"actions": FieldCodec(Action, always={"args", "note"})},
+    values={"actions": FieldCodec(Action, always={"args", "note"})},
 )
 _OUTCOMES = FieldCodec(OutcomeStats, sparse=False)
 _FEEDBACK = FieldCodec(FeedbackCounts)

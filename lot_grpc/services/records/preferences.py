@@ -27,10 +27,8 @@ CREATED_BY = "created_by"
 """The request that made it, if that had an id."""
 
 
-_PREFERENCE = FieldCodec(
-    Preference, sparse=False, skip={"namespace"}, readers={"value": json.loads}
-)
-_FORMER = FieldCodec(PreferenceRevision, sparse=False, readers={"value": json.loads})
+_PREFERENCE = FieldCodec(Preference, sparse=False, skip={"namespace"}, values={"value": json.loads})
+_FORMER = FieldCodec(PreferenceRevision, sparse=False, values={"value": json.loads})
 
 
 def preference_point(namespace: str, key: str) -> str:

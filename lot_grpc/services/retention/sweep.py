@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lot_grpc.domain.policy import NamespacePolicy, StoredPolicy
-from lot_grpc.ports import Condition, Record, VectorStore
+from lot_grpc.ports import Condition, Record
 from lot_grpc.services.maintenance import Swept
-from lot_grpc.services.operations import ResourceOperations
+from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.patterns.ranked import all_but_the_best
 from lot_grpc.services.resource_spec import Bound, RetentionRule
 from lot_grpc.services.retention.policies import Policies
+from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.scanning import scan
 from lot_grpc.services.time_slice import TimeSlice
-from lot_grpc.services.time_source import TimeSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +37,11 @@ class _Retained:
 class RetentionSweep:
     """Applies policies, and counts what that would delete."""
 
-    def __init__(
-        self,
-        store: VectorStore,
-        time_source: TimeSource,
-        policies: Policies,
-        operations: ResourceOperations,
-    ) -> None:
-        self._store = store
-        self._time = time_source
+    def __init__(self, runtime: Runtime, policies: Policies, resources: ResourcesByKind) -> None:
+        self._store = runtime.store
+        self._time = runtime.time
         self._policies = policies
-        self._operations = operations
+        self._resources = resources
         self._retained = [
             _Retained(
                 one.kind,
@@ -55,7 +49,7 @@ class RetentionSweep:
                 one.retention,
                 (*one.seen_keys, *one.retention.keys),
             )
-            for one in operations.registry.retained
+            for one in resources.registry.retained
             if one.retention is not None
         ]
 
@@ -138,7 +132,7 @@ class RetentionSweep:
         time_slice = TimeSlice()
         deleted = 0
         for record in records:
-            deleted += await self._operations.of(retained_kind.kind).delete_as_seen(record)
+            deleted += await self._resources.of(retained_kind.kind).delete_as_seen(record)
             await time_slice.give_way()
         return deleted
 

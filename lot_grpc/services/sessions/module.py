@@ -14,9 +14,8 @@ class SessionsModule:
     """Everything about sessions."""
 
     def __init__(self, runtime: Runtime) -> None:
-        store, time, tombstones = runtime.store, runtime.time, runtime.tombstones
-        rows = SessionRows(store, time)
-        self.values = SessionValues(store, time, rows)
-        self.messages = SessionMessages(store, time, runtime.idempotency, tombstones, rows)
-        self.sessions = Sessions(store, time, tombstones, rows, self.messages)
+        rows = SessionRows(runtime.store, runtime.time)
+        self.values = SessionValues(runtime.store, runtime.time, rows)
+        self.messages = SessionMessages(runtime, rows)
+        self.sessions = Sessions(runtime, rows, self.messages)
         self.maintenance = Maintenance(sweeps={"sessions": self.sessions.sweep})

@@ -16,10 +16,9 @@ from lot_grpc.domain.errors import SessionNotFoundError
 from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.domain.session import DEFAULT_TTL, SessionMessage
 from lot_grpc.kernel.compare_and_set import compare_and_set
-from lot_grpc.kernel.idempotency import DONE, IdempotencyKey, IdempotencyRecord, IdempotencyStore
+from lot_grpc.kernel.idempotency import DONE, IdempotencyKey, IdempotencyRecord
 from lot_grpc.kernel.intents import Journal, Mark
-from lot_grpc.kernel.tombstones import Tombstones
-from lot_grpc.ports import Range, VectorStore
+from lot_grpc.ports import Range
 from lot_grpc.services.records.collections import REQUESTS, SESSION_PARTS
 from lot_grpc.services.records.sessions import (
     MESSAGE,
@@ -29,8 +28,8 @@ from lot_grpc.services.records.sessions import (
     message_payload,
     message_record,
 )
+from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.sessions.rows import NO_TERMS, SessionRows, Terms
-from lot_grpc.services.time_source import TimeSource
 
 _METHOD = "AppendSessionMessage"
 _GONE = "it was cleared or expired after this request's first attempt; use a new request_id"
@@ -62,20 +61,13 @@ class Appended:
 class SessionMessages:
     """Appends messages."""
 
-    def __init__(
-        self,
-        store: VectorStore,
-        time_source: TimeSource,
-        idempotency: IdempotencyStore,
-        tombstones: Tombstones,
-        rows: SessionRows,
-    ) -> None:
-        self._store = store
-        self._time = time_source
-        self._idempotency = idempotency
-        self._tombstones = tombstones
+    def __init__(self, runtime: Runtime, rows: SessionRows) -> None:
+        self._store = runtime.store
+        self._time = runtime.time
+        self._idempotency = runtime.idempotency
+        self._tombstones = runtime.tombstones
         self._rows = rows
-        self._requests = Journal(store, REQUESTS, Mark(DONE))
+        self._requests = Journal(runtime.store, REQUESTS, Mark(DONE))
 
     async def append(self, namespace: str, draft: MessageDraft) -> Appended:
         """Append a message, creating the session if it does not exist.

@@ -9,7 +9,7 @@ from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import SessionNotFoundError
 from lot_grpc.domain.session import MAX_VALUES, Session
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
-from lot_grpc.kernel.tombstones import Tombstone, Tombstones
+from lot_grpc.kernel.tombstones import Tombstone
 from lot_grpc.ports import (
     EXPIRES_KEY,
     Equals,
@@ -18,7 +18,6 @@ from lot_grpc.ports import (
     Payload,
     Range,
     Record,
-    VectorStore,
 )
 from lot_grpc.services.operations import Resources
 from lot_grpc.services.records.collections import SESSION_PARTS, SESSIONS, SORT_KEY
@@ -40,11 +39,11 @@ from lot_grpc.services.records.sessions import (
     value_from_record,
     value_point,
 )
+from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.sessions.rows import NO_TERMS, SessionRows
 from lot_grpc.services.sessions.session_messages import SessionMessages
 from lot_grpc.services.sessions.spec import SESSION
 from lot_grpc.services.time_slice import TimeSlice
-from lot_grpc.services.time_source import TimeSource
 
 _NEWEST_FIRST = Order(SEQUENCE, descending=True)
 _READ_BYTES = 2**20
@@ -59,16 +58,8 @@ clock is behind it may still be there."""
 class Sessions(Resources[Session, None]):
     """The sessions of all namespaces."""
 
-    def __init__(
-        self,
-        store: VectorStore,
-        time_source: TimeSource,
-        tombstones: Tombstones,
-        rows: SessionRows,
-        messages: SessionMessages,
-    ) -> None:
-        super().__init__(SESSION, store, tombstones)
-        self._time = time_source
+    def __init__(self, runtime: Runtime, rows: SessionRows, messages: SessionMessages) -> None:
+        super().__init__(SESSION, runtime)
         self._rows = rows
         self._messages = messages
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from lot_grpc.domain.transfer import ExportPosition, ExportSpec
 from lot_grpc.ports import Condition, Equals, Order, Range, Record, VectorStore
-from lot_grpc.services.operations import ResourceOperations
+from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.registry import ExportedCollection
 from lot_grpc.services.resource_spec import InnerReader
@@ -27,9 +27,9 @@ _EVERY_ONE = 100_000
 class Exporter:
     """Reads the records to export."""
 
-    def __init__(self, store: VectorStore, operations: ResourceOperations) -> None:
+    def __init__(self, store: VectorStore, resources: ResourcesByKind) -> None:
         self._store = store
-        self._operations = operations
+        self._resources = resources
 
     async def counts(self, spec: ExportSpec) -> dict[str, int]:
         """The number of records to export, by kind."""
@@ -62,7 +62,7 @@ class Exporter:
     def _chosen(self, spec: ExportSpec) -> list[ExportedCollection]:
         return [
             one
-            for one in self._operations.registry.exported.values()
+            for one in self._resources.registry.exported.values()
             if not spec.resource_kinds or one.resource_kind in spec.resource_kinds
         ]
 
@@ -119,13 +119,13 @@ class Exporter:
         vectors: bool,
     ) -> AsyncIterator[tuple[Row, ExportPosition]]:
         at = (behind.sort_key, behind.id) if behind is not None else None
-        hooks = self._operations.of(kind.resource_kind).transfer
+        resources = self._resources.of(kind.resource_kind)
         async for batch in self._batches(namespace, kind.collection, at, vectors=vectors):
             whole = [record for record in batch if not kind.rule.half_done(record.payload)]
             births = await self._births(namespace, kind, whole)
             claimed: Collection[str] = ()
             if kind.is_thing:
-                claimed = await hooks.unique(namespace, whole)
+                claimed = await resources.unique_ids(namespace, whole)
             for record in whole:
                 if kind.rule.parent is not None and record.id not in births:
                     continue  # what it hung on is gone

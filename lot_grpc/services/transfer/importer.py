@@ -26,7 +26,7 @@ from lot_grpc.ports import (
     Record,
     VectorStore,
 )
-from lot_grpc.services.operations import ResourceOperations
+from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.record_embedder import RecordEmbedder
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.registry import ExportedCollection
@@ -62,12 +62,12 @@ class Importer:
         store: VectorStore,
         embedder: RecordEmbedder,
         time_source: TimeSource,
-        operations: ResourceOperations,
+        resources: ResourcesByKind,
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._time = time_source
-        self._operations = operations
+        self._resources = resources
 
     async def take(self, run: ImportRun, rows: Sequence[Row]) -> None:
         """Store rows, all in the namespaces they name and in the places that follow from them.
@@ -142,9 +142,7 @@ class Importer:
                 left[point] = row
             await time_slice.give_way()
         if kind.is_thing and not run.terms.dry_run:
-            await self._operations.of(kind.resource_kind).transfer.after_write(
-                namespace, rows, found
-            )
+            await self._resources.of(kind.resource_kind).after_import(namespace, rows, found)
         return left
 
     async def _requested(
@@ -219,7 +217,7 @@ class Importer:
 
     async def _before_write(self, kind: ExportedCollection, rows: Sequence[Row]) -> None:
         if kind.is_thing:
-            await self._operations.of(kind.resource_kind).transfer.before_write(rows)
+            await self._resources.of(kind.resource_kind).before_import(rows)
 
     async def _drop_belongings(self, kind: ExportedCollection, stored: Record) -> None:
         """Delete what belongs to a record, before the record itself is replaced.
@@ -227,7 +225,7 @@ class Importer:
         In this order a death in between leaves the old one with less history, and the import that
         is sent again meets it, and replaces it.
         """
-        await self._operations.of(kind.resource_kind).transfer.before_replace(stored)
+        await self._resources.of(kind.resource_kind).before_replace(stored)
         for belongings in kind.resource.belongings(stored):
             await self._store.delete(belongings.collection, stored.namespace, belongings.where)
 

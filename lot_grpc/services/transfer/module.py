@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lot_grpc.services.operations import ResourceOperations
+from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.record_embedder import RecordEmbedder
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.transfer.exporter import Exporter
@@ -12,7 +12,7 @@ from lot_grpc.services.transfer.importer import Importer
 class TransferModule:
     """Export and import of records."""
 
-    def __init__(self, runtime: Runtime, operations: ResourceOperations) -> None:
+    def __init__(self, runtime: Runtime, resources: ResourcesByKind) -> None:
         store, embedder = runtime.store, RecordEmbedder(runtime.model)
-        self.exporter = Exporter(store, operations)
-        self.importer = Importer(store, embedder, runtime.time, operations)
+        self.exporter = Exporter(store, resources)
+        self.importer = Importer(store, embedder, runtime.time, resources)

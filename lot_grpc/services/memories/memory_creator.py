@@ -22,10 +22,10 @@ from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.memory import Memory, different_fields, same_memory_id, search_text
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
-from lot_grpc.kernel.create import CreateOnce, Creation
-from lot_grpc.ports import MultiVector, Record, VectorStore
+from lot_grpc.kernel.create import Creation
+from lot_grpc.ports import MultiVector, Record
 from lot_grpc.services.expiry import with_ttl
-from lot_grpc.services.indexer import Indexed, Indexer
+from lot_grpc.services.indexer import Indexed
 from lot_grpc.services.memories.drafts import Created, MemoryDraft
 from lot_grpc.services.memories.spec import MEMORY
 from lot_grpc.services.records.collections import MEMORIES
@@ -34,8 +34,8 @@ from lot_grpc.services.records.memories import (
     memory_point,
     memory_record,
 )
+from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
-from lot_grpc.services.time_source import TimeSource
 
 _KIND = MEMORY.creation
 
@@ -63,20 +63,14 @@ class _Work(Creation):
         return self.repeated or self.draft.unique or bool(self.draft.memory_id)
 
 
-class Creating:
+class MemoryCreator:
     """Creates memories, singly or in batches."""
 
-    def __init__(
-        self,
-        store: VectorStore,
-        indexer: Indexer,
-        time_source: TimeSource,
-        create: CreateOnce,
-    ) -> None:
-        self._store = store
-        self._indexer = indexer
-        self._time = time_source
-        self._create = create
+    def __init__(self, runtime: Runtime) -> None:
+        self._store = runtime.store
+        self._indexer = runtime.indexer
+        self._time = runtime.time
+        self._create = runtime.create
 
     async def create_many(
         self, namespace: str, drafts: Sequence[MemoryDraft]

@@ -1,0 +1,145 @@
+"""From settings to adapters: the store, the embedder, the reranker."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from lot_grpc.clock import SystemClock
+from lot_grpc.domain.errors import ModelUnavailableError, StartupError
+from lot_grpc.embedding.endpoint_options import EndpointOptions
+from lot_grpc.embedding.fastembed import open_fastembed
+from lot_grpc.embedding.openai import open_openai
+from lot_grpc.embedding.reranking import make_reranker as open_reranker
+from lot_grpc.ports import Embedder, Reranker, VectorStore
+from lot_grpc.reports import Progress
+from lot_grpc.services.store_metadata import REMOTE
+from lot_grpc.settings import Settings
+from lot_grpc.storage.edge import EdgeStore
+from lot_grpc.storage.edge_maintenance import compact_in_child, needs_compaction
+
+if TYPE_CHECKING:
+    from lot_grpc.storage.qdrant import QdrantStore
+
+_log = structlog.get_logger()
+
+# --- the store ------------------------------------------------------------------------------------
+
+
+def require_store(settings: Settings) -> None:
+    """Raise StartupError if the embedded store's folder is missing, which opening would create."""
+    folder = settings.storage.data_dir
+    if settings.storage.store == "edge" and not folder.is_dir():
+        raise StartupError(f"{folder} does not exist; set LOT_DATA_DIR to the store's folder")
+
+
+def make_store(settings: Settings, *, accept_loss: bool = False) -> VectorStore:
+    """The configured store. Raises StartupError."""
+    configured = settings.storage
+    if configured.store == "edge":
+        return EdgeStore(
+            configured.data_dir,
+            SystemClock(),
+            min_free_bytes=configured.min_free_bytes,
+            sync_always=configured.sync == "always",
+            accept_loss=accept_loss,
+        )
+    return make_qdrant_store(settings)
+
+
+def make_qdrant_store(settings: Settings) -> QdrantStore:
+    """The store on the Qdrant server in the settings."""
+    from lot_grpc.storage.qdrant import QdrantStore  # its client takes 2 s to import
+
+    key = settings.qdrant.api_key
+    return QdrantStore(
+        SystemClock(),
+        settings.qdrant.url,
+        key.get_secret_value() if key else None,
+        settings.qdrant.prefix,
+    )
+
+
+async def compact_grown(folder: Path, progress: Progress | None) -> None:
+    """Compact what grew, in a child process, before the port opens: here it would stop us."""
+    grown = await asyncio.to_thread(needs_compaction, folder)
+    if not grown:
+        return
+    done = 0
+    if progress:
+        progress("compacting the store", 0, len(grown))
+    async for shard in compact_in_child(folder, grown):
+        done += 1
+        _log.info(
+            "compacted",
+            collection=shard.collection,
+            points=shard.points,
+            seconds=shard.seconds,
+            skipped=shard.skipped,
+        )
+        if progress:
+            progress("compacting the store", done, len(grown))
+
+
+# --- models ---------------------------------------------------------------------------------------
+
+
+async def open_embedder(settings: Settings, progress: Progress | None) -> Embedder:
+    """The configured model. Raises StartupError."""
+    configured = settings.embedding
+    if configured.provider == "openai":
+        return await _open_remote_embedder(settings)
+    return await open_fastembed(
+        configured.model,
+        path=configured.path,
+        sha256=configured.sha256,
+        cache_dir=configured.cache_dir,
+        allow_download=configured.download,
+        threads=configured.threads,
+        cache_entries=configured.cache_entries,
+        progress=progress,
+    )
+
+
+async def _open_remote_embedder(settings: Settings) -> Embedder:
+    configured = settings.openai
+    key = configured.api_key.get_secret_value() if configured.api_key else ""
+    options = EndpointOptions(**configured.model_dump(exclude={"api_key"}), api_key=key)
+    model, entries = settings.embedding.model, settings.embedding.cache_entries
+    return await open_openai(model, options, cache_entries=entries)
+
+
+async def open_named_embedder(settings: Settings, model: str) -> Embedder:
+    """A model to reindex to, by the name that its contract has."""
+    remote = model.startswith(REMOTE)
+    if remote and settings.embedding.provider != "openai":
+        raise StartupError(
+            "this server embeds locally and sends no text elsewhere; to switch to an endpoint, "
+            "configure it (LOT_EMBEDDING_PROVIDER=openai, LOT_EMBEDDING_MODEL, "
+            "LOT_OPENAI_BASE_URL), stop the server and run `lot-grpc reindex --offline`",
+            model=model,
+        )
+    configured: dict[str, object] = {
+        "provider": "openai" if remote else "fastembed",
+        "model": model.removeprefix(REMOTE),
+    }
+    if model != settings.embedding.model or settings.reindex.path:
+        configured |= {"path": settings.reindex.path, "sha256": settings.reindex.sha256}
+    embedding = settings.embedding.model_copy(update=configured)
+    try:
+        return await open_embedder(settings.model_copy(update={"embedding": embedding}), None)
+    except ModelUnavailableError as error:
+        for name in ("PATH", "SHA256"):
+            error.message = error.message.replace(f"LOT_EMBEDDING_{name}", f"LOT_REINDEX_{name}")
+        raise
+
+
+def make_reranker(settings: Settings) -> Reranker:
+    """The configured reranker. It reads its files at the first rerank: most servers do none."""
+    configured = settings.rerank
+    return open_reranker(
+        configured.model, path=configured.path, sha256=configured.sha256, threads=configured.threads
+    )
