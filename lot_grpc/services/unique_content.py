@@ -13,7 +13,7 @@ from lot_grpc.ports import Condition, Equals, IdIn, Record, VectorStore
 from lot_grpc.services.records.collections import REQUESTS
 from lot_grpc.services.time_source import TimeSource
 
-_KIND = "claim"
+_KIND = "unique_content"
 
 
 class UniqueContentIndex:

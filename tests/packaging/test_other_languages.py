@@ -17,7 +17,7 @@ FILES = dict(re.findall(r"^`(\S+)`:\n\n```\w+\n(.*?)^```$", PAGE, re.MULTILINE |
 [PRINTED, _] = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 RUST = ["Cargo.toml", "build.rs", "src/main.rs"]
 JAVA = ["pom.xml", "src/main/java/Agent.java"]
-WANTED = os.environ.get("LOT_TEST_LANGUAGES") == "1"
+REQUESTED = os.environ.get("LOT_TEST_LANGUAGES") == "1"
 
 
 def test_the_page_has_whole_projects_and_names_folders_that_are_there():
@@ -31,7 +31,7 @@ def test_the_page_has_whole_projects_and_names_folders_that_are_there():
 
 
 @pytest.mark.exhaustive
-@pytest.mark.skipif(not WANTED, reason="LOT_TEST_LANGUAGES=1 builds them, from registries")
+@pytest.mark.skipif(not REQUESTED, reason="LOT_TEST_LANGUAGES=1 builds them, from registries")
 @pytest.mark.parametrize(
     ("files", "script", "needs"),
     [

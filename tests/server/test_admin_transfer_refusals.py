@@ -257,7 +257,7 @@ async def test_what_belongs_to_unfinished_work_is_not_taken_from_a_record(lot: L
     messages = await exported(lot)
     (record,) = records_of(messages)
     row = json.loads(record.stored_form.fields["row"].string_value)
-    row |= {"unsettled_ids": [point_id("x", "y")], "request": "r", "writer_id": "w"}
+    row |= {"pending_ids": [point_id("x", "y")], "request": "r", "writer_id": "w"}
     record.stored_form["row"] = json.dumps(row)
     other = lot.on(f"{lot.namespace}-other")
     await imported(other, messages)

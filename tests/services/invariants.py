@@ -102,7 +102,7 @@ def _check_counters(used: list[Record], recorded_outcomes: list[Record], id_key:
     """Of patterns, or of error solutions, by the key of their id."""
     by_id: dict[str, list[Record]] = {}
     for recorded in recorded_outcomes:
-        assert recorded.payload["settled"], f"an outcome was never taken in: {recorded.payload}"
+        assert recorded.payload["applied"], f"an outcome was never taken in: {recorded.payload}"
         by_id.setdefault(recorded.payload[id_key], []).append(recorded)
     there = {record.payload[id_key] for record in used}
     assert set(by_id) <= there, "outcomes of what is gone"
@@ -125,11 +125,11 @@ def _check_counters(used: list[Record], recorded_outcomes: list[Record], id_key:
         successes = told["success"] + 0.5 * told["partial"]
         assert math.isclose(payload["reliability"], wilson_lower_bound(successes, usage))
         assert payload["success_permille"] == round(payload["success_rate"] * 1000)
-        assert set(payload["unsettled_ids"]) <= {recorded.id for recorded in log}
+        assert set(payload["pending_ids"]) <= {recorded.id for recorded in log}
 
 
 def _puts_nothing_instead(recorded: Record) -> bool:
-    return "corrects" in recorded.payload and "outcome" not in recorded.payload
+    return "corrects_outcome_id" in recorded.payload and "outcome" not in recorded.payload
 
 
 def _check_cells(cells: list[Record], recorded_outcomes: list[Record]) -> None:
@@ -152,13 +152,13 @@ def _check_feedback(patterns: list[Record], recorded_outcomes: list[Record]) -> 
     """The confidence is what its log comes to, step by step; edits come in between only."""
     by_pattern: dict[str, list[Record]] = {}
     for recorded in recorded_outcomes:
-        assert recorded.payload["settled"], f"a feedback was never taken in: {recorded.payload}"
+        assert recorded.payload["applied"], f"a feedback was never taken in: {recorded.payload}"
         by_pattern.setdefault(recorded.payload["pattern_id"], []).append(recorded)
     assert set(by_pattern) <= {r.payload["pattern_id"] for r in patterns}, "feedback of nothing"
     for record in patterns:
         pattern = pattern_from_record(record)
-        log = sorted(by_pattern.get(pattern.pattern_id, []), key=lambda f: f.payload["number"])
-        assert [recorded.payload["number"] for recorded in log] == list(range(1, len(log) + 1))
+        log = sorted(by_pattern.get(pattern.pattern_id, []), key=lambda f: f.payload["sequence"])
+        assert [recorded.payload["sequence"] for recorded in log] == list(range(1, len(log) + 1))
         said = Counter(recorded.payload.get("helpful") for recorded in log)
         counts = pattern.feedback
         assert counts.feedback_count == len(log)
@@ -174,7 +174,7 @@ def _check_feedback(patterns: list[Record], recorded_outcomes: list[Record]) -> 
             assert payload["confidence_after"] == confidence
         if pattern.revision == 1:
             assert pattern.content.confidence == confidence
-        assert record.payload.get("unsettled_feedback", {}).keys() <= {
+        assert record.payload.get("pending_feedback", {}).keys() <= {
             recorded.id for recorded in log
         }
 
@@ -227,7 +227,7 @@ def _check_reuse(episodes: dict[str, dict[str, Any]], stones: list[Record]) -> N
     """Each episode counts the ends that name it; of those deleted since there is no log."""
     named: Counter[str] = Counter()
     for payload in episodes.values():
-        assert payload.get("reuse") != "wanted", f"a use was not counted: {payload}"
+        assert payload.get("reuse") != "requested", f"a use was not counted: {payload}"
         named.update(payload.get("used_episode_ids", ()))
     exact = not any(stone.payload["resource_kind"] == "episode" for stone in stones)
     for episode_id, payload in episodes.items():
@@ -239,7 +239,7 @@ def _check_reuse(episodes: dict[str, dict[str, Any]], stones: list[Record]) -> N
 async def _check_learning(store: VectorStore, ns: str) -> None:
     """Visits equal the steps, judgements moved what they are about, no former value is lost."""
     trajectories = await rows(store, TRAJECTORIES, ns)
-    assert all(one.payload["settled"] for one in trajectories), "steps were never taken in"
+    assert all(one.payload["applied"] for one in trajectories), "steps were never taken in"
     steps = [step for one in trajectories for step in one.payload["steps"]]
     told = Counter(
         (step["state"]["task_type"], step["state"].get("complexity"), step["action"])
@@ -251,9 +251,9 @@ async def _check_learning(store: VectorStore, ns: str) -> None:
         for one in values
     }
     points = {one.id for one in trajectories}
-    assert all(set(one["unsettled_steps"]) <= points for one in values)
+    assert all(set(one["pending_steps"]) <= points for one in values)
     for event in await rows(store, LEARNING_EVENTS, ns):
-        assert event.payload["settled"], f"a judgement moved nothing: {event.payload}"
+        assert event.payload["applied"], f"a judgement moved nothing: {event.payload}"
         await _check_moved(store, ns, event.payload)
     _check_preferences(
         await rows(store, PREFERENCES, ns), await rows(store, PREFERENCE_REVISIONS, ns)
@@ -343,17 +343,17 @@ async def _with_content(world: World, ns: str, content: PatternContent) -> list[
 
 
 _RANDOM = {
-    "pattern_id", "episode_id", "memory_id", "outcome_id", "corrects", "root", "feedback_id",
-    "learning_event_id", "decision_id", "selection_id", "trajectory_id",
+    "pattern_id", "episode_id", "memory_id", "outcome_id", "corrects_outcome_id", "root",
+    "feedback_id", "learning_event_id", "decision_id", "selection_id", "trajectory_id",
 }  # fmt: skip
 _HOW_IT_CAME_ABOUT = {
     "sort_key", "create_time", "update_time", "record_time", "last_used_time", "start_time",
-    "active_time", "abandoning", "reuse_revision", "unsettled_reuses",
+    "active_time", "abandoning", "reuse_revision", "pending_reuses",
     "end_time", "epoch", "writer_epoch", "writer_base", "writer_base_epoch", "request",
-    "unsettled_ids", "stats_revision", "delete_time", "undone_time",
-    "unsettled_feedback", "last_feedback_time",
-    "unsettled_steps", "unsettled_events",
-    "unsettled_requests", "expires", "result_revision", "time", "target_key", "taught_pattern_ids",
+    "pending_ids", "stats_revision", "delete_time", "undone_time",
+    "pending_feedback", "last_feedback_time",
+    "pending_steps", "pending_events",
+    "pending_requests", "expires", "result_revision", "time", "target_key", "taught_pattern_ids",
     "writer_id", "change_seq", "stored_by", "stored_seq",
     "generation", "former_generations", "values_put", "bytes_put", "message_time", "created_by",
 }  # fmt: skip
@@ -409,7 +409,7 @@ def _without_times(value: Any) -> Any:
 
 
 def _named(payload: dict[str, Any], key: str) -> str:
-    if key in ("outcome_id", "corrects", "root"):
+    if key in ("outcome_id", "corrects_outcome_id", "root"):
         return "an outcome"
     if key == "feedback_id":
         return "a feedback"

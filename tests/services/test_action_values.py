@@ -111,7 +111,7 @@ async def test_what_is_settled_is_dropped_by_the_next_step(world):
     for _ in range(5):
         await record(world, ("a", 1.0))
     [row] = await payloads(world, ACTION_VALUES)
-    assert len(row["unsettled_steps"]) == 1
+    assert len(row["pending_steps"]) == 1
     assert row["visit_count"] == 5
 
 

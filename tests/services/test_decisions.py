@@ -94,7 +94,7 @@ async def test_an_outcome_sent_again_does_not_undo_the_one_that_came_after_it(wh
         expected = Outcome.PARTIAL if written else Outcome.SUCCESS
         assert again.result.outcome is expected, (write, when)
         [row] = await payloads(world, DECISIONS)
-        assert len(row["unsettled_requests"]) <= 2
+        assert len(row["pending_requests"]) <= 2
 
 
 async def test_requests_that_are_forgotten_are_dropped(world):
@@ -103,7 +103,7 @@ async def test_requests_that_are_forgotten_are_dropped(world):
     world.clock.advance(2 * DAY)
     await came(world, Outcome.FAILURE)
     [row] = await payloads(world, DECISIONS)
-    assert row["unsettled_requests"] == []
+    assert row["pending_requests"] == []
 
 
 async def test_the_reward_of_feedback_is_taken_where_there_is_none(world):

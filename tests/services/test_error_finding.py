@@ -76,7 +76,7 @@ async def test_an_answer_is_remembered_for_its_outcome(world):
     await world.services.errors.outcomes.record(NS, draft)
     [fact] = await payloads(world, OUTCOMES)
     assert (fact["error_solution_id"], fact["query"]) == ("s", "KeyError: 'c'")
-    assert fact["settled"]
+    assert fact["applied"]
 
 
 async def test_outcomes_at_once_are_all_counted(world):

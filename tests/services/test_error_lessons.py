@@ -11,7 +11,7 @@ from lot_grpc.domain.error_solution import ErrorSolutionFilter
 from lot_grpc.domain.errors import EmbeddingFailedError
 from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.records.collections import EPISODES, ERROR_SOLUTIONS, PATTERNS
-from lot_grpc.services.records.episodes import EXTRACTION, WANTED
+from lot_grpc.services.records.episodes import EXTRACTION, REQUESTED
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_invariants
@@ -200,7 +200,7 @@ async def test_a_lesson_that_stops_midway_is_open_and_taken_whole_later(monkeypa
         await take(world, *MENDED, status=FAILED, error=error)
     assert len(await told(world)) == 1
     [episode] = await payloads(world, EPISODES)
-    assert episode[EXTRACTION] == WANTED
+    assert episode[EXTRACTION] == REQUESTED
     monkeypatch.undo()
     assert (await world.services.housekeeping.roll_forward(starting=True)).counts[
         "extractions"

@@ -264,6 +264,6 @@ async def test_what_hangs_on_a_pattern_goes_before_it():
     await world.services.housekeeping.drop_expired()
     assert seen == [0]
     content_index = [
-        one for one in await rows(world.store, REQUESTS) if one.payload["kind"] == "claim"
+        one for one in await rows(world.store, REQUESTS) if one.payload["kind"] == "unique_content"
     ]
     assert content_index == []

@@ -17,7 +17,7 @@ from lot_grpc.services.extraction import digest_reader, evidence_collector
 from lot_grpc.services.extraction.pattern_extraction import ExtractionDraft
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import EPISODES, PATTERNS
-from lot_grpc.services.records.episodes import EXTRACTION, WANTED, episode_point
+from lot_grpc.services.records.episodes import EXTRACTION, REQUESTED, episode_point
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.world import (
@@ -382,7 +382,7 @@ async def test_a_wish_that_cannot_be_carried_out_now_stays_open_and_stops_nothin
     world = await open_world()
     await record(world, "Log in", call("browser"), episode_id="e")
     point = episode_point(NS, "e")
-    await world.store.update(EPISODES, NS, point, set={EXTRACTION: WANTED})
+    await world.store.update(EPISODES, NS, point, set={EXTRACTION: REQUESTED})
     monkeypatch.setattr(world.embedder, "embed_documents", unreachable)
     done = await world.services.housekeeping.roll_forward(starting=True)
     assert done.counts["extractions"] == 0
@@ -396,7 +396,7 @@ async def test_a_wish_that_a_dead_process_left_is_carried_out_by_the_sweep():
     world = await open_world()
     episode = await record(world, "Log in", call("browser"), episode_id="e")
     point = episode_point(NS, episode.episode_id)
-    await world.store.update(EPISODES, NS, point, set={EXTRACTION: WANTED})
+    await world.store.update(EPISODES, NS, point, set={EXTRACTION: REQUESTED})
     done = await world.services.housekeeping.roll_forward(starting=True)
     assert done.counts["extractions"] == 1
     assert [row["task"] for row in await payloads(world, PATTERNS)] == ["Log in"]

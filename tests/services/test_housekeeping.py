@@ -98,7 +98,7 @@ async def test_outcomes_of_a_pattern_that_is_gone_are_settled_without_it():
     world, made = await half_an_outcome(InMemoryStore)
     await world.store.delete(PATTERNS, NS, [])
     await world.services.housekeeping.roll_forward(starting=True)
-    assert all(fact["settled"] for fact in await payloads(world, OUTCOMES))
+    assert all(fact["applied"] for fact in await payloads(world, OUTCOMES))
     with pytest.raises(PatternNotFoundError):
         await world.services.patterns.patterns.get(NS, made.pattern_id)
 

@@ -152,7 +152,7 @@ async def test_a_request_again_counts_for_the_same_pattern_though_another_is_nea
     assert again == merged
     assert again.pattern.pattern_id == first.pattern.pattern_id
     (logged,) = await payloads(world, OUTCOMES)
-    assert logged["repeat"]
+    assert logged["from_repeated_save"]
 
 
 @pytest.mark.parametrize("write", range(1, 6))

@@ -50,11 +50,11 @@ async def test_the_log_holds_what_was_said(world):
     )  # fmt: skip
     (recorded,) = await payloads(world, OUTCOMES)
     said = {
-        key: recorded[key] for key in ("outcome", "reward", "duration", "query", "note", "settled")
+        key: recorded[key] for key in ("outcome", "reward", "duration", "query", "note", "applied")
     }
     assert said == {
         "outcome": "failure", "reward": -0.5, "duration": 1.5,
-        "query": "log in", "note": "timed out", "settled": True,
+        "query": "log in", "note": "timed out", "applied": True,
     }  # fmt: skip
 
 
@@ -171,7 +171,7 @@ async def test_settled_facts_are_not_carried_along_in_the_pattern(world):
     for _ in range(20):
         await outcome(world, one.pattern_id)
     (row,) = await payloads(world, PATTERNS)
-    assert len(row["unsettled_ids"]) == 1, "each count drops what was settled before"
+    assert len(row["pending_ids"]) == 1, "each count drops what was settled before"
     assert row["success_permille"] == 1000
 
 

@@ -138,7 +138,7 @@ async def test_requests_that_are_done_are_dropped_from_the_preference():
     for number in range(20):
         await put(world, float(number), request_id=f"r{number}")
     (record,) = await rows(world.store, PREFERENCES, NS)
-    assert len(record.payload["unsettled_requests"]) == 1
+    assert len(record.payload["pending_requests"]) == 1
 
 
 async def test_no_more_than_the_latest_former_values_are_kept():
@@ -256,7 +256,7 @@ async def test_feedback_whose_preference_was_deleted_does_not_bring_it_back_when
     assert learned is not None
     world.clock.advance(1)
     (event,) = await rows(world.store, "learning_events", NS)
-    await world.store.update("learning_events", NS, event.id, set={"settled": False})
+    await world.store.update("learning_events", NS, event.id, set={"applied": False})
     await world.services.preferences.delete(NS, learned.key)
     assert (await submitting.submit(NS, praise)).preference is None
     await sweep(world)

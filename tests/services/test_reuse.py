@@ -233,7 +233,7 @@ async def test_reports_that_are_settled_are_not_remembered_for_ever(world):
     point = episode_point(NS, "u")
     record = (await world.store.get(EPISODES, NS, [point]))[point]
     assert record.payload["reused_count"] == 30
-    assert len(record.payload["unsettled_reuses"]) == 1
+    assert len(record.payload["pending_reuses"]) == 1
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -94,7 +94,7 @@ async def test_the_learned_values_of_a_repeat_are_in_the_store(world):
     found = await world.services.patterns.patterns.get(NS, first.pattern.pattern_id)
     assert found.outcomes.usage_count == 1
     (fact,) = await payloads(world, OUTCOMES)
-    assert (fact["outcome"], fact["settled"], fact["repeat"]) == ("success", True, True)
+    assert (fact["outcome"], fact["applied"], fact["from_repeated_save"]) == ("success", True, True)
 
 
 async def test_an_edited_pattern_frees_its_old_content(world):

@@ -64,7 +64,7 @@ async def test_requests_that_are_done_are_dropped_from_the_session():
     for number in range(20):
         await append(world, request_id=f"r{number}")
     (row,) = await rows(world.store, SESSIONS, NS)
-    assert len(row.payload["unsettled_requests"]) == 1
+    assert len(row.payload["pending_requests"]) == 1
 
 
 # --- several writers --------------------------------------------------------------------------

@@ -297,7 +297,7 @@ async def test_a_pattern_that_vanished_after_the_check_is_not_moved(world):
     told = await service.submit(NS, judgement(TargetKind.PATTERN, "p", text=PRAISE))
     assert told.reward > 0
     assert confidences.moved == {}
-    assert all(row["settled"] for row in await payloads(world, LEARNING_EVENTS))
+    assert all(row["applied"] for row in await payloads(world, LEARNING_EVENTS))
 
 
 def _then(call, afterwards):
@@ -326,6 +326,6 @@ async def test_a_pattern_is_moved_once_whenever_the_process_dies():
             await service.submit(NS, given)
             assert len(confidences.moved) == 1, (write, when)
             [event] = await payloads(world, LEARNING_EVENTS)
-            assert event["settled"]
+            assert event["applied"]
             [preference] = await payloads(world, PREFERENCES)
             assert preference["revision"] == 1

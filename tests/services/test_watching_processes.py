@@ -87,7 +87,7 @@ async def test_rows_of_processes_that_are_long_gone_are_dropped():
     world.clock.advance(2 * WEEK + 1)
     await world.services.runtime.stack.sequencer.publish()
     await sweep(world)
-    left = await rows(world.store, "change_writers", None)
+    left = await rows(world.store, "replicas", None)
     assert [row.payload["writer_id"] for row in left] == [
         world.services.runtime.stack.sequencer.writer_id
     ]

@@ -61,7 +61,7 @@ SPECS = {spec.name: spec for spec in REGISTRY.collection_specs(2)}
 def test_a_learning_event_comes_back(event):
     record = stored(learning_event_record(event, 7, applied=False))
     assert learning_event_from_record(record) == event
-    assert record.payload["settled"] is False
+    assert record.payload["applied"] is False
 
 
 @given(learned.decisions, learned.decision_outcomes, learned.rewards)
@@ -85,7 +85,7 @@ def test_a_selection_comes_back_and_lapses(selection):
 def test_a_trajectory_comes_back(trajectory):
     record = stored(trajectory_record(trajectory))
     assert trajectory_from_record(record) == trajectory
-    assert record.payload["settled"] is False
+    assert record.payload["applied"] is False
 
 
 @given(learned.steps)
@@ -170,8 +170,8 @@ def test_what_is_pending_has_no_outcome():
 @pytest.mark.parametrize(
     ("collection", "key", "index"),
     [
-        (names.LEARNING_EVENTS, "settled", Index.BOOL),
-        (names.TRAJECTORIES, "settled", Index.BOOL),
+        (names.LEARNING_EVENTS, "applied", Index.BOOL),
+        (names.TRAJECTORIES, "applied", Index.BOOL),
         (names.ACTION_VALUES, "state", Index.KEYWORD),
         (names.ACTION_VALUES, "value_order", Index.INTEGER),
         (names.ACTION_VALUES, SORT_KEY, Index.INTEGER),

@@ -109,7 +109,7 @@ def test_a_feedback_comes_back_before_and_after_it_counted(recorded):
     record = feedback_record(recorded, 7)
     assert feedback_from_record(stored(record)) == FeedbackEntry(recorded, None)
     step = FeedbackStep(3, 0.5, 0.6)
-    record.payload.update({"settled": True, **step.payload()})
+    record.payload.update({"applied": True, **step.payload()})
     assert feedback_from_record(stored(record)) == FeedbackEntry(recorded, step)
 
 
@@ -308,8 +308,8 @@ def test_lists_are_ordered_by_an_indexed_integer(collection):
         (names.PATTERNS, "language", Index.KEYWORD),
         (names.PATTERNS, "category", Index.KEYWORD),
         (names.PATTERNS, "kind", Index.KEYWORD),
-        (names.OUTCOMES, "settled", Index.BOOL),
-        (names.FEEDBACK, "settled", Index.BOOL),
+        (names.OUTCOMES, "applied", Index.BOOL),
+        (names.FEEDBACK, "applied", Index.BOOL),
         (names.FEEDBACK, "pattern_id", Index.KEYWORD),
         (names.FEEDBACK, SORT_KEY, Index.INTEGER),
         (names.OUTCOMES, "pattern_id", Index.KEYWORD),
@@ -357,9 +357,9 @@ def test_an_ended_episode_is_filtered_by_the_approach_really_taken(episode):
         assert matches(asked, record.id, record.payload)
 
 
-def test_an_unsettled_fact_and_an_open_request_are_what_the_sweep_looks_for():
+def test_an_pending_fact_and_an_open_request_are_what_the_sweep_looks_for():
     recorded = RecordedOutcome("n", "o", "p", Outcome.SUCCESS, 5)
-    assert outcome_record(recorded, 7).payload["settled"] is False
+    assert outcome_record(recorded, 7).payload["applied"] is False
     row = _payload(IdempotencyKey("n", "SavePattern", "r", "hash", {"pattern_id": "p"}), now=5)
     assert (row["kind"], row["done"], row["create_time"]) == ("request", False, 5)
     assert row["expires"] == 5 + 24 * 3600 * 1_000_000

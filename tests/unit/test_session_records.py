@@ -59,7 +59,7 @@ session_rows = st.builds(
     values_put=counts,
     bytes_put=counts,
     latest=st.just({}) | messages.map(message_payload),
-    unsettled=st.dictionaries(ids, st.tuples(counts, times), max_size=3),
+    pending=st.dictionaries(ids, st.tuples(counts, times), max_size=3),
     former=st.lists(counts, max_size=3).map(tuple),
 )
 

@@ -26,8 +26,8 @@ from lot_grpc.services.records.groups import (
     untouched,
 )
 from lot_grpc.services.records.patterns import (
+    PENDING,
     STATS_REVISION,
-    UNSETTLED,
     pattern_from_record,
     pattern_point,
     pattern_record,
@@ -70,7 +70,7 @@ class Heads:
                 one.vectors,
                 {
                     STATS_REVISION: 0,
-                    UNSETTLED: [],
+                    PENDING: [],
                     **head_keys(group.level, group.key, pattern.content, pattern.outcomes),
                 },
             )

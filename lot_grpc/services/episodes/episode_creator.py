@@ -27,7 +27,7 @@ from lot_grpc.services.indexer import Indexed
 from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import (
     EXTRACTION,
-    WANTED,
+    REQUESTED,
     end_hash,
     episode_record,
     start_hash,
@@ -149,7 +149,7 @@ class EpisodeCreator:
     ) -> Started:
         record = episode_record(episode, self._time.sort_key(), indexed.vectors)
         if extract:
-            record.payload[EXTRACTION] = WANTED
+            record.payload[EXTRACTION] = REQUESTED
         if record.id in await self._store.insert(EPISODES, [record]):
             return Started(
                 episode,

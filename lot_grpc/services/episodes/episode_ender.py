@@ -18,7 +18,7 @@ from lot_grpc.services.indexer import Indexed
 from lot_grpc.services.records.collections import EPISODES, SORT_KEY
 from lot_grpc.services.records.episodes import (
     EXTRACTION,
-    WANTED,
+    REQUESTED,
     end_hash,
     end_payload,
     episode_from_record,
@@ -110,7 +110,7 @@ class EpisodeEnder:
             ended = episode.ended_by(end, count, now)
             changed = end_payload(end, ended.end_time or 0, count) | base
             if extract:
-                changed[EXTRACTION] = WANTED
+                changed[EXTRACTION] = REQUESTED
             changed["revision"] = ended.revision
             changed["update_time"] = ended.update_time
             when += as_read(record, "revision", SORT_KEY)

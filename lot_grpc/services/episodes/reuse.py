@@ -17,12 +17,12 @@ from lot_grpc.ports import IdIn, Record, VectorStore
 from lot_grpc.services.records.collections import EPISODES, SORT_KEY
 from lot_grpc.services.records.episodes import (
     DONE,
+    PENDING_REUSES,
+    REQUESTED,
     REUSE,
     REUSE_REVISION,
     REUSED_COUNT,
-    UNSETTLED_REUSES,
     USED_EPISODES,
-    WANTED,
     episode_point,
 )
 
@@ -33,7 +33,7 @@ class ReuseCounter:
     def __init__(self, store: VectorStore) -> None:
         self._store = store
         self._reports = Journal(
-            store, EPISODES, Mark(REUSE, WANTED, DONE), begun="update_time", ids_return=True
+            store, EPISODES, Mark(REUSE, REQUESTED, DONE), begun="update_time", ids_return=True
         )
 
     async def require(
@@ -76,7 +76,7 @@ class ReuseCounter:
 
     async def count_of(self, record: Record) -> None:
         """``count`` of an episode that was read with ``REUSE``, ``USED_EPISODES``, its sort key."""
-        if record.payload.get(REUSE) != WANTED:
+        if record.payload.get(REUSE) != REQUESTED:
             return
         report = self._reports.name(record)
         for used in record.payload[USED_EPISODES]:
@@ -99,12 +99,12 @@ class ReuseCounter:
                 return None
             changed = {
                 REUSED_COUNT: record.payload.get(REUSED_COUNT, 0) + 1,
-                UNSETTLED_REUSES: pending,
+                PENDING_REUSES: pending,
             }
             return await update_as_read(
                 self._store, EPISODES, record, changed, REUSE_REVISION, SORT_KEY
             )
 
         point = episode_point(namespace, used)
-        target = Target("episode", used, namespace, EPISODES, point, UNSETTLED_REUSES)
+        target = Target("episode", used, namespace, EPISODES, point, PENDING_REUSES)
         await apply_once(self._store, self._reports, report, target, count)

@@ -27,8 +27,8 @@ from lot_grpc.services.records.episodes import (
     EXTRACTED_PATTERNS,
     EXTRACTED_SOLUTIONS,
     EXTRACTION,
+    PENDING_REUSES,
     REUSE,
-    UNSETTLED_REUSES,
     USED_EPISODES,
     WRITER_BASE,
     WRITER_BASE_EPOCH,
@@ -120,7 +120,7 @@ EPISODE: Final = ResourceSpec(
             integer=f"active_time start_time {END_TIME}",
         ),
         export=ExportRule(
-            dropped=frozenset({WRITER_UNTIL, ABANDONING, UNSETTLED_REUSES}),
+            dropped=frozenset({WRITER_UNTIL, ABANDONING, PENDING_REUSES}),
             done={REUSE: DONE},
             # It was active since; whoever looks for abandoned ones finds out.
             reset={ACTIVE_TIME: "create_time"},

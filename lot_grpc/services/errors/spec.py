@@ -25,7 +25,7 @@ from lot_grpc.services.records.error_solutions import (
     error_solution_point,
     error_solution_record,
 )
-from lot_grpc.services.records.patterns import STATS_REVISION, UNSETTLED
+from lot_grpc.services.records.patterns import PENDING, STATS_REVISION
 from lot_grpc.services.resource_spec import (
     CHANGE_INDEXES,
     COMMON_INDEXES,
@@ -91,7 +91,7 @@ ERROR_SOLUTION: Final = ResourceSpec(
             floating="success_rate",
             integer="usage_count last_used_time update_time",
         ),
-        export=ExportRule(done={UNSETTLED: []}),
+        export=ExportRule(done={PENDING: []}),
     ),
     belongings=_outcomes_of,
     watch=WatchRule(),

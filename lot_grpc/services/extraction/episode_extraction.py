@@ -36,7 +36,7 @@ from lot_grpc.services.records.episodes import (
     EXTRACTED_PATTERNS,
     EXTRACTED_SOLUTIONS,
     EXTRACTION,
-    WANTED,
+    REQUESTED,
     episode_from_record,
     episode_point,
 )
@@ -75,7 +75,7 @@ class EpisodeExtraction:
         self._tombstones = runtime.tombstones
         self._error_solutions = error_solutions
         self._wishes = Journal(
-            runtime.store, EPISODES, Mark(EXTRACTION, WANTED, DONE), begun="update_time"
+            runtime.store, EPISODES, Mark(EXTRACTION, REQUESTED, DONE), begun="update_time"
         )
         self._error_extraction = ErrorExtraction(error_solutions, runtime.tombstones)
 
@@ -91,7 +91,7 @@ class EpisodeExtraction:
         if record.payload.get(EXTRACTION) == DONE:
             return await self._extracted(record)
         if EXTRACTION not in record.payload:  # ended before by a call that did not ask for it
-            await self._store.update(EPISODES, namespace, point, set={EXTRACTION: WANTED})
+            await self._store.update(EPISODES, namespace, point, set={EXTRACTION: REQUESTED})
         extracted = await self._teach(record)
         done = {
             EXTRACTION: DONE,

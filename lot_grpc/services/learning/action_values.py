@@ -19,8 +19,8 @@ from lot_grpc.kernel.intents import Journal, Mark
 from lot_grpc.ports import Equals, Order, Record, VectorStore
 from lot_grpc.services.records.actions import (
     APPLIED,
+    PENDING,
     REVISION,
-    UNSETTLED,
     VALUE_ORDER,
     Trajectory,
     action_value_from_record,
@@ -127,19 +127,19 @@ class ActionValues:
             if record is None:
                 value = learned(0.0, step.reward, best, *rates)
                 first = first_value_record(namespace, step, value, now, self._time.sort_key())
-                first.payload[UNSETTLED] = pending
+                first.payload[PENDING] = pending
                 return await insert_new(self._store, ACTION_VALUES, first)
             old = record.payload
             value = learned(float(old["value"]), step.reward, best, *rates)
             changed = value_payload(value, old["visit_count"] + 1, max(now, old["update_time"]))
-            changed[UNSETTLED] = pending
+            changed[PENDING] = pending
             return await update_as_read(self._store, ACTION_VALUES, record, changed, REVISION)
 
         await apply_once(
             self._store,
             self._journal,
             trajectory.point,
-            Target("action value", step.action, namespace, ACTION_VALUES, point, UNSETTLED),
+            Target("action value", step.action, namespace, ACTION_VALUES, point, PENDING),
             learn,
             remember=number,
             has=lambda first: bool(first <= number),

@@ -33,8 +33,8 @@ from lot_grpc.services.learning.spec import DECISION
 from lot_grpc.services.operations import Resources
 from lot_grpc.services.records.collections import DECISIONS, REQUESTS, SORT_KEY
 from lot_grpc.services.records.decisions import (
+    PENDING,
     REVISION,
-    UNSETTLED,
     decision_from_record,
     decision_point,
     decision_record,
@@ -135,11 +135,11 @@ class Decisions(Resources[Decision, DecisionFilter]):
         async def write(record: Record | None, pending: list[str]) -> Record | None:
             if record is None:
                 return None
-            changed = {**result_payload(result), UNSETTLED: pending}
+            changed = {**result_payload(result), PENDING: pending}
             return await update_as_read(self._store, DECISIONS, record, changed, *_REVISIONS)
 
         point = decision_point(namespace, decision_id)
-        target = Target(ResourceKind.DECISION, decision_id, namespace, DECISIONS, point, UNSETTLED)
+        target = Target(ResourceKind.DECISION, decision_id, namespace, DECISIONS, point, PENDING)
         record = await apply_once(self._store, self._requests, request, target, write)
         if record is None:
             raise DecisionNotFoundError(namespace, decision_id)

@@ -9,7 +9,7 @@ from lot_grpc.domain.errors import DecisionNotFoundError, LearningEventNotFoundE
 from lot_grpc.domain.ids import point_id
 from lot_grpc.ports import Index, Payload
 from lot_grpc.services.records import decisions
-from lot_grpc.services.records.actions import UNSETTLED, action_value_from_record
+from lot_grpc.services.records.actions import PENDING, action_value_from_record
 from lot_grpc.services.records.collections import (
     ACTION_VALUES,
     DECISIONS,
@@ -55,7 +55,7 @@ LEARNING_EVENT: Final = ResourceSpec(
         | indexes(
             keyword="event_type outcome agent_role target_key",
             floating="reward",
-            boolean="settled",
+            boolean="applied",
         ),
         export=ExportRule(done={APPLIED: True}),
     ),
@@ -77,7 +77,7 @@ DECISION: Final = ResourceSpec(
         indexes=COMMON_INDEXES
         | CHANGE_INDEXES
         | indexes(keyword="agent_role chosen_option outcome category episode_id task_id"),
-        export=ExportRule(done={decisions.UNSETTLED: []}),
+        export=ExportRule(done={decisions.PENDING: []}),
     ),
     watch=WatchRule(),
 )
@@ -91,7 +91,7 @@ ACTION_VALUE: Final = ResourceSpec(
         description="What one action is worth in one state.",
         key="`state`, `action`",
         indexes=indexes(keyword="state", integer=f"value_order {SORT_KEY}"),
-        export=ExportRule(point=_action_value_point, done={UNSETTLED: {}}),
+        export=ExportRule(point=_action_value_point, done={PENDING: {}}),
     ),
     # Not exported: selections lapse, and the values have taken the trajectories in. A clear takes
     # both along, since they would bring a value back.
@@ -106,7 +106,7 @@ ACTION_VALUE: Final = ResourceSpec(
             name=TRAJECTORIES,
             description="The steps of a finished trajectory.",
             key="`trajectory_id`",
-            indexes={"settled": Index.BOOL},
+            indexes={"applied": Index.BOOL},
         ),
     ),
 )

@@ -31,9 +31,9 @@ from lot_grpc.services.outcomes.query_vectors import QueryVectors
 from lot_grpc.services.records.collections import CONTEXT_STATS, QUERY_VECTOR
 from lot_grpc.services.records.context_stats import (
     MERGING,
+    PENDING,
     REVISION,
     TAKEN_IN,
-    UNSETTLED,
     context_stats_from_payload,
     context_stats_payload,
     context_stats_point,
@@ -107,7 +107,7 @@ class ContextStatsStore:
         """
         if recorded.point in await self._pending.done(recorded.namespace, [recorded.point]):
             return True
-        holding = [Equals("pattern_id", recorded.pattern_id), Equals(UNSETTLED, recorded.point)]
+        holding = [Equals("pattern_id", recorded.pattern_id), Equals(PENDING, recorded.point)]
         return bool(await self._store.count(CONTEXT_STATS, recorded.namespace, holding))
 
     async def _vector(
@@ -140,10 +140,10 @@ class ContextStatsStore:
     async def _add(self, recorded: RecordedOutcome, record: Record) -> None:
         """Add to existing stats. Raises ConflictError if they changed meanwhile."""
         payload = record.payload
-        done = await self._pending.done(recorded.namespace, payload[UNSETTLED])
+        done = await self._pending.done(recorded.namespace, payload[PENDING])
         stats = await self._with(recorded, context_stats_from_payload(payload), payload)
-        left = [*(one for one in payload[UNSETTLED] if one not in done), recorded.point]
-        changed = {**context_stats_payload(stats), UNSETTLED: left}
+        left = [*(one for one in payload[PENDING] if one not in done), recorded.point]
+        changed = {**context_stats_payload(stats), PENDING: left}
         await update_as_read(self._store, CONTEXT_STATS, record, changed, REVISION)
 
     async def _with(
@@ -152,7 +152,7 @@ class ContextStatsStore:
         correction = recorded.correction
         if correction is None:
             return stats.record(recorded.value, recorded.create_time, self._fading)
-        later = (await self._history.behind(recorded, payload[UNSETTLED])).in_context
+        later = (await self._history.behind(recorded, payload[PENDING])).in_context
         weight = stats.weight_of(correction.time, later, self._fading)
         if correction.undone is not None:
             stats = stats.without(correction.undone.value_in_rates, weight)
@@ -224,7 +224,7 @@ class ContextStatsStore:
             **payload,
             **context_stats_payload(one.merge(other, self._fading)),
             REVISION: payload[REVISION] + 1,
-            UNSETTLED: [*payload[UNSETTLED], *frozen.payload[UNSETTLED]],
+            PENDING: [*payload[PENDING], *frozen.payload[PENDING]],
             TAKEN_IN: [*there, frozen.id],
         }
         vector = _between(

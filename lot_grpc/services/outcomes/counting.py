@@ -13,8 +13,8 @@ from lot_grpc.services.outcomes.history import History
 from lot_grpc.services.outcomes.pending_outcomes import PendingOutcomes
 from lot_grpc.services.records.outcomes import RecordedOutcome, outcome_from_record
 from lot_grpc.services.records.patterns import (
+    PENDING,
     STATS_REVISION,
-    UNSETTLED,
     outcomes_from_payload,
     outcomes_payload,
 )
@@ -79,12 +79,12 @@ class OutcomeCounter:
             if record is None:
                 return None
             counters = outcomes_payload(await self._counted(recorded, record))
-            changed = {**counters, UNSETTLED: pending}
+            changed = {**counters, PENDING: pending}
             return await update_as_read(self._store, collection, record, changed, STATS_REVISION)
 
         thing, collection = recorded.counted_by, recorded.counted_by.collection
         target = Target(
-            thing.resource_kind, thing.id, recorded.namespace, collection, thing.point, UNSETTLED
+            thing.resource_kind, thing.id, recorded.namespace, collection, thing.point, PENDING
         )
         record = await apply_once(
             self._store, self._pending, recorded.point, target, count, unapplied=before
@@ -98,7 +98,7 @@ class OutcomeCounter:
         """The counters including the outcome."""
         outcomes = outcomes_from_payload(record.payload)
         if recorded.correction is not None:
-            behind = await self._history.behind(recorded, record.payload[UNSETTLED])
+            behind = await self._history.behind(recorded, record.payload[PENDING])
             return outcomes.correct(recorded.correction, recorded.outcome, behind.values)
         if recorded.outcome is None:
             return outcomes

@@ -30,10 +30,10 @@ class History:
     def __init__(self, store: VectorStore) -> None:
         self._store = store
 
-    async def behind(self, correction: RecordedOutcome, unsettled: Collection[str]) -> Behind:
+    async def behind(self, correction: RecordedOutcome, pending: Collection[str]) -> Behind:
         """What was counted after the entry at the root of a correction, each as corrected since.
 
-        ``unsettled`` names the facts that the pattern has counted and that are not settled yet. The
+        ``pending`` names the facts that the pattern has counted and that are not settled yet. The
         order is that of the log, which parallel outcomes may have been counted out of.
         """
         values: list[float] = []
@@ -46,7 +46,7 @@ class History:
                 return Behind(values[::-1], in_context)
             if recorded.point == correction.point:
                 continue
-            if not (row.payload[APPLIED] or recorded.point in unsettled):
+            if not (row.payload[APPLIED] or recorded.point in pending):
                 continue
             if recorded.corrects_outcome_id:
                 corrected.setdefault(recorded.root, recorded)

@@ -36,10 +36,10 @@ OUTCOME: Final = ResourceSpec(
     collection=ResourceCollection(
         name=OUTCOMES,
         description="One outcome of a pattern or an error solution, or a correction of one.",
-        key="`outcome_id` (of a correction: `corrects`), `pattern_id` or `error_solution_id`",
+        key="`outcome_id` or `corrects_outcome_id`, `pattern_id` or `error_solution_id`",
         indexes=indexes(
             keyword="pattern_id error_solution_id outcome_id",
-            boolean="settled",
+            boolean="applied",
             integer=SORT_KEY,
         ),
         export=ExportRule(

@@ -36,8 +36,8 @@ from lot_grpc.services.records.feedback import (
 )
 from lot_grpc.services.records.outcomes import APPLIED
 from lot_grpc.services.records.patterns import (
+    PENDING_FEEDBACK,
     STATS_REVISION,
-    UNSETTLED_FEEDBACK,
     feedback_payload,
     pattern_from_record,
     pattern_point,
@@ -162,7 +162,7 @@ class Feedback:
             given.namespace,
             PATTERNS,
             point,
-            UNSETTLED_FEEDBACK,
+            PENDING_FEEDBACK,
         )
 
         async def move(record: Record | None, pending: dict[str, Payload]) -> Record | None:
@@ -176,7 +176,7 @@ class Feedback:
             changed = {
                 "confidence": step.confidence_after,
                 **feedback_payload(counts),
-                UNSETTLED_FEEDBACK: {**pending, given.point: step.payload()},
+                PENDING_FEEDBACK: {**pending, given.point: step.payload()},
             }
             keys = (STATS_REVISION, "revision")
             return await update_as_read(self._store, PATTERNS, record, changed, *keys)
@@ -186,7 +186,7 @@ class Feedback:
         )
         if record is None:
             await self._store.delete(FEEDBACK, given.namespace, [IdIn((given.point,))])
-        elif step := record.payload.get(UNSETTLED_FEEDBACK, {}).get(given.point):
+        elif step := record.payload.get(PENDING_FEEDBACK, {}).get(given.point):
             await self._journal.finish(given.namespace, given.point, step)
 
     async def _find(self, given: GivenFeedback) -> FeedbackEntry | None:

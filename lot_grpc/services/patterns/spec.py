@@ -31,13 +31,13 @@ from lot_grpc.services.records.context_stats import (
     context_stats_from_payload,
     context_stats_point,
 )
-from lot_grpc.services.records.context_stats import UNSETTLED as CELL_UNSETTLED
+from lot_grpc.services.records.context_stats import PENDING as STATS_PENDING
 from lot_grpc.services.records.feedback import feedback_from_record
 from lot_grpc.services.records.outcomes import APPLIED
 from lot_grpc.services.records.patterns import (
+    PENDING,
+    PENDING_FEEDBACK,
     STATS_REVISION,
-    UNSETTLED,
-    UNSETTLED_FEEDBACK,
     pattern_conditions,
     pattern_from_record,
     pattern_point,
@@ -129,8 +129,8 @@ PATTERN: Final = ResourceSpec(
             ),
         ),
         export=ExportRule(
-            dropped=frozenset({UNSETTLED_FEEDBACK}),
-            done={UNSETTLED: []},
+            dropped=frozenset({PENDING_FEEDBACK}),
+            done={PENDING: []},
         ),
     ),
     parts=(
@@ -138,7 +138,7 @@ PATTERN: Final = ResourceSpec(
             name=FEEDBACK,
             description="One feedback on a pattern.",
             key="`feedback_id`",
-            indexes=indexes(keyword="pattern_id", boolean="settled", integer=SORT_KEY),
+            indexes=indexes(keyword="pattern_id", boolean="applied", integer=SORT_KEY),
             read=feedback_from_record,
             export=ExportRule(
                 point=_feedback_point,
@@ -155,14 +155,14 @@ PATTERN: Final = ResourceSpec(
             writer="services/outcomes",
             dense=(QUERY_VECTOR,),
             query_key="query",
-            indexes=indexes(keyword="pattern_id unsettled_ids merging_into", integer=SORT_KEY),
+            indexes=indexes(keyword="pattern_id pending_ids merging_into", integer=SORT_KEY),
             read=lambda record: context_stats_from_payload(record.payload),
             counted_as=ResourceKind.OUTCOME,
             export=ExportRule(
                 point=_context_stats_point,
                 id_keys=("query",),
                 dropped=frozenset({TAKEN_IN}),
-                done={CELL_UNSETTLED: []},
+                done={STATS_PENDING: []},
                 parents=(PATTERNS,),
                 parent=_pattern_of,
                 half_done=lambda payload: bool(payload.get(MERGING)),

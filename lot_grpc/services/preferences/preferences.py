@@ -48,10 +48,10 @@ from lot_grpc.services.records.collections import (
 from lot_grpc.services.records.learning_events import APPLIED
 from lot_grpc.services.records.preferences import (
     CREATED_BY,
+    PENDING,
+    PENDING_REQUESTS,
     REVISION,
     TASK_HASH,
-    UNSETTLED,
-    UNSETTLED_REQUESTS,
     preference_from_record,
     preference_point,
     preference_record,
@@ -167,7 +167,7 @@ class Preferences(Resources[Preference, tuple[str, ...]]):
             if record is not None and _has(record, draft):
                 created = False
                 return record
-            further: dict[str, Any] = {UNSETTLED_REQUESTS: pending}
+            further: dict[str, Any] = {PENDING_REQUESTS: pending}
             if record is None and own is not None:
                 further[CREATED_BY] = own
             category = draft.category or (record.payload["category"] if record else GENERAL)
@@ -176,7 +176,7 @@ class Preferences(Resources[Preference, tuple[str, ...]]):
             created = record is None
             return written
 
-        target = _target(namespace, draft.key, UNSETTLED_REQUESTS)
+        target = _target(namespace, draft.key, PENDING_REQUESTS)
         record = await apply_once(self._store, self._requests, own, target, write)
         if created is None:  # an earlier try of the request did it
             await self._refuse_deleted(namespace, draft.key, record, entry)
@@ -223,12 +223,12 @@ class Preferences(Resources[Preference, tuple[str, ...]]):
                 namespace, ResourceKind.PREFERENCE, key, repeat_of, record
             ):
                 return record
-            further: dict[str, Any] = {UNSETTLED: pending}
+            further: dict[str, Any] = {PENDING: pending}
             if task:
                 further[TASK_HASH] = task_hash(task)
             return await self._write(namespace, key, record, (value, LEARNED), further)
 
-        target = _target(namespace, key, UNSETTLED)
+        target = _target(namespace, key, PENDING)
         await apply_once(self._store, self._events, event_point, target, write)
 
     # --- the records --------------------------------------------------------------------------

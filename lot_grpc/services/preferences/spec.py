@@ -12,9 +12,9 @@ from lot_grpc.ports import Order, Payload, Range, Record, VectorStore
 from lot_grpc.services.records.collections import PREFERENCE_REVISIONS, PREFERENCES, SORT_KEY
 from lot_grpc.services.records.preferences import (
     CREATED_BY,
+    PENDING,
+    PENDING_REQUESTS,
     REVISION,
-    UNSETTLED,
-    UNSETTLED_REQUESTS,
     preference_conditions,
     preference_from_record,
     preference_point,
@@ -76,9 +76,7 @@ PREFERENCE: Final = ResourceSpec(
         name=PREFERENCES,
         description="A preference with its current value.",
         indexes=CHANGE_INDEXES | indexes(keyword="category task_hash", integer=SORT_KEY),
-        export=ExportRule(
-            dropped=frozenset({UNSETTLED_REQUESTS, CREATED_BY}), done={UNSETTLED: []}
-        ),
+        export=ExportRule(dropped=frozenset({PENDING_REQUESTS, CREATED_BY}), done={PENDING: []}),
     ),
     parts=(
         ResourceCollection(

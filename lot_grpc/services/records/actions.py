@@ -11,12 +11,12 @@ from lot_grpc.ports import EXPIRES_KEY, Payload, Record
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import FieldCodec
 
-APPLIED = "settled"
+APPLIED = "applied"
 """Whether all steps of a trajectory are taken in."""
 
 REVISION = "revision"
 
-UNSETTLED = "unsettled_steps"
+PENDING = "pending_steps"
 """Of an action value: the first step it took in of each trajectory that is not settled, by the
 trajectory's point. Steps go backwards, so the later ones are taken in as well."""
 

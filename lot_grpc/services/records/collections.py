@@ -6,20 +6,20 @@ from lot_grpc.kernel.idempotency import REQUESTS as REQUESTS
 from lot_grpc.kernel.intents import SORT_KEY as SORT_KEY
 from lot_grpc.kernel.tombstones import TOMBSTONES as TOMBSTONES
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """Raised whenever what is stored changes its form: a store of another version is refused."""
 
 META = "meta"
 PATTERNS = "patterns"
 OUTCOMES = "outcomes"
-CONTEXT_STATS = "cells"
+CONTEXT_STATS = "context_stats"
 FEEDBACK = "feedback"
 RETRIEVALS = "retrievals"
 EPISODES = "episodes"
 EVENTS = "events"
 MEMORIES = "memories"
 POLICIES = "policies"
-REPLICAS = "change_writers"
+REPLICAS = "replicas"
 """The processes that write, and up to which change each has settled."""
 
 PATTERN_LOGS = (OUTCOMES, CONTEXT_STATS, FEEDBACK)

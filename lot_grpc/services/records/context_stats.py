@@ -13,7 +13,7 @@ from lot_grpc.services.records.collections import QUERY_VECTOR, SORT_KEY
 from lot_grpc.services.records.fields import FieldCodec
 
 REVISION = "revision"
-UNSETTLED = "unsettled_ids"
+PENDING = "pending_ids"
 MERGING = "merging_into"
 """The point of the cell that takes this one in. From then on it counts nothing any more."""
 TAKEN_IN = "taken_in"
@@ -50,7 +50,7 @@ def context_stats_record(
     query: str,
     vector: Sequence[float],
     stats: ContextStats,
-    unsettled: Sequence[str],
+    pending: Sequence[str],
     sort_key: int,
 ) -> Record:
     """A new cell."""
@@ -59,7 +59,7 @@ def context_stats_record(
         "pattern_id": pattern_id,
         "query": query,
         REVISION: 0,
-        UNSETTLED: list(unsettled),
+        PENDING: list(pending),
         SORT_KEY: sort_key,
     }
     return Record(point, namespace, payload, {QUERY_VECTOR: vector})

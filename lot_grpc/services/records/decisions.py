@@ -24,7 +24,7 @@ from lot_grpc.services.records.fields import (
 REVISION = "result_revision"
 """Grows with everything that comes of a decision."""
 
-UNSETTLED = "unsettled_requests"
+PENDING = "pending_requests"
 """Requests whose outcome it took and that may be sent again."""
 
 _CONTENT = FieldCodec(DecisionContent)
@@ -43,7 +43,7 @@ def decision_record(decision: Decision, sort_key: int) -> Record:
         "decision_id": decision.decision_id,
         "create_time": decision.create_time,
         REVISION: 1,
-        UNSETTLED: [],
+        PENDING: [],
         SORT_KEY: sort_key,
     }
     point = decision_point(decision.namespace, decision.decision_id)

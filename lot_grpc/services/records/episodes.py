@@ -49,15 +49,15 @@ ABANDONING = "abandoning"
 """Whether it is being abandoned; absent is no."""
 
 EXTRACTION = "extraction"
-"""Whether the episode's lesson is to be taken: WANTED from its end on, then DONE; absent where
+"""Whether the episode's lesson is to be taken: REQUESTED from its end on, then DONE; absent where
 nobody asked."""
-WANTED, DONE = "wanted", "done"
+REQUESTED, DONE = "requested", "done"
 REUSE = "reuse"
-"""Whether the use of other episodes is to be counted: WANTED from its end on, then DONE; absent
+"""Whether the use of other episodes is to be counted: REQUESTED from its end on, then DONE; absent
 where it named none."""
 USED_EPISODES = "used_episode_ids"
 REUSED_COUNT, REUSE_REVISION = "reused_count", "reuse_revision"
-UNSETTLED_REUSES = "unsettled_reuses"
+PENDING_REUSES = "pending_reuses"
 """Reports that an episode has counted and that may not be settled yet."""
 
 EXTRACTED_PATTERNS, EXTRACTED_SOLUTIONS = "taught_pattern_ids", "taught_error_solution_ids"
@@ -172,7 +172,7 @@ def end_payload(end: EpisodeEnd, end_time: int, event_count: int) -> Payload:
     if end.approach:
         payload["end_approach"] = end.approach
     if end.used_episode_ids:
-        payload[REUSE] = WANTED
+        payload[REUSE] = REQUESTED
     return payload
 
 

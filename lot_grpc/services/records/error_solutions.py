@@ -27,8 +27,8 @@ from lot_grpc.services.records.fields import (
     label_pairs,
 )
 from lot_grpc.services.records.patterns import (
+    PENDING,
     STATS_REVISION,
-    UNSETTLED,
     outcomes_from_payload,
     outcomes_payload,
 )
@@ -75,7 +75,7 @@ def error_solution_record(
     payload = {
         **content_payload(solution.content),
         **outcomes_payload(solution.outcomes),
-        **(preserved or {STATS_REVISION: 0, UNSETTLED: []}),
+        **(preserved or {STATS_REVISION: 0, PENDING: []}),
         **signature_payload(solution.content),
         **_SOLUTION.write(solution),
         SORT_KEY: sort_key,

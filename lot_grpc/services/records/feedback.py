@@ -53,7 +53,7 @@ class FeedbackEntry:
 
 
 _GIVEN = FieldCodec(GivenFeedback, skip={"namespace"})
-_STEP = FieldCodec(FeedbackStep, sparse=False, rename={"sequence": "number"})
+_STEP = FieldCodec(FeedbackStep, sparse=False)
 
 
 def feedback_record(given: GivenFeedback, sort_key: int) -> Record:

@@ -19,7 +19,7 @@ from lot_grpc.services.records.fields import (
     label_pairs,
 )
 
-APPLIED = "settled"
+APPLIED = "applied"
 """False while what a judgement moves has not been moved."""
 
 

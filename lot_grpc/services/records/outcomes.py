@@ -16,7 +16,7 @@ from lot_grpc.services.records.error_solutions import error_solution_point
 from lot_grpc.services.records.fields import FieldCodec
 from lot_grpc.services.records.patterns import pattern_point
 
-APPLIED = "settled"
+APPLIED = "applied"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,6 @@ def outcome_point(namespace: str, outcome_id: str, pattern_id: str) -> str:
 _RECORDED = FieldCodec(
     RecordedOutcome,
     skip={"namespace", "correction"},
-    rename={"corrects_outcome_id": "corrects", "from_repeated_save": "repeat"},
     defaults={"pattern_id": "", "outcome": None},
 )
 _CORRECTION = FieldCodec(
@@ -117,7 +116,7 @@ def outcome_record(recorded: RecordedOutcome, sort_key: int) -> Record:
 def outcome_from_record(record: Record) -> RecordedOutcome:
     """The fact of a record."""
     payload = record.payload
-    correction = _CORRECTION.read(payload) if "corrects" in payload else None
+    correction = _CORRECTION.read(payload) if "corrects_outcome_id" in payload else None
     return _RECORDED.read(payload, namespace=record.namespace, correction=correction)
 
 

@@ -34,8 +34,8 @@ from lot_grpc.services.records.fields import (
 )
 
 STATS_REVISION = "stats_revision"
-UNSETTLED = "unsettled_ids"
-UNSETTLED_FEEDBACK = "unsettled_feedback"
+PENDING = "pending_ids"
+PENDING_FEEDBACK = "pending_feedback"
 """How feedback counted whose own row may not say so yet (``services.patterns.feedback``)."""
 SUPERSEDED = "superseded"
 SUPERSEDED_BY = "superseded_by"
@@ -45,7 +45,7 @@ LEARNED_FIELDS = "learned_fields"
 
 
 _PRESERVED = (
-    STATS_REVISION, UNSETTLED, UNSETTLED_FEEDBACK, SIGNATURE, LEARNED_FIELDS,
+    STATS_REVISION, PENDING, PENDING_FEEDBACK, SIGNATURE, LEARNED_FIELDS,
     SUPERSEDED, SUPERSEDED_BY, "group_level", "group_key", "group_made", "inherited",
 )  # fmt: skip
 """Keys of no field that outlive an edit; those of groups are explained in ``records.groups``."""
@@ -70,7 +70,7 @@ def pattern_point(namespace: str, pattern_id: str) -> str:
 
 def claim_point(namespace: str, content: PatternContent) -> str:
     """Where the claim on a content lies: who holds it is the one pattern of that content."""
-    return point_id(namespace, "claim", dedupe_hash(content))
+    return point_id(namespace, "unique_content", dedupe_hash(content))
 
 
 def content_payload(content: PatternContent) -> Payload:
@@ -109,7 +109,7 @@ def pattern_record(
         **content_payload(pattern.content),
         **outcomes_payload(pattern.outcomes),
         **feedback_payload(pattern.feedback),
-        **(preserved or {STATS_REVISION: 0, UNSETTLED: []}),
+        **(preserved or {STATS_REVISION: 0, PENDING: []}),
         **_PATTERN.write(pattern),
         SORT_KEY: sort_key,
     }

@@ -14,10 +14,10 @@ from lot_grpc.services.records.fields import FieldCodec, any_of
 
 REVISION = "revision"
 
-UNSETTLED = "unsettled_events"
+PENDING = "pending_events"
 """Learning events whose value it took and that may not be settled."""
 
-UNSETTLED_REQUESTS = "unsettled_requests"
+PENDING_REQUESTS = "pending_requests"
 """Requests whose value it took and that may be sent again."""
 
 TASK_HASH = "task_hash"
@@ -57,7 +57,7 @@ def preference_record(preference: Preference, sort_key: int) -> Record:
         "key": preference.key,
         **value_payload(preference),
         "create_time": preference.create_time,
-        UNSETTLED: [],
+        PENDING: [],
         SORT_KEY: sort_key,
     }
     return Record(

@@ -33,7 +33,7 @@ FORMER = "former_generations"
 """Generations of which parts may be left, as they were when the session began; they go with its
 first write."""
 
-UNSETTLED = "unsettled_requests"
+PENDING = "pending_requests"
 """The sequence and time of the message that a request appended, while it may be sent again."""
 
 LATEST = "latest"
@@ -81,7 +81,7 @@ class SessionRow:
     values_put: int = 0
     bytes_put: int = 0
     latest: Payload = field(default_factory=dict)
-    unsettled: Places = field(default_factory=dict)
+    pending: Places = field(default_factory=dict)
     former: tuple[int, ...] = ()
 
     @property
@@ -119,7 +119,7 @@ _ROW = FieldCodec(
     rename={
         "generation": SORT_KEY,
         "expire_time": EXPIRES_KEY,
-        "unsettled": UNSETTLED,
+        "pending": PENDING,
         "former": FORMER,
     },
 )

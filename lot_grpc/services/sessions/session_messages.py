@@ -131,7 +131,7 @@ class SessionMessages:
         self, row: SessionRow, draft: MessageDraft, entry: IdempotencyRecord
     ) -> IdempotencyRecord:
         """The request as it is now that the row was read: another try may have done it."""
-        own = {entry.point} - row.unsettled.keys()
+        own = {entry.point} - row.pending.keys()
         if entry.point and await self._requests.done(row.namespace, own):
             entry = await self._idempotency.begin(self._key(row.namespace, draft, row))
         if entry.result is None and entry.plan["generation"] != row.generation:
@@ -154,8 +154,8 @@ class SessionMessages:
         self, row: SessionRow, draft: MessageDraft, entry: IdempotencyRecord
     ) -> Appended:
         """Append behind the latest message, unless the request did. Raises ConflictError."""
-        if entry.point in row.unsettled:
-            return await self._finish(draft, row, entry, row.unsettled[entry.point], trim=True)
+        if entry.point in row.pending:
+            return await self._finish(draft, row, entry, row.pending[entry.point], trim=True)
         given, sequence = draft.message, row.last_sequence + 1
         time = self._time.now() if given.message_time is None else given.message_time
         message = replace(given, message_time=time, sequence=sequence)
@@ -163,9 +163,9 @@ class SessionMessages:
         gone = max(row.gone_sequence, sequence - window)
         copied = [message_record(row, row.latest)] if row.latest and gone < sequence - 1 else []
         await self._store.insert(SESSION_PARTS, copied)
-        unsettled = await self.unsettled(row)
+        pending = await self.pending(row)
         if entry.point:
-            unsettled[entry.point] = (sequence, time)
+            pending[entry.point] = (sequence, time)
         renewed = await self._rows.renew(
             row,
             draft.terms,
@@ -173,15 +173,15 @@ class SessionMessages:
             last_sequence=sequence,
             gone_sequence=gone,
             latest=message_payload(message),
-            unsettled=unsettled,
+            pending=pending,
         )
         trim = gone > row.gone_sequence
         return await self._finish(draft, renewed, entry, (sequence, time), trim=trim)
 
-    async def unsettled(self, row: SessionRow) -> dict[str, tuple[int, int]]:
+    async def pending(self, row: SessionRow) -> dict[str, tuple[int, int]]:
         """The requests that the row must go on to know: those that are not done."""
-        done = await self._requests.done(row.namespace, row.unsettled)
-        return {point: place for point, place in row.unsettled.items() if point not in done}
+        done = await self._requests.done(row.namespace, row.pending)
+        return {point: place for point, place in row.pending.items() if point not in done}
 
     async def _finish(
         self,

@@ -231,7 +231,7 @@ class Sessions(Resources[Session, None]):
             NO_TERMS,
             gone_sequence=row.last_sequence,
             latest={},
-            unsettled=await self._messages.unsettled(row),
+            pending=await self._messages.pending(row),
         )
         await self._messages.trim(renewed)
 

@@ -15,8 +15,8 @@ from lot_grpc.services.records.sessions import (
     FORMER,
     GENERATION,
     PART,
+    PENDING,
     SEQUENCE,
-    UNSETTLED,
     VALUE,
     SessionRow,
     kind_of,
@@ -117,7 +117,7 @@ SESSION: Final = ResourceSpec(
         name=SESSIONS,
         description="A session, until it expires; its values and messages are apart.",
         indexes=CHANGE_INDEXES | indexes(integer=f"former_generations {SORT_KEY}"),
-        export=ExportRule(done={UNSETTLED: {}, FORMER: []}),
+        export=ExportRule(done={PENDING: {}, FORMER: []}),
     ),
     parts=(
         ResourceCollection(
