@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from qdrant_client import AsyncQdrantClient, models
@@ -259,7 +260,7 @@ class QdrantStore:
         queries: Sequence[SearchQuery],
         rescore: Rescore | None = None,
     ) -> SearchResult:
-        """Run all of it as one batch."""
+        """Run all of it as one batch; rescore in a second one what the first had no room for."""
         held = known(self._collections, collection)
         check_search(held.spec, queries, rescore)
         batch = SearchBatch(namespace, queries, rescore, self._clock.now(), held.spec.multi)
@@ -269,7 +270,16 @@ class QdrantStore:
             responses = await self._client.query_batch_points(
                 held.name, requests=batch.requests, consistency=held.consistency
             )
-        return batch.result([response.points for response in responses])
+        found = batch.result([response.points for response in responses])
+        if rescore is None or not batch.unscored:
+            return found
+        left = replace(rescore, ids=tuple(batch.unscored))
+        others = await self.search(collection, namespace, (), left)
+        cosines = {
+            point: max(scores.get(point, -1.0) for scores in (found.cosines, others.cosines))
+            for point in found.cosines.keys() | others.cosines.keys()
+        }
+        return replace(found, cosines=cosines)
 
     async def count(self, collection: str, namespace: str | None, where: Where = ()) -> int:
         """Exact number of matching records."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from qdrant_client import models
@@ -28,6 +28,9 @@ class SearchBatch:
     once more with that limit, since the server gives payloads to all hits of a request or to none.
     Cosines are a request for each dense vector, over what the queries find (their prefetches).
     ``multi`` names the vectors of which a record has several.
+
+    Each shard of a collection rescores what it prefetched itself, so there are more candidates than
+    hits, and the limit may cut hits off. Those are ``unscored`` once there is a result.
     """
 
     def __init__(
@@ -42,13 +45,15 @@ class SearchBatch:
         self._now = now
         self._multi = multi
         self._queries = queries
+        self._rescore = rescore
+        self.unscored: frozenset[str] = frozenset()
         # A sparse vector without terms finds nothing; the server refuses it.
         searched = [query for query in queries if _has_terms(query)]
         some = [query for query in searched if 0 < query.records < query.limit]
         self.requests = [
             *(self._request(query, with_payload=_reads_all(query)) for query in searched),
             *(self._request(query, query.records, with_payload=True) for query in some),
-            *(self._rescoring(searched, rescore) if rescore is not None else ()),
+            *self._rescoring(searched),
         ]
 
     def result(self, responses: Sequence[Sequence[models.ScoredPoint]]) -> SearchResult:
@@ -61,11 +66,23 @@ class SearchBatch:
             if query.records and _has_terms(query)
         ]
         records = {str(one.id): record(one, self._namespace) for points in read for one in points}
+        hits = [_scores(points) for points in found]
+        return SearchResult(hits, records, self._cosines(hits, list(left)))
+
+    def _cosines(
+        self, hits: Sequence[Scores], responses: Sequence[Sequence[models.ScoredPoint]]
+    ) -> Scores:
+        if self._rescore is None:
+            return {}
+        candidates = frozenset(self._rescore.ids).union(*hits)
         cosines: Scores = {}
-        for points in left:
-            for point, cosine in _scores(points).items():
-                cosines[point] = max(cosine, cosines.get(point, cosine))
-        return SearchResult([_scores(points) for points in found], records, cosines)
+        for points in responses:
+            scores = _scores(points)
+            if len(scores) >= self._candidates:
+                self.unscored |= candidates - scores.keys()
+            for point in candidates & scores.keys():
+                cosines[point] = max(scores[point], cosines.get(point, scores[point]))
+        return cosines
 
     def _request(
         self, query: SearchQuery, limit: int = 0, *, with_payload: bool = False
@@ -83,23 +100,27 @@ class SearchBatch:
     def _vector(self, using: str, vector: Vector) -> Any:
         return [to_qdrant(vector)] if using in self._multi else to_qdrant(vector)
 
-    def _rescoring(
-        self, queries: Sequence[SearchQuery], rescore: Rescore
-    ) -> Iterator[models.QueryRequest]:
+    def _rescoring(self, queries: Sequence[SearchQuery]) -> list[models.QueryRequest]:
         """A request for each dense vector; none where nothing can be found."""
+        rescore = self._rescore
+        if rescore is None:
+            return []
         prefetches = [_prefetch(self._request(query)) for query in queries]
         if rescore.ids:
             named = qdrant_filter(self._namespace, (IdIn(tuple(rescore.ids)),), self._now)
             prefetches.append(models.Prefetch(filter=named, limit=len(rescore.ids)))
-        for name in rescore.using if prefetches else ():
-            yield models.QueryRequest(
+        self._candidates = sum(one.limit or 0 for one in prefetches)
+        return [
+            models.QueryRequest(
                 prefetch=prefetches,
                 query=self._vector(name, rescore.vector),
                 using=name,
-                limit=sum(one.limit or 0 for one in prefetches),
+                limit=self._candidates,
                 with_payload=False,
                 with_vector=False,
             )
+            for name in (rescore.using if prefetches else ())
+        ]
 
 
 def _has_terms(query: SearchQuery) -> bool:

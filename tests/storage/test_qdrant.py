@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import grpc.aio
@@ -16,6 +17,7 @@ from qdrant_client.grpc.collections_service_pb2_grpc import (
 )
 
 from lot_grpc.domain.errors import ContentionError, StartupError, StoreUnavailableError
+from lot_grpc.ports import Rescore, SearchQuery
 from lot_grpc.storage.qdrant import QdrantStore
 from lot_grpc.storage.qdrant_stamp import Stamp
 from tests.contract.clock import FixedClock
@@ -171,3 +173,41 @@ async def test_a_server_without_insert_only_writes_is_refused(store: QdrantStore
     store._client = meddling
     with pytest.raises(StartupError, match=r"is 1\.16\.3, but 1\.17 or newer is required"):
         await store.ensure_collections([SPEC])
+
+
+class Sharded:
+    """A client whose collections have shards, each of which rescores what it prefetched itself.
+
+    So more points come for rescoring than the prefetches' limits name together.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.batches = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
+
+    async def query_batch_points(self, collection: str, requests: Any, **named: Any) -> Any:
+        self.batches += 1
+        requests = [one.model_copy(deep=True) for one in requests]
+        for request in requests:
+            for prefetch in request.prefetch or ():
+                prefetch.limit *= 3
+        return await self.client.query_batch_points(collection, requests=requests, **named)
+
+
+async def test_a_hit_that_the_shards_leave_no_room_for_is_rescored(store: QdrantStore) -> None:
+    await store.put(NAME, [sample(n) for n in range(1, 30)])
+    sharded: Any = Sharded(store._client)
+    store._client = sharded
+    hits = SearchQuery("text", [-1.0, 0.0, 0.0, 0.0], 5)
+    rescore = Rescore(["text"], [1.0, 0.0, 0.0, 0.0])  # the best of it are the worst of the hits
+    found = await store.search(NAME, "a", [hits], rescore)
+    assert found.cosines.keys() == found.hits[0].keys()
+    for point, score in found.hits[0].items():
+        assert found.cosines[point] == pytest.approx(-score, abs=1e-6)
+    assert sharded.batches == 2
+    all_of_them = replace(hits, limit=29)
+    assert len((await store.search(NAME, "a", [all_of_them], rescore)).cosines) == 29
+    assert sharded.batches == 3
