@@ -145,7 +145,7 @@ class Episodes(Resources[Episode, EpisodeFilter]):
         return await self._delete_counting(record, unchanged) is not None
 
     async def _delete_counting(self, record: Record, unchanged: Sequence[str]) -> int | None:
-        """The number of events deleted; None if the episode changed meanwhile and is kept."""
+        """The number of events deleted; None if the episode has changed and is kept."""
         namespace, episode_id = record.namespace, record.payload["episode_id"]
         async with self._active_streams.turn(namespace, episode_id):
             await self._reuse.count_of(record)
@@ -184,7 +184,7 @@ class Episodes(Resources[Episode, EpisodeFilter]):
             await time_slice.give_way()
         return removed
 
-    # --- beside imports -----------------------------------------------------------------------
+    # --- imports ------------------------------------------------------------------------------
 
     async def before_replace(self, stored: Record) -> None:
         """Delete the events. Raises EpisodeStreamOpenError if the episode is being recorded."""

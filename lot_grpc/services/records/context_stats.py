@@ -21,7 +21,7 @@ TAKEN_IN = "taken_in"
 
 
 def context_stats_point(namespace: str, pattern_id: str, query: str) -> str:
-    """Where the cell of a pattern and a query lies; white space and letter case are folded."""
+    """The point id of the stats of a pattern and a query; white space and case are folded."""
     return point_id(namespace, "cell", pattern_id, content_hash([folded(query)]))
 
 

@@ -39,12 +39,12 @@ WRITER_EPOCH = "writer_epoch"
 WRITER_BASE = "writer_base"
 WRITER_BASE_EPOCH = "writer_base_epoch"
 WRITER_UNTIL = "writer_until"
-"""Until when an open stream holds the episode, in microseconds; 0 or absent where none does. Kept
-only where several processes share the store."""
+"""Until when an open stream holds the episode, in microseconds; 0 or absent if none does. Stored
+only if several processes share the store."""
 
 ACTIVE_TIME = "active_time"
-"""Of one that runs: it was active then, and may have been since. Events leave it alone; who looks
-for abandoned ones moves it on (``abandoning``)."""
+"""On a running episode: it was active then, and may have been since. Events do not update it; the
+search for abandoned episodes does (``abandoner``)."""
 ABANDONING = "abandoning"
 """Whether it is being abandoned; absent is no."""
 
@@ -61,7 +61,7 @@ UNSETTLED_REUSES = "unsettled_reuses"
 """Reports that an episode has counted and that may not be settled yet."""
 
 EXTRACTED_PATTERNS, EXTRACTED_SOLUTIONS = "taught_pattern_ids", "taught_error_solution_ids"
-"""The patterns and the error solutions that came of it."""
+"""The patterns and the error solutions extracted from it."""
 
 _START = FieldCodec(EpisodeStart, skip={"start_time"})
 _END = FieldCodec(EpisodeEnd, skip={"status", "error", "approach", "end_time"})

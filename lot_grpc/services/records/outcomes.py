@@ -79,17 +79,17 @@ class RecordedOutcome:
 
     @property
     def value(self) -> float:
-        """What it counts in rates."""
+        """Its value in rates."""
         return self.outcome.value_in_rates if self.outcome else 0.0
 
 
 def correction_point(namespace: str, outcome_id: str, pattern_id: str) -> str:
-    """Where the entry lies that undoes another one, if there is one."""
+    """The point id of the entry that corrects another one, if there is one."""
     return point_id(namespace, "correction", outcome_id, pattern_id)
 
 
 def outcome_point(namespace: str, outcome_id: str, pattern_id: str) -> str:
-    """Where an entry lies that is no correction."""
+    """The point id of an entry that is not a correction."""
     return point_id(namespace, "outcome", outcome_id, pattern_id)
 
 

@@ -153,7 +153,7 @@ class SessionMessages:
     async def _append(
         self, row: SessionRow, draft: MessageDraft, entry: IdempotencyRecord
     ) -> Appended:
-        """Append behind the latest message, unless the request did. Raises ConflictError."""
+        """Append after the latest message, unless the request did. Raises ConflictError."""
         if entry.point in row.unsettled:
             return await self._finish(draft, row, entry, row.unsettled[entry.point], trim=True)
         given, sequence = draft.message, row.last_sequence + 1
