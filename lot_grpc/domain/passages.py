@@ -22,7 +22,7 @@ SHORT = 320
 """Units of a text that is one passage: some 250 words, which a model reads at once (512 tokens)."""
 
 MOST_PASSAGES = 512
-"""Passages of a text; what lies behind them is not read by its meaning."""
+"""Maximum number of passages of a text; the text after them is not embedded."""
 
 _FINE = 64
 """Units of a passage at most, some 50 words; more where the text would have too many passages."""
@@ -51,7 +51,7 @@ _BREAKS: Final = (
     re.compile(r"\n\s*"),
     re.compile(r"\s+|[\u3001\uff0c\uff1b\uff1a\u060c\u061b]"),
 )
-"""Where a passage may end: behind these, the best first."""
+"""A passage may end after one of these, the best first."""
 
 _JOINER = "\u200d"
 _LONGEST_CHARACTER = 32
@@ -66,7 +66,7 @@ class Span(NamedTuple):
 
 
 class Passages(NamedTuple):
-    """The passages of a text, in order; ``cut``: some of the text lies behind the last."""
+    """The passages of a text, in order; ``cut``: there is more text after the last."""
 
     spans: tuple[Span, ...]
     cut: bool
@@ -95,7 +95,7 @@ def passages_of(text: str) -> Passages:
 
 
 def is_short(text: str) -> bool:
-    """Whether a text is certainly one passage, told by its length alone."""
+    """Whether a text is certainly one passage, judging only by its length."""
     return len(text) <= SHORT
 
 
@@ -112,7 +112,7 @@ def _end(text: str, low: int, high: int) -> int:
 
 
 def _within_character(text: str, place: int) -> bool:
-    """Whether what stands at a place belongs to the character before it."""
+    """Whether the code point at a position belongs to the character before it."""
     mark = text[place]
     return (
         mark == _JOINER
