@@ -53,7 +53,7 @@ def any_size(_: object) -> bool:
 
 
 def pieces(size: int) -> Iterator[int]:
-    """How many records to read at once for a page of a size, and the one behind it."""
+    """How many records to read at a time for a page of this size, and the one after it."""
     left, limit = size + 1, _FIRST_PIECE
     while left > 0:
         yield min(limit, left)

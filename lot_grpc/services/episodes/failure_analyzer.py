@@ -37,7 +37,7 @@ _LARGE = 200
 
 @dataclass(frozen=True, slots=True)
 class Parted:
-    """Failures by cause; so many of the ``signature_count`` errors were compared by meaning."""
+    """Failures by cause; ``compared_count`` of ``signature_count`` were compared by meaning."""
 
     parts: list[list[Failure]]
     signature_count: int

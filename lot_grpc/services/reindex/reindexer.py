@@ -205,7 +205,7 @@ class _Run:
             if not await rebuilding.is_named():
                 raise
         former = self._model.switch(target, rebuilding.epoch)
-        await former.close()  # nobody is inside the gate, so that nobody uses it
+        await former.close()  # no call is inside the gate, so it is unused
 
     def _report_progress(self, collection: str, done: int) -> None:
         self._kind = self._registry.counted_as[collection]

@@ -179,7 +179,7 @@ class SessionMessages:
         return await self._finish(draft, renewed, entry, (sequence, time), trim=trim)
 
     async def unsettled(self, row: SessionRow) -> dict[str, tuple[int, int]]:
-        """The requests that the row must go on to know: those that are not done."""
+        """The requests that the row must still remember: those that are not done."""
         done = await self._requests.done(row.namespace, row.unsettled)
         return {point: place for point, place in row.unsettled.items() if point not in done}
 

@@ -143,9 +143,9 @@ class Exporter:
         vectors: bool,
         again: bool = False,
     ) -> AsyncIterator[list[Record]]:
-        """The records of a collection by sort key and id, from behind a place on.
+        """The records of a collection by sort key and id, after a position.
 
-        ``again``: the one at the place comes once more.
+        ``again``: the one at the position is repeated.
         """
         order = Order(SORT_KEY)
         where: list[Condition] = [] if behind is None else [Range(SORT_KEY, gte=behind[0])]
