@@ -1,4 +1,4 @@
-"""From settings to adapters: the store, the embedder, the reranker."""
+"""Creates the adapters from the settings: the store, the embedder, the reranker."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def make_qdrant_store(settings: Settings) -> QdrantStore:
 
 
 async def compact_grown(folder: Path, progress: Progress | None) -> None:
-    """Compact what grew, in a child process, before the port opens: here it would stop us."""
+    """Compact grown collections in a child process, before the port opens: it would block ours."""
     grown = await asyncio.to_thread(needs_compaction, folder)
     if not grown:
         return
@@ -113,7 +113,7 @@ async def _open_remote_embedder(settings: Settings) -> Embedder:
 
 
 async def open_named_embedder(settings: Settings, model: str) -> Embedder:
-    """A model to reindex to, by the name that its contract has."""
+    """A model to reindex to, by its name in the contract."""
     remote = model.startswith(REMOTE)
     if remote and settings.embedding.provider != "openai":
         raise StartupError(

@@ -1,4 +1,4 @@
-"""Network addresses as an operator writes them."""
+"""Network addresses in the form that operators write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The composition root: settings → services (``opening``) → server → drain → close."""
+"""The composition root: settings → services (``bootstrap``) → server → drain → close."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from lot_grpc.storage.edge_maintenance import (
 _log = structlog.get_logger()
 
 _OWN = (META, REPLICAS)
-"""Collections of what the service notes for itself."""
+"""Collections with the service's own bookkeeping."""
 
 
 # --- serving ----------------------------------------------------------------------------------
@@ -61,11 +61,11 @@ async def serve(
 ) -> None:
     """Open everything, call ``ready``, serve until ``stop`` is set, drain, close.
 
-    ``stop`` may be set before ``ready``; then it closes what is open and returns. ``accept_loss``
-    serves what is left of an embedded store that has lost data.
+    If ``stop`` is set before ``ready``, it closes what is open and returns. ``accept_loss`` serves
+    what is left of an embedded store that has lost data.
 
     Raises:
-        StartupError: It cannot serve, or not any more; what was opened is closed again.
+        StartupError: It cannot serve, or can no longer; everything opened is closed again.
     """
     started = time.monotonic()
     async with AsyncExitStack() as stack:
@@ -74,9 +74,9 @@ async def serve(
         )
         rebuilt = await rebuild_derived_data(opened.store, REGISTRY, progress, stop.is_set)
         if rebuilt:
-            _log.info("derived terms and signatures anew", records=rebuilt)
+            _log.info("rebuilt terms and signatures", records=rebuilt)
         if stop.is_set():
-            return  # it may be half done: the next start goes on with it
+            return  # it may be half done: the next start continues it
         await opened.services.runtime.stack.sequencer.open()
         finished = await opened.services.housekeeping.roll_forward(starting=True)
         if finished.anything:
@@ -97,7 +97,7 @@ async def serve(
         stack.callback(calls.end)
         server = _build(settings, opened, calls)
         stack.push_async_callback(server.stop, settings.server.drain_seconds)
-        gc.freeze()  # what start-up made stays: no collection need walk it
+        gc.freeze()  # objects from start-up stay alive: the garbage collector need not scan them
         port = await server.start(settings.server.address)
         await stack.enter_async_context(_running(server.follow(opened.store.check, _report_health)))
         ready(await _ready(settings, opened, port, time.monotonic() - started))
@@ -112,7 +112,7 @@ async def serve(
 
 
 async def _seed(services: Services, namespaces: Sequence[str]) -> None:
-    """Store the packs. A disk that is nearly full does not stop a server that can still read."""
+    """Store the packs. A nearly full disk does not stop a server that can still read."""
     for namespace in namespaces:
         try:
             seeded = await services.seeder.seed(namespace, Seeds())
@@ -170,7 +170,7 @@ async def _running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 async def _flush(opened: Opened) -> None:
-    """Write what waits before the store is closed; its loss is allowed, so it does not fail."""
+    """Write pending rows before the store is closed; they may be lost, so it does not fail."""
     try:
         await opened.services.runtime.retrievals.flush()
         await opened.services.runtime.stack.sequencer.publish()
@@ -200,7 +200,7 @@ def compact(settings: Settings, progress: Progress | None = None) -> CompactRepo
     """Merge and index the embedded store under its lock. Slow.
 
     Raises:
-        StartupError: The folder is in use, or the store is no embedded one.
+        StartupError: The folder is in use, or the store is not an embedded one.
     """
     if settings.storage.store != "edge":
         raise StartupError("a Qdrant server optimizes its collections by itself; nothing to do")

@@ -1,4 +1,4 @@
-"""From settings to services: the adapters open, and the services stand on them."""
+"""Creates the services from the settings: opens the adapters, and builds the services on them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from lot_grpc.settings import DAY, Settings
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What serves, but for the port."""
+    """Everything needed to serve, except the port."""
 
     store: VectorStore
     embedder: Embedder
@@ -48,7 +48,7 @@ class Opened:
 async def open_all(
     settings: Settings, progress: Progress | None, *, accept_loss: bool = False
 ) -> AsyncIterator[Opened]:
-    """What is read from files first, since it may be wrong; then the store; then the services.
+    """Open the knowledge packs and the model first, then the store, then the services.
 
     ``accept_loss`` opens an embedded store even if data is missing from it.
 
@@ -79,7 +79,7 @@ async def open_all(
             epoch=epoch,
         )
         services = Services(runtime, partial(open_named_embedder, settings))
-        stack.push_async_callback(services.runtime.model.close)  # it may be another one by then
+        stack.push_async_callback(services.runtime.model.close)  # it may be a different one by then
         yield Opened(services.runtime.stack.model, services.runtime.model, services)
 
 
@@ -96,7 +96,7 @@ def _service_settings(settings: Settings, packs: Sequence[KnowledgePack]) -> Ser
 
 
 def ranking_weights(settings: Settings) -> RankingWeights:
-    """How far what was learned may move a hit."""
+    """The configured limits on how far learning may move a hit."""
     configured = settings.ranking
     return RankingWeights(
         configured.reorder_margin,
@@ -107,7 +107,7 @@ def ranking_weights(settings: Settings) -> RankingWeights:
 
 
 def structural_weights(settings: Settings) -> StructuralWeights:
-    """What makes an episode similar to a task, as it is set."""
+    """The configured weights of the similarity of an episode to a task."""
     configured = settings.recommendation
     return StructuralWeights(
         configured.category_weight,
@@ -130,10 +130,10 @@ def _learning(settings: Settings) -> PatternLearning:
 async def throwaway(
     settings: Settings, folder: Path, progress: Progress | None = None
 ) -> AsyncIterator[Services]:
-    """The services as they are wired for serving, over an empty embedded store in ``folder``.
+    """The services as wired for serving, over an empty embedded store in ``folder``.
 
-    The folder is the caller's to remove. No query is answered from the embedding cache, so that
-    each takes the time it takes.
+    The caller removes the folder. No query is answered from the embedding cache, so that each takes
+    its full time.
 
     Raises:
         StartupError: The model or the store cannot be opened.

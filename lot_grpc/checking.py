@@ -24,7 +24,7 @@ from lot_grpc.settings import Settings
 from lot_grpc.store_preview import leaving_no_files, missing_collections, preview
 
 _OTHER_DERIVATION = (
-    "their terms and signatures are of another version; the next start derives them anew before it "
+    "their terms and signatures are from another version; the next start rebuilds them before it "
     "serves, which takes longer than usual"
 )
 
@@ -96,8 +96,7 @@ def _download_text(settings: Settings, error: ModelUnavailableError) -> str:
     return (
         f"{configured.model} is not on this machine; `lot-grpc serve` would download it from "
         f"{source}, which is allowed (LOT_EMBEDDING_DOWNLOAD=false or HF_HUB_OFFLINE=1 forbids "
-        "it); start it once with the network, or set LOT_EMBEDDING_PATH to a folder that holds "
-        "the model"
+        "it); start it once with the network, or set LOT_EMBEDDING_PATH to a folder with the model"
     )
 
 

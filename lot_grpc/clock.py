@@ -6,7 +6,7 @@ import time
 
 
 class SystemClock:
-    """Now, by the system's clock in UTC."""
+    """The system's clock."""
 
     def now(self) -> int:
         """Microseconds since 1970."""

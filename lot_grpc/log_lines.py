@@ -22,12 +22,12 @@ class Calls:
     """Logs calls (``server.calllog.CallLog``). ``end`` logs the pending counts of repeats."""
 
     def __init__(self) -> None:
-        self._log = _log.bind()  # once, as each call would do it anew
+        self._log = _log.bind()  # once, instead of for each call
         self._repeats = Repeats(self._summarize)
         self.end = self._repeats.end
 
     def __call__(self, record: Mapping[str, object]) -> None:
-        """Log one."""
+        """Log a record."""
         fields = {key: value for key, value in record.items() if value != ""}
         level = str(fields.pop("level"))
         # `code` would be taken for the code of a pattern and masked.
@@ -63,7 +63,7 @@ class Background:
         self.end = self._repeats.end
 
     def __call__(self, what: str, error: Exception) -> None:
-        """Log one."""
+        """Log a record."""
         reason = error.reason if isinstance(error, LotError) else "INTERNAL"
         place, more = _explained(error, bug=reason == "INTERNAL")
         if self._repeats.is_first((what, reason, place)):

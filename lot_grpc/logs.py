@@ -1,7 +1,7 @@
 """Logging: our own lines and those of libraries, as JSON or for a human, always to stderr.
 
-What is in a memory is never logged. The lines we write name counts and ids only; the guard here
-catches the slip, and cuts the messages of foreign exceptions, which quote what they choked on.
+Contents of memories are never logged. Our own lines only have counts and ids; the guard here
+catches mistakes, and cuts the messages of foreign exceptions, which quote their input.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import structlog
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 MAX_EXCEPTION_TEXT = 200
-"""Characters kept of the message of an exception that is not ours."""
+"""Characters kept of the message of a foreign exception."""
 
 _MASK = "********"
 
@@ -85,7 +85,7 @@ REPEATS_SECONDS: Final = 60.0
 
 
 class Repeats:
-    """Tells the first of identical failures from its repeats within a minute.
+    """Distinguishes the first of identical failures from its repeats within a minute.
 
     ``summarize`` is called with the key and the number of repeats once the minute is over, on the
     next failure of any kind or by ``end``.
@@ -102,7 +102,7 @@ class Repeats:
         self._more: dict[tuple[str, ...], int] = {}
 
     def is_first(self, key: tuple[str, ...]) -> bool:
-        """Whether to report it; repeats are only counted."""
+        """Whether to report a failure; repeats are only counted."""
         now = self._clock()
         self.end(now - REPEATS_SECONDS)
         if key in self._begun:
@@ -162,7 +162,7 @@ def configure_logging(level: str, format: str, *, secrets: Sequence[str] = ()) -
         level: ``debug``, ``info``, ``warning`` or ``error``. Libraries stay at ``warning``, since
             their finer lines carry headers and bodies.
         format: ``json``, ``console``, or ``auto`` for console on a terminal.
-        secrets: Texts masked wherever they appear. Empty ones are passed over.
+        secrets: Texts masked wherever they appear. Empty ones are ignored.
     """
     number = _LEVELS[level]
     human = format == "console" or (format == "auto" and sys.stderr.isatty())
@@ -215,7 +215,7 @@ def _configure_stdlib(level: int, shared: list[Processor], renderer: Processor) 
 
 
 def _without_contents(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
-    """Leave out what belongs to callers, and say how much it was."""
+    """Omit values that belong to callers, and give their size."""
     for key in _CONTENTS.intersection(line):
         value = line[key]
         size = f"{len(value)} " if isinstance(value, str | bytes | list | tuple | dict) else ""

@@ -1,4 +1,4 @@
-"""Embeds a store anew with the configured model while no server has it open."""
+"""Re-embeds a store with the configured model while no server has it open."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lot_grpc.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class ReindexReport:
-    """What was done. ``embedded`` records, those of earlier attempts not counted."""
+    """The result. ``embedded`` records, not counting those of earlier attempts."""
 
     former: str
     model: str
@@ -32,15 +32,15 @@ class ReindexReport:
 
     @property
     def changed(self) -> bool:
-        """Whether the store was of another model."""
+        """Whether the store had a different model."""
         return self.former != self.model or self.embedded > 0
 
 
 async def reindex_offline(settings: Settings, progress: Progress | None = None) -> ReindexReport:
-    """Do it under the store's lock. Stopped half-way, it goes on when called again.
+    """Re-embed under the store's lock. If interrupted, the next call resumes.
 
     Raises:
-        StartupError: A server has the store, the store is empty or of an older version, or the
+        StartupError: A server has the store open, the store is empty or of an older version, or the
             model cannot be opened.
         EmbeddingFailedError: The model failed on a text.
     """
@@ -83,7 +83,7 @@ async def reindex_offline(settings: Settings, progress: Progress | None = None) 
 
 
 async def _require_nobody(store: VectorStore) -> None:
-    """Refuse a shared store that a server works on, or did a moment ago."""
+    """Refuse a shared store that a server is using, or was using a moment ago."""
     now = SystemClock().now()
     alive = [one for one in await ReplicaRegistry(store).all() if one.seen_time > now - SILENT]
     if alive:

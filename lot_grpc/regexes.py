@@ -1,4 +1,4 @@
-"""Regular expressions from callers: RE2, which takes linear time whatever it is given.
+"""Regular expressions from callers: RE2, which takes linear time for any input.
 
 The only module that knows the library. A regular expression is case-insensitive, compares NFC
 with NFC and may match anywhere in a text.
@@ -15,13 +15,13 @@ from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.text_form import normal_form
 
 MOST_CHARACTERS: Final = 4_096
-"""Characters of a text that are looked at: a match over a longer one would hold up other calls."""
+"""Characters of a text that are searched: a match over a longer one would block other calls."""
 
 _PROGRAM_BYTES: Final = 256 * 1024
-"""Memory of one compiled expression, its automata included. One that needs more is refused."""
+"""Memory of one compiled expression, including its automata. One that needs more is refused."""
 
 _CACHE_SIZE: Final = 512
-"""Compiled expressions that are kept, the latest used ones: at most 128 MiB."""
+"""How many compiled expressions, the last ones used, are cached: at most 128 MiB."""
 
 
 class Regex:
@@ -50,7 +50,7 @@ def compiled(text: str) -> Regex:
 
 
 def check_regex(text: str, field: str) -> None:
-    """Refuse what RE2 refuses; empty is no expression and passes. Raises RequestInvalidError."""
+    """Raise RequestInvalidError if RE2 refuses the expression; an empty one is accepted."""
     if not text:
         return
     try:
@@ -64,6 +64,6 @@ def check_regex(text: str, field: str) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """RE2 tells it in bytes that need not be UTF-8 at a cut."""
+    """RE2's reason, which is bytes that may be cut within a UTF-8 character."""
     problem = error.args[0] if error.args else ""
     return problem.decode(errors="replace") if isinstance(problem, bytes) else str(problem)

@@ -1,4 +1,4 @@
-"""What ``app`` tells the command line: plain values, so that printing them needs no server."""
+"""Reports from ``app`` to the command line: plain values that can be printed without a server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Told of slow work: what it is, how much is done, how much there is (0 while unknown).
+"""Called with the progress of slow work: task, amount done, total (0 while unknown).
 
 May be called from another thread. ``done >= total > 0`` ends a task.
 """
@@ -15,7 +15,7 @@ May be called from another thread. ``done >= total > 0`` ends a task.
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The server answers calls. ``address`` is the one it was bound to, port 0 replaced."""
+    """The server is ready. ``address`` is the bound one, with the actual port instead of 0."""
 
     address: str
     store: str
@@ -26,12 +26,12 @@ class Ready:
     model: str
     dimensions: int
     seconds: float
-    """Time from the call of ``serve`` to here, maintenance included."""
+    """Time since the call of ``serve``, including maintenance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at. ``detail`` is a sentence; of a failure, what to do."""
+    """The result of one check. ``detail`` is a sentence; for a failure it says what to do."""
 
     name: str
     ok: bool
@@ -75,13 +75,13 @@ class CheckReport:
 
     @property
     def ready(self) -> bool:
-        """Every check passed."""
+        """Whether every check passed."""
         return all(check.ok for check in self.checks)
 
 
 @dataclass(frozen=True, slots=True)
 class CompactReport:
-    """What compacting did. ``changed`` is False when there was nothing to do."""
+    """The result of a compaction. ``changed`` is False if there was nothing to do."""
 
     changed: bool
     location: str

@@ -1,8 +1,8 @@
 """All settings, as one tree. Read once, by ``app`` and the command line; nothing else reads them.
 
-A value comes from the environment (``LOT_*``), else from the settings file, else it is the
-default, which stands with what it is a default of. The file ``settings.reference.toml`` beside this
-one explains each; a test keeps it, and what the documents say of defaults, equal to this.
+A value comes from the environment (``LOT_*``), else from the settings file, else it is the default,
+which is defined next to what it configures. The file ``settings.reference.toml`` in this folder
+explains each; a test checks that it, and the defaults in the documents, agree with this module.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ OptionalSecret = Annotated[SecretStr | None, BeforeValidator(_empty_is_none)]
 
 
 def _listed(value: object) -> object:
-    """A list as an environment variable gives it: with commas."""
+    """A list from the comma-separated form of an environment variable."""
     if not isinstance(value, str):
         return value
     return [part.strip() for part in value.split(",") if part.strip()]
@@ -85,7 +85,7 @@ Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class ServerSettings(BaseSettings):
-    """Where the server listens and how it stops."""
+    """Where the server listens, and how it stops."""
 
     model_config = _group("LOT_")
 
@@ -111,7 +111,7 @@ class ServerSettings(BaseSettings):
 
 
 class LimitSettings(BaseSettings):
-    """What one caller, and all callers together, may ask for."""
+    """Limits for one caller, and for all callers together."""
 
     model_config = _group("LOT_")
 
@@ -128,7 +128,7 @@ class LimitSettings(BaseSettings):
 
 
 class StorageSettings(BaseSettings):
-    """Which store, and how the embedded one treats its folder."""
+    """The store, and how the embedded one uses its folder."""
 
     model_config = _group("LOT_")
 
@@ -157,7 +157,7 @@ class QdrantSettings(BaseSettings):
 
 
 class EmbeddingSettings(BaseSettings):
-    """The embedding model, who runs it, and where its files are."""
+    """The embedding model, its provider, and where its files are."""
 
     model_config = _group("LOT_EMBEDDING_")
 
@@ -189,7 +189,7 @@ class OpenAISettings(BaseSettings):
     @field_validator("api_key")
     @classmethod
     def _or_the_usual_one(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
-        """``OPENAI_API_KEY`` counts for OpenAI's own hosts: it is nobody else's to see."""
+        """Use ``OPENAI_API_KEY`` for OpenAI's own hosts only: no other host may see it."""
         usual = os.environ.get("OPENAI_API_KEY", "").strip()
         if value is not None or not usual or not _is_openai(info.data.get("base_url", "")):
             return value
@@ -202,7 +202,7 @@ def _is_openai(url: str) -> bool:
 
 
 class RerankSettings(BaseSettings):
-    """The model that ``rerank`` asks, where its files are, and how much it may do."""
+    """The model for ``rerank``, where its files are, and its limits."""
 
     model_config = _group("LOT_RERANK_")
 
@@ -215,7 +215,7 @@ class RerankSettings(BaseSettings):
 
 
 class ReindexSettings(BaseSettings):
-    """Where the files of the model are that Reindex goes to."""
+    """Where the files of Reindex's target model are."""
 
     model_config = _group("LOT_REINDEX_")
 
@@ -224,7 +224,7 @@ class ReindexSettings(BaseSettings):
 
 
 class RankingSettings(BaseSettings):
-    """How far what was learned may move a hit."""
+    """How far learning may move a hit."""
 
     model_config = _group("LOT_RANKING_")
 
@@ -247,7 +247,7 @@ class RecommendationSettings(BaseSettings):
 
 
 class SeedSettings(BaseSettings):
-    """The knowledge that is stored when the server starts, and own packs of it."""
+    """The knowledge to store when the server starts, and custom packs."""
 
     model_config = _group("LOT_SEED_")
 
@@ -271,7 +271,7 @@ class DedupeSettings(BaseSettings):
 
 
 class DistillSettings(BaseSettings):
-    """How patterns are distilled, and how often by itself."""
+    """How patterns are distilled, and how often automatically."""
 
     model_config = _group("LOT_DISTILL_")
 
@@ -281,7 +281,7 @@ class DistillSettings(BaseSettings):
 
 
 class ChangeSettings(BaseSettings):
-    """How changes are told to those who watch."""
+    """How changes are published to watchers."""
 
     model_config = _group("LOT_CHANGES_")
 
@@ -290,7 +290,7 @@ class ChangeSettings(BaseSettings):
 
 
 class EpisodeSettings(BaseSettings):
-    """When an episode without an end is given up."""
+    """When an episode without an end is abandoned."""
 
     model_config = _group("LOT_EPISODES_")
 
@@ -300,7 +300,7 @@ class EpisodeSettings(BaseSettings):
 
 
 class StreamSettings(BaseSettings):
-    """How streams of events are kept."""
+    """Limits of streams of events."""
 
     model_config = _group("LOT_STREAMS_")
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def contradictions(settings: Settings) -> list[str]:
-    """What no single value shows to be wrong. One sentence each, saying what to change."""
+    """Errors that no single value shows. One sentence each, saying what to change."""
     server, storage, qdrant = settings.server, settings.storage, settings.qdrant
     found: list[str] = []
     if not is_loopback(server.host) and not server.allow_non_loopback:

@@ -1,4 +1,4 @@
-"""Reading the settings: the file, the environment, and one readable message for all mistakes."""
+"""Reads the settings: the file, the environment, and one readable message for all mistakes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ CONFIG_VARIABLE = "LOT_CONFIG"
 """Names the settings file where ``--config`` does not."""
 
 _NOT_OURS = ("LOT_TEST_", "LOT_CLIENT_")
-"""Prefixes left to the tests and to client programs in the same environment."""
+"""Prefixes reserved for tests and client programs in the same environment."""
 
 Table = dict[str, dict[str, Any]]
 
 
 class SettingsError(Exception):
-    """Settings that cannot be used. ``problems`` lists every one, each a sentence."""
+    """The settings are invalid. ``problems`` lists every problem, each a sentence."""
 
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
@@ -33,7 +33,7 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SettingValue:
-    """A setting in effect: its place in the file, its variable, its value and who gave it.
+    """A setting in effect: its key in the file, its variable, its value and its origin.
 
     A secret's ``value`` is masked.
     """
@@ -51,7 +51,7 @@ def load_settings(config: Path | None = None) -> Settings:
         config: The settings file; None for the one ``LOT_CONFIG`` names, if any.
 
     Raises:
-        SettingsError: Something is unknown, of the wrong kind or contradictory.
+        SettingsError: A setting is unknown, has the wrong type or contradicts another.
     """
     problems = _unknown_variables(os.environ)
     path = config or _named_file()
@@ -147,7 +147,7 @@ def _unknown_variables(environ: Mapping[str, str]) -> list[str]:
 
 
 def _no_such(name: str, known: list[str]) -> str:
-    """Names one with the same last part, as in another group, else what is most like it."""
+    """Suggests a setting with the same last part, as in another group, else the most similar."""
     last = name.rpartition(".")[2]
     nearest = [key for key in known if key.rpartition(".")[2] == last][:1]
     if not nearest:
@@ -156,7 +156,7 @@ def _no_such(name: str, known: list[str]) -> str:
 
 
 def _sentence(group: str, given: Table | Mapping[str, Any], path: Path | None, detail: Any) -> str:
-    """One validation error, naming the place that the value came from."""
+    """One validation error, naming the origin of the value."""
     key = str(detail["loc"][0]) if detail["loc"] else ""
     secret = "secret" in str(groups()[group].model_fields[key].annotation).lower()
     shown = "" if secret or _may_hold_a_key(detail["input"]) else f" = {detail['input']!r}"
@@ -165,7 +165,7 @@ def _sentence(group: str, given: Table | Mapping[str, Any], path: Path | None, d
 
 
 def _may_hold_a_key(given: object) -> bool:
-    """An address with a user or a query in it."""
+    """Whether a value is an address with a user or a query in it."""
     return isinstance(given, str) and "://" in given and any(sign in given for sign in "@?#")
 
 

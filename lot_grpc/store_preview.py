@@ -25,7 +25,7 @@ async def missing_collections(settings: Settings) -> Sequence[str]:
     """The collections that a start would create.
 
     Raises:
-        StoreUnavailableError: The Qdrant server does not answer.
+        StoreUnavailableError: The Qdrant server does not respond.
     """
     if settings.storage.store == "edge":
         there = {shard.name for shard in shard_folders(settings.storage.data_dir)}
@@ -44,7 +44,7 @@ async def preview(
     """What exists, and a sentence on what the next start would create.
 
     Raises:
-        LotError: It could not start.
+        LotError: A start would fail.
     """
     edge = settings.storage.store == "edge"
     if (
@@ -92,7 +92,7 @@ def _no_store_yet(folder: Path, min_free_bytes: int) -> StoreInfo:
 
 @contextmanager
 def leaving_no_files(folder: Path) -> Iterator[None]:
-    """Remove the lock and the like that opening a store leaves where they were not before."""
+    """Remove the lock and other files that opening a store leaves, unless they existed before."""
     before = set(folder.iterdir()) if folder.is_dir() else set()
     try:
         yield

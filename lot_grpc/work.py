@@ -1,8 +1,8 @@
-"""The work that is being done: a call, or a round of housekeeping.
+"""The unit of work in progress: a call, or a round of housekeeping.
 
-What was read when some work began may be gone when it ends: a write of work that began before a
-namespace was cleared would bring something back, and is refused (``services.clearing``). Work whose
-callers have all left lets other work go first to the model (``embedding.workers``).
+Data read when work began may be gone when it ends: a write by work that began before a namespace
+was cleared would restore data, and is refused (``services.clearing``). Work whose callers have all
+disconnected yields to other work at the model (``embedding.workers``).
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from contextvars import ContextVar
 
 
 class Work:
-    """One piece of work."""
+    """A unit of work."""
 
     __slots__ = ("began", "waiting")
 
     def __init__(self) -> None:
         self.began = time.monotonic()
-        """By the monotonic clock, in seconds."""
+        """When it began, by the monotonic clock, in seconds."""
         self.waiting = 1
-        """How many callers wait for it. Housekeeping waits for itself."""
+        """How many callers are waiting for it. Housekeeping counts as its own caller."""
 
 
 _CURRENT: ContextVar[Work | None] = ContextVar("work", default=None)
 
 
 def begin_work() -> Work:
-    """Work begins, in this task and those that it makes."""
+    """Begin work in this task and those that it creates."""
     work = Work()
     _CURRENT.set(work)
     return work
 
 
 def current_work() -> Work | None:
-    """The work that this task belongs to; None where nobody said."""
+    """The work that this task belongs to; None outside any."""
     return _CURRENT.get()

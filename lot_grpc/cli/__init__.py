@@ -1,4 +1,4 @@
-"""The ``lot-grpc`` command. What a subcommand needs is imported when it runs."""
+"""The ``lot-grpc`` command. Each subcommand imports what it needs when it runs."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ READER_GONE = 141
 
 
 def main() -> None:
-    """Run the command line. Ctrl-C ends it quietly, however early it comes."""
+    """Run the command line. Ctrl-C ends it quietly, however early."""
     try:
         from lot_grpc.cli.app import app
 

@@ -1,4 +1,4 @@
-"""The subcommands, in the groups that the help shows. Each is imported when it is used."""
+"""The subcommands, grouped as in the help. Each is imported when it is used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PYTHON_NAMES = {"import": "import_", "eval": "eval_"}
 
 
 class _Commands(Mapping[str, Any]):
-    """The commands by name: each is the function of its name, in the module of its name."""
+    """The commands by name: each is a function in a module, both with the command's name."""
 
     def __init__(self) -> None:
         self._groups = {name: group for group, names in _GROUPS.items() for name in names}

@@ -1,4 +1,4 @@
-"""Calling a running server: the connection, streams that survive it, and failures."""
+"""Calls to a running server: the connection, streams that survive its loss, and failures."""
 
 from __future__ import annotations
 
@@ -27,37 +27,37 @@ D = TypeVar("D", BadRequest, ErrorInfo)
 Hints = Mapping[grpc.StatusCode, str]
 
 CALL_SECONDS = 60.0
-"""For single calls of a command whose ``timeout`` is that of its stream."""
+"""Timeout of unary calls in commands whose ``timeout`` applies to a stream."""
 
 _OPTIONS = (
     ("grpc.enable_http_proxy", 0),
-    # Bytes; the server bounds what it sends, so nothing is bounded here.
+    # Bytes; the server limits its responses, so there is no limit here.
     ("grpc.max_receive_message_length", -1),
-    # Notices a connection that died without a word, though nothing is sent on it. The server
-    # takes a ping every 10 s.
+    # Detects a silently broken connection even while nothing is sent on it. The server accepts a
+    # ping every 10 s.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
 )
 _LOST = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED}
-"""Ends of a stream after which it may be resumed: the server stopped, it is gone, or it would not
-wait for a slow reader."""
+"""Codes after which a stream may be resumed: the server stopped, is unreachable, or did not wait
+for a slow reader."""
 
 _USUAL_HINTS = {
-    grpc.StatusCode.UNAVAILABLE: "is the server running there? `lot-grpc health` checks; "
-    "--address names another one",
+    grpc.StatusCode.UNAVAILABLE: "is the server running there? check with `lot-grpc health`; "
+    "--address selects another server",
     grpc.StatusCode.DEADLINE_EXCEEDED: "--timeout waits longer",
 }
-"""For failures that no server explains."""
+"""Hints for failures that the server does not explain."""
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 10.0
-"""Seconds between attempts to reconnect; each waits twice as long as the one before."""
+"""Seconds before the first and the last attempts to reconnect; the wait doubles each time."""
 
 _ANY_HOST = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - to call a server bound there
 
 
 def _checked_address(value: str) -> str:
-    """Check an address as the settings do, so that a typo does not look like a lost server."""
+    """Check an address as the settings do, so that a typo does not look like a server failure."""
     if not value:
         return value
     from lot_grpc.addresses import split_address
@@ -81,7 +81,7 @@ def reachable(address: str) -> str:
 
 
 def connected(target: str) -> grpc.Channel:
-    """A channel to the server, for a ``with``."""
+    """A channel to the server, for use in a ``with``."""
     return grpc.insecure_channel(target, options=_OPTIONS)
 
 
@@ -99,7 +99,7 @@ Address = Annotated[
 
 @dataclass(frozen=True)
 class Server:
-    """The server that a command calls, by the options that all of them have."""
+    """The server that a command calls, from the options that all commands share."""
 
     address: Address = ""
     timeout: Timeout = 60.0
@@ -110,7 +110,7 @@ class Server:
         """The address to call.
 
         Raises:
-            SettingsError: No address is given, and the settings cannot be used.
+            SettingsError: No address is given, and the settings are invalid.
         """
         if self.address:
             return self.address
@@ -120,7 +120,7 @@ class Server:
 
     @contextmanager
     def stub(self, service: Callable[[grpc.Channel], S], hints: Hints | None = None) -> Iterator[S]:
-        """A stub of a service on a connection; a call that fails ends the command."""
+        """A stub of a service; a call that fails ends the command."""
         with self.calling(hints), connected(self.target) as channel:
             yield service(channel)
 
@@ -137,17 +137,17 @@ class Server:
     def resumed(
         self, opened: Callable[[grpc.Channel], Iterable[M]], position: Callable[[], str]
     ) -> Iterator[M]:
-        """The messages of a stream that is reopened, with a note, when it is lost.
+        """The messages of a stream, which is reopened with a note when the connection is lost.
 
-        A stream that never began is not tried again. A lost server is tried for ``timeout``
-        seconds; 0: forever.
+        A stream that never began is not retried. A lost server is retried for ``timeout`` seconds;
+        0: forever.
 
         Args:
             opened: Opens the stream after the last message.
             position: Where it resumes, for the note.
 
         Raises:
-            RpcError: It cannot be opened, or ended for a reason that trying again does not mend.
+            RpcError: It cannot be opened, or ended for a reason that a retry does not fix.
         """
         wait, lost_at, begun = _FIRST_WAIT, 0.0, False
         while True:
@@ -175,13 +175,13 @@ class Server:
 
 @dataclass(frozen=True)
 class StreamingServer(Server):
-    """The server of a command that reads or writes a stream, and resumes it when it is lost."""
+    """The server of a command with a stream, which is resumed when the connection is lost."""
 
     timeout: Patience = 60.0
 
 
 def print_notices(notices: Iterable[outcome_pb2.Notice]) -> None:
-    """Print on stderr what the server remarks on an answer."""
+    """Print the notices of a response on stderr."""
     for one in notices:
         print_note(clean(one.message))
 
@@ -191,26 +191,26 @@ def _print_failure(target: str, error: grpc.RpcError, hints: Hints) -> None:
     hint = {**_USUAL_HINTS, **hints}.get(code, "")
     if code in _USUAL_HINTS and _detail(error, ErrorInfo).reason:
         hint = ""  # the server answered, and its message says what to do
-    # The message has the first violation.
+    # The message contains the first violation.
     violations = list(_detail(error, BadRequest).field_violations)[1:]
     others = [clean(f"  {one.field}: {one.description}") for one in violations]
     print_error("\n".join([f"{target}: {_sentence(error)}", *others]), hint)
 
 
 def _sentence(error: grpc.RpcError) -> str:
-    """The code, the reason if the server gave one, such as CURSOR_EXPIRED, and its message."""
+    """The code, the server's reason if there is one, such as CURSOR_EXPIRED, and its message."""
     code, reason = _code(error), _detail(error, ErrorInfo).reason
     head = " ".join(filter(None, (code.name, clean(reason))))
     details = error.details() if isinstance(error, grpc.Call) else ""
     if details and (reason or code is not grpc.StatusCode.UNAVAILABLE):
         return f"{head}: {clean(details)}"
-    return head  # gRPC's own words about a server that is not there help nobody
+    return head  # gRPC's own text about an unreachable server is of no use
 
 
 def _detail(error: grpc.RpcError, kind: type[D]) -> D:
-    """The detail of this kind in a status; an empty one without it."""
+    """The detail of this type in a status; an empty one if there is none."""
     detail = kind()
-    with suppress(DecodeError, ValueError):  # not from a server of ours
+    with suppress(DecodeError, ValueError):  # not from a lot-grpc server
         status: Any = rpc_status.from_call(error) if isinstance(error, grpc.Call) else None
         any(one.Unpack(detail) for one in (status.details if status else ()))
     return detail

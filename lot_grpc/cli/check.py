@@ -1,4 +1,4 @@
-"""``lot-grpc check``: would the service start here, with the network cut?"""
+"""``lot-grpc check``: whether the service would start here, without the network."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def check(*, config: Config = None, as_json: Json = False) -> bool:
 
 
 def _check_offline(settings: Settings) -> CheckReport:
-    """The report of ``checking``, with a check that nothing tried to use the network."""
+    """The report of ``checking``, plus a check that nothing tried to use the network."""
     from lot_grpc.embedding.download import hub_is_offline
 
     may_download = settings.embedding.download and not hub_is_offline()
-    # Before the import: huggingface_hub reads it once.
+    # Set before the import: huggingface_hub reads it once.
     os.environ["HF_HUB_OFFLINE"] = "1"
     from lot_grpc import checking
 
@@ -54,7 +54,7 @@ def _check_offline(settings: Settings) -> CheckReport:
 
 
 def _hosts(settings: Settings) -> dict[str, str]:
-    """The hosts that these settings name, by what they are for."""
+    """The hosts that these settings name, by purpose."""
     used = {}
     if host := urlsplit(settings.qdrant.url).hostname:
         used["store"] = host
@@ -96,18 +96,18 @@ _CONNECTING = ("connect", "connect_ex", "sendto")
 
 
 class NetworkBlockedError(ConnectionRefusedError):
-    """A connection that was tried although the network is blocked."""
+    """A connection was attempted although the network is blocked."""
 
 
 @contextmanager
 def network_blocked(allowed_hosts: Collection[str] = ()) -> Iterator[list[str]]:
-    """Refuse every connection of Python code but those to ``allowed_hosts``.
+    """Refuse every connection of Python code except to ``allowed_hosts``.
 
     Native code that opens sockets by itself is not caught: gRPC does, and ONNX Runtime's telemetry
     would if ``lot_grpc.embedding`` did not turn it off.
 
     Yields:
-        The hosts that were tried, in order, filled as it goes.
+        The hosts that were tried, in order; the list grows as they are.
     """
     tried: list[str] = []
     allowed = set(allowed_hosts)

@@ -1,4 +1,4 @@
-"""``lot-grpc clear``: one call of ``AdminService.ClearNamespace``, confirmed by people."""
+"""``lot-grpc clear``: one call of ``AdminService.ClearNamespace``, after confirmation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from lot_grpc.pb.lot.v1 import resource_kind_pb2
 from lot_grpc.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
 
 _HINTS = {
-    grpc.StatusCode.DEADLINE_EXCEEDED: "the server finishes by itself; `lot-grpc namespaces` shows "
-    "when it is done"
+    grpc.StatusCode.DEADLINE_EXCEEDED: "the server will finish by itself; `lot-grpc namespaces` "
+    "shows when it is done"
 }
 
 
@@ -66,7 +66,7 @@ def clear(
 def _confirmed(stub: AdminServiceStub, request: pb.ClearNamespaceRequest, timeout: float) -> bool:
     if not sys.stdin.isatty():
         raise typer.BadParameter(
-            "there is no terminal to confirm on: --yes clears, --dry-run shows what that deletes"
+            "no terminal to confirm on: use --yes to clear, or --dry-run to see what that deletes"
         )
     contents = _contents(stub.ClearNamespace(request, timeout=timeout))
     question = f"Permanently delete {contents} from {clean(request.namespace)}?"

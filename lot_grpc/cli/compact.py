@@ -28,4 +28,4 @@ def compact(*, config: Config = None, as_json: Json = False) -> None:
             f"{report.bytes_before // MIB:,} MiB before, {report.bytes_after // MIB:,} MiB now"
         )
     else:
-        typer.echo(f"{report.location} needs no compacting")
+        typer.echo(f"{report.location} does not need compaction")

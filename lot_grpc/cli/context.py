@@ -26,7 +26,7 @@ def context(
     ),
     category: str = Option("", "--category", help="Category of the task."),
     task_type: str = Option("", "--task-type", help="Type of the task."),
-    language: str = Option("", "--language", help="Leave out results for other languages."),
+    language: str = Option("", "--language", help="Omit results for other languages."),
     preferences: Repeatable = Option(
         None,
         "--preferences",
@@ -43,7 +43,7 @@ def context(
         min=0,
         max=1,
         metavar="X",
-        help="Minimum similarity; 0: no minimum. Default: leave out what is unlikely to help.",
+        help="Minimum similarity; 0: no minimum. Default: omit what is unlikely to help.",
     ),
     namespace: Namespace = "",
     server: Server,
@@ -78,16 +78,16 @@ def context(
 
 
 def _print(answer: pb.GetTaskContextResponse, *, bounded: bool) -> None:
-    """The text on stdout, all remarks on stderr."""
+    """Print the text on stdout, and all notes on stderr."""
     text = answer.prompt_text
     if text:
         print_page(text)
     elif answer.truncated:
-        print_note("nothing fits into that few tokens; raise --max-tokens")
+        print_note("nothing fits into so few tokens; raise --max-tokens")
     else:
         print_note("nothing is known about a task like this")
     if text and answer.truncated:
         more = "raise --max-tokens for more; " if bounded else ""
         tokens = counted(answer.prompt_token_count, "token")
-        print_note(f"parts were shortened or left out ({tokens}); {more}--json shows everything")
+        print_note(f"parts were shortened or omitted ({tokens}); {more}--json shows everything")
     print_notices(answer.notices)

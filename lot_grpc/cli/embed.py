@@ -1,4 +1,4 @@
-"""``lot-grpc embed``: how similar the model of a running server finds a query and texts."""
+"""``lot-grpc embed``: how similar a query and texts are to the model of a running server."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def embed(
 
 _Row: TypeAlias = tuple[str, float, pb.TextEmbedding]
 
-# The text comes last: letters that run from right to left would move what stands behind them.
+# The text comes last: right-to-left letters would move whatever follows them.
 _COLUMNS = (
     Column[_Row]("similarity", lambda row: f"{row[1]:.3f}", numeric=True),
     Column[_Row]("read", lambda row: "in part" if row[2].truncated else "whole", 1),

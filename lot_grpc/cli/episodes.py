@@ -31,11 +31,11 @@ _LISTED = 20
 _EVENTS = 10
 
 _STEADY = 0.0005
-"""Of the share a day: a change below it would be shown as 0.0 points."""
+"""Change of the share per day; a smaller one would be shown as 0.0 points."""
 
 
 def _time(text: str) -> Timestamp | None:
-    """The time of an option; of an empty one, as a script may give it, none."""
+    """The time of an option; None if it is empty, as scripts may pass it."""
     if not text:
         return None
     time = Timestamp()
@@ -122,7 +122,7 @@ def episodes(
 
 
 def _duration(episode: Episode) -> str:
-    """From start to end; empty while there is none."""
+    """The time from start to end; empty while it is running."""
     if not episode.HasField("end_time") or not episode.HasField("start_time"):
         return ""
     return span(max(0.0, seconds_of(episode.end_time) - seconds_of(episode.start_time)))
@@ -144,7 +144,7 @@ _READ = (*_SHOWN, "status", "end_time")
 def _print_one(
     stub: EpisodeServiceStub, namespace: str, episode: Episode, limit: int, timeout: float
 ) -> None:
-    """Every field that is set, then the last events, even if more arrive meanwhile."""
+    """Every field that is set, then the last events, even if more arrive in the meantime."""
     request = pb.ListEpisodeEventsRequest(
         namespace=namespace,
         episode_id=episode.episode_id,
@@ -168,13 +168,13 @@ def _print_one(
         print_event(console, event, episode.start_time, full=False)
     if last[0].sequence > 1:
         print_note(
-            f"these are the last {len(last)} of {last[-1].sequence:,} events; "
+            f"showing the last {len(last)} of {last[-1].sequence:,} events; "
             f"`lot-grpc replay {clean(episode.episode_id)}` shows all"
         )
 
 
 def _print_failures(console: Console, analysis: pb.AnalyzeFailuresResponse) -> None:
-    """A block for each group, the largest first."""
+    """Print a block for each group, largest first."""
     if not analysis.failed_count:
         typer.echo("No episode has failed.")
     for number, group in enumerate(analysis.groups if analysis.failed_count else ()):
@@ -188,7 +188,7 @@ def _print_failures(console: Console, analysis: pb.AnalyzeFailuresResponse) -> N
 
 
 def _trend(a_day: float) -> tuple[str, str]:
-    points = f"{100 * a_day:+.1f} points a day"
+    points = f"{100 * a_day:+.1f} points per day"
     if abs(a_day) < _STEADY:
         return "→ steady", ""
     return (f"↑ {points}", "red") if a_day > 0 else (f"↓ {points}", "green")

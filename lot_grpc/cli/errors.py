@@ -25,13 +25,13 @@ from lot_grpc.pb.lot.v1.memory_service_pb2_grpc import MemoryServiceStub
 
 _STDIN = "-"
 _MESSAGE = 300
-"""Letters of a stored message; it may be a whole log."""
+"""Characters shown of a stored message, which may be a whole log."""
 
 _CONTEXT = 1000
-"""Letters of the context; it may be a whole file."""
+"""Characters shown of the context, which may be a whole file."""
 
 _DIFFERENCES = 6
-"""Most that are shown of one hit."""
+"""Differences shown per hit."""
 
 
 def errors(
@@ -95,7 +95,7 @@ def errors(
 
 
 def _error_message(message: str, *, head: bool, required: bool) -> str:
-    """The error, cut to what the server takes; a note says so."""
+    """The error, cut to what the server accepts, with a note if it was."""
     error: ErrorText
     if message == _STDIN:
         if sys.stdin.isatty():
@@ -114,7 +114,7 @@ def _error_message(message: str, *, head: bool, required: bool) -> str:
 
 
 def _print(console: Console, answer: pb.FindErrorSolutionsResponse) -> None:
-    """A block for each solution, best first; then, apart, what was tried and did not help."""
+    """Print a block per solution, best first; then, separately, what was tried and failed."""
     if not answer.hits:
         typer.echo("No known solution.")
     _print_blocks(console, answer.hits)
@@ -132,7 +132,7 @@ def _print_blocks(console: Console, hits: Sequence[pb.ErrorSolutionHit]) -> None
 
 
 def _head(hit: pb.ErrorSolutionHit) -> Text:
-    """How it was found, how near it is, and the error that is stored."""
+    """How it was found, its similarity, and the stored error."""
     solution = hit.error_solution
     error = ": ".join(filter(None, (solution.error_type, solution.error_message[:_MESSAGE])))
     if hit.match != pb.ERROR_MATCH_EXACT_SIGNATURE:
@@ -160,7 +160,7 @@ def _fields(hit: pb.ErrorSolutionHit) -> Iterable[tuple[str, str | Text]]:
 
 
 def _differences(differences: Sequence[pb.ErrorDifference]) -> Text:
-    """A line each: what it is, what it is here, and what it was there."""
+    """A line for each: the part, its value here, and its value there."""
     lines = Text()
     for number, one in enumerate(differences[:_DIFFERENCES]):
         lines.append("\n" if number else "")
@@ -175,29 +175,29 @@ def _differences(differences: Sequence[pb.ErrorDifference]) -> Text:
 
 
 MAX_BYTES = 65_536
-"""The longest message that the contract takes."""
+"""The longest message that the contract allows."""
 
 _CHUNK = 65_536
 _ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours and movements
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours and cursor movement
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, links
     r"|\x1b[ -/]*[0-~]"
 )
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _MARGIN = 4
-"""How many times longer than its text a coloured text may be; the rest is dropped."""
+"""How many times longer than its plain text a coloured text may be; the rest is dropped."""
 
 
 @dataclass(frozen=True)
 class ErrorText:
-    """The part of an error to search with, and how many bytes the whole has."""
+    """The part of an error to search with, and the size of the whole in bytes."""
 
     text: str
     given_bytes: int
 
     @property
     def cut(self) -> bool:
-        """Whether there was more than fits."""
+        """Whether the error was too long."""
         return self.given_bytes > MAX_BYTES
 
 
@@ -213,10 +213,10 @@ def fitting(text: str, *, head: bool) -> ErrorText:
 
 
 def from_stream(stream: BinaryIO, *, head: bool) -> ErrorText:
-    """What a tool wrote, without what colours a terminal.
+    """The output of a tool, without terminal escapes.
 
     All of it is read, so that the tool neither blocks nor breaks; what is not needed is dropped.
-    A byte that is not UTF-8 becomes U+FFFD.
+    Bytes that are not UTF-8 become U+FFFD.
     """
     data, total = bytearray(), 0
     most = _MARGIN * MAX_BYTES
@@ -232,6 +232,6 @@ def from_stream(stream: BinaryIO, *, head: bool) -> ErrorText:
 
 
 def without_escapes(text: str) -> str:
-    """The letters alone: no colours, titles, links or control characters but tabs and lines."""
+    """The plain text: no colours, titles, links or control characters except tab and newline."""
     plain = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROLS.sub("", plain)

@@ -69,12 +69,12 @@ def eval_(
     earlier = runs.read_run(compare) if compare else None
     for path in (save, picture):
         if path:
-            runs.check_writable(path)  # before the work, not after it
+            runs.check_writable(path)  # before the work, not afterwards
     datasets = load_sets(data, filters or [], queries)
     if earlier:
         for dataset in datasets:
             runs.check_comparable(dataset, earlier)
-    # As Ctrl-C, so that a `kill` leaves no folder either.
+    # Like Ctrl-C, so that a `kill` leaves no folder behind either.
     signal.signal(signal.SIGTERM, _interrupt)
     shown = sys.stderr.isatty() and not as_json
     with ProgressDisplay() if shown else nullcontext(_no_progress) as progress:
@@ -97,12 +97,12 @@ def eval_(
 
 
 def _interrupt(*_: object) -> None:
-    """Also where Ctrl-C is ignored, as in the background of a script."""
+    """Interrupt, even where Ctrl-C is ignored, as in the background of a script."""
     raise KeyboardInterrupt
 
 
 def _no_progress(task: str, done: int, total: int) -> None:
-    """For ``as_json`` and where nobody looks."""
+    """No progress: for ``as_json``, and without a terminal."""
 
 
 def _comparison_json(comparison: Comparison, path: str) -> Mapping[str, Any]:

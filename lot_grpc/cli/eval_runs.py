@@ -30,7 +30,7 @@ Progress = Callable[[str, int, int], None]
 
 
 def load_sets(folders: Sequence[Path], filters: Sequence[str], queries: int) -> list[Dataset]:
-    """Read the sets, each under a name of its own.
+    """Read the sets, each with a unique name.
 
     Args:
         folders: One per set.
@@ -38,7 +38,7 @@ def load_sets(folders: Sequence[Path], filters: Sequence[str], queries: int) -> 
         queries: How many to use; 0: all.
 
     Raises:
-        EvalDataError: One is not a set, is given twice, or lacks what its filter needs.
+        EvalDataError: A folder is not a set, is given twice, or lacks what its filter needs.
     """
     names = _names(folders)
     fields = _filters(filters, set(names.values()))
@@ -53,18 +53,18 @@ def load_sets(folders: Sequence[Path], filters: Sequence[str], queries: int) -> 
 
 
 def _names(folders: Sequence[Path]) -> dict[Path, str]:
-    """The folder's name; where two have the same, the path as it was given."""
+    """The folder's name; if two have the same, the path as given."""
     basenames = [folder.resolve().name for folder in folders]
     names = {}
     for folder, name in zip(folders, basenames, strict=True):
         if folder in names:
-            raise EvalDataError(f"--data {folder} is given twice; leave one out")
+            raise EvalDataError(f"--data {folder} is given twice; remove one")
         names[folder] = name if basenames.count(name) == 1 else str(folder)
     return names
 
 
 def _filters(given: Sequence[str], names: set[str]) -> dict[str, str]:
-    """Filter field by set; under the empty name the one for all."""
+    """Filter fields by set; the empty name is for all sets."""
     filters: dict[str, str] = {}
     for one in given:
         name, equals, field = one.rpartition("=")
@@ -82,7 +82,7 @@ def _filters(given: Sequence[str], names: set[str]) -> dict[str, str]:
 
 
 def measured(settings: Settings, dataset: Dataset, progress: Progress, *, rerank: bool) -> Result:
-    """Measure on one set, in a store of its own: BM25 counts words over all that a store holds."""
+    """Measure on one set, in its own store: BM25 counts words over everything in a store."""
     with tempfile.TemporaryDirectory(prefix="lot-eval-") as folder:
         return asyncio.run(_measure(settings, dataset, progress, Path(folder), rerank=rerank))
 
@@ -118,7 +118,7 @@ _HEADS = {"ndcg@10": "nDCG@10", "mrr@10": "MRR@10", "recall@5": "recall@5", "hit
 
 
 def print_result(result: Result, *, groups: bool) -> None:
-    """A row for each leg, the best of each metric in bold; then remarks."""
+    """Print a row for each leg, the best of each metric in bold; then notes."""
     console = screen()
     table = _table(result.measured.dataset.name, "leg", "p50 ms")
     best = _best(result.legs)
@@ -133,7 +133,7 @@ def print_result(result: Result, *, groups: bool) -> None:
 
 
 def print_comparison(comparison: Comparison, path: Path | None) -> None:
-    """This run minus the earlier one, a row for each leg and metric."""
+    """Print this run minus the earlier one, a row for each leg and metric."""
     console = screen()
     table = Table(
         title=f"{comparison.data}: this run against {path}", title_justify="left", box=SIMPLE_HEAD
@@ -184,7 +184,7 @@ def _lines(result: Result) -> list[str]:
     dataset, measured = result.measured.dataset, result.measured
     queries = counted(len(dataset.answerable), "query")
     if result.unanswerable:
-        queries += f" ({result.unanswerable:,} more have no relevant document and are left out)"
+        queries += f" ({result.unanswerable:,} more have no relevant document and are omitted)"
     narrowed = f"; filter {dataset.filter_field}" if dataset.filter_field else ""
     lines = [
         f"{counted(len(dataset.documents), 'document')}, {queries}{narrowed}; {_settings(result)}"

@@ -1,4 +1,4 @@
-"""``lot-grpc export``: all that a running server holds, into a file."""
+"""``lot-grpc export``: the data of a running server, to a file."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def export(
     lot-grpc export all.lot --all-namespaces --vectors
     """
     if namespace and all_namespaces:
-        raise typer.BadParameter("--namespace and --all-namespaces exclude each other")
+        raise typer.BadParameter("--namespace and --all-namespaces are mutually exclusive")
     request = pb.ExportRequest(
         namespace=namespace,
         all_namespaces=all_namespaces,
@@ -79,7 +79,7 @@ def export(
     except ExportFileError as error:
         print_error(str(error), error.hint)
         raise typer.Exit(FAILED) from None
-    except BrokenPipeError:  # nobody reads standard output any more
+    except BrokenPipeError:  # the reader of standard output is gone
         raise
     except OSError as error:
         hint = "what was written is still there; run the export again to resume"
@@ -98,7 +98,7 @@ def export(
 
 
 def _count(server: StreamingServer, request: pb.ExportRequest) -> dict[str, int]:
-    """What there is now."""
+    """The current number of records, by kind."""
     counting = pb.ExportRequest()
     counting.CopyFrom(request)
     counting.dry_run = True
@@ -110,7 +110,7 @@ def _count(server: StreamingServer, request: pb.ExportRequest) -> dict[str, int]
 
 
 def _check_replaceable(name: str, counts: dict[str, int]) -> None:
-    """Protect an existing file from an export of nothing, as of a misspelt namespace."""
+    """Protect an existing file from an empty export, for example of a misspelt namespace."""
     if not any(counts.values()) and Path(name).exists():
         raise ExportFileError(
             f"there is nothing to export, so the existing {name} was left as it is",
@@ -139,7 +139,7 @@ def _export(
 
 
 def _open(name: str, stack: ExitStack) -> tuple[BinaryIO, Part]:
-    """The file to append to, and what is in it: an interrupted export is resumed."""
+    """The file to append to, and its contents: an interrupted export is resumed."""
     if name == STDIO:
         write_title(sys.stdout.buffer)
         return sys.stdout.buffer, Part()
@@ -156,11 +156,11 @@ def _open(name: str, stack: ExitStack) -> tuple[BinaryIO, Part]:
 
 
 def _write(file: BinaryIO, part: Part, message: pb.ExportResponse, name: str) -> None:
-    """Append a message; the file has one header and, at its end, one summary of it all."""
+    """Append a message; the file has one header and, at its end, one overall summary."""
     if message.HasField("header") and part.header is not None:
         if _origin(part.header) != _origin(message.header):
             raise ExportFileError(
-                "the server has another version or model than when this export began",
+                "the server's version or model has changed since this export began",
                 _other_part(name),
             )
         return
@@ -174,7 +174,7 @@ def _write(file: BinaryIO, part: Part, message: pb.ExportResponse, name: str) ->
 
 
 def _origin(header: pb.ExportHeader) -> tuple[object, ...]:
-    """What the records of one file must have in common."""
+    """What all records of one file must have in common."""
     return (
         header.format_version,
         header.schema_version,

@@ -1,4 +1,4 @@
-"""From exceptions to a sentence, a hint and an exit code."""
+"""Turns exceptions into a message, a hint and an exit code."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import typer
 from lot_grpc.domain.errors import LotError, StoreUnavailableError
 
 FAILED = 1
-"""Exit code: it could not be done, or the service is not ready."""
+"""Exit code: the command failed, or the service is not ready."""
 
 WRONG_USAGE = 2
-"""Exit code: options, settings or data that cannot be used."""
+"""Exit code: invalid options, settings or data."""
 
 INTERRUPTED = 130
-"""Exit code for Ctrl-C, as in shells."""
+"""Exit code after Ctrl-C, as in shells."""
 
 HINTS = {
     "STORE_LOCKED": "only one process can open a data folder; set LOT_DATA_DIR to use another",
     "MODEL_UNAVAILABLE": "`lot-grpc check` shows which model is used and what is missing",
     "EMBEDDING_MODEL_MISMATCH": "nothing was changed; LOT_EMBEDDING_MODEL and LOT_EMBEDDING_PATH "
-    "choose the model, LOT_DATA_DIR the store",
-    "SCHEMA_VERSION_MISMATCH": "nothing was changed; LOT_DATA_DIR names another store",
+    "select the model, LOT_DATA_DIR the store",
+    "SCHEMA_VERSION_MISMATCH": "nothing was changed; set LOT_DATA_DIR to use another store",
     "STORE_UNAVAILABLE": "with LOT_STORE=qdrant, check LOT_QDRANT_URL and LOT_QDRANT_API_KEY; "
     "with LOT_STORE=edge, check the free space and permissions of LOT_DATA_DIR",
     "STORAGE_FULL": "LOT_MIN_FREE_BYTES sets how much must stay free",
@@ -64,14 +64,14 @@ def reported() -> Iterator[None]:
 
 
 def print_error(message: str, hint: str = "") -> None:
-    """Print on stderr what is wrong, and what to look at next if anything."""
+    """Print an error on stderr, with a hint if there is one."""
     _print("error", typer.colors.RED, message, bold=True)
     if hint:
         _print("hint", typer.colors.CYAN, hint)
 
 
 def print_note(message: str) -> None:
-    """Print on stderr what is not a failure but good to know."""
+    """Print a note on stderr."""
     _print("note", typer.colors.YELLOW, message)
 
 

@@ -1,4 +1,4 @@
-"""Fields of the contract's messages as people read them, by their descriptors."""
+"""Human-readable fields of the contract's messages, from their descriptors."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _LABELS = {
     "reused_count": "reused",
 }
 _ON_ONE_LINE = {"tags", "tools", "tools_used"}
-"""Lists of short words."""
+"""Lists of short words, shown on one line."""
 
 
 def field_label(message: Message, name: str) -> str:
-    """The name of a field for people: ``source episodes`` of ``source_episode_ids``."""
+    """The label of a field: ``source episodes`` for ``source_episode_ids``."""
     if name == f"{message.DESCRIPTOR.name.lower()}_id":
         return "id"
     if name.endswith("_ids"):
@@ -42,8 +42,8 @@ def field_text(message: Message, name: str, form: str = "") -> str:
 
     Args:
         message: The message.
-        name: Of the field; that of one in a message within it after a point.
-        form: How to format a number, as in ``format``.
+        name: The field's name; a nested field's name follows a dot.
+        form: The format of a number, as in ``format``.
     """
     if "." in name:
         parent, name = name.split(".", 1)

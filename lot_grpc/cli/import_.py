@@ -1,4 +1,4 @@
-"""``lot-grpc import``: a file of an export into a running server."""
+"""``lot-grpc import``: loads an export file into a running server."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 from lot_grpc.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
 
 _WINDOW = 8
-"""Messages on their way that are not acknowledged: about 2 MB."""
+"""Unacknowledged messages in flight: about 2 MB."""
 
 _HINTS = {
-    grpc.StatusCode.ALREADY_EXISTS: "--conflict-policy skip leaves the stored ones as they are, "
+    grpc.StatusCode.ALREADY_EXISTS: "--conflict-policy skip keeps the stored records, "
     "--conflict-policy overwrite replaces them",
     grpc.StatusCode.FAILED_PRECONDITION: "nothing more was stored; see docs/transfer.md",
 }
@@ -57,7 +57,7 @@ def import_(
     lot-grpc import all.lot --keep-namespaces --conflict-policy skip
     """
     if namespace and keep_namespaces:
-        raise typer.BadParameter("--namespace and --keep-namespaces exclude each other")
+        raise typer.BadParameter("--namespace and --keep-namespaces are mutually exclusive")
     request = pb.ImportRequest(
         namespace=namespace,
         keep_namespaces=keep_namespaces,
@@ -77,7 +77,7 @@ def import_(
         print_error(str(error), error.hint)
     except OSError as error:
         print_error(f"{file}: {error.strerror or error}")
-    except typer.Exit:  # a call failed, which is printed
+    except typer.Exit:  # a call failed, and the error is printed
         pass
     head = {"address": server.target, "file": file, "dry_run": dry_run, "complete": complete}
     _print(head, imported, time.monotonic() - started, as_json=as_json)
@@ -93,7 +93,7 @@ def _open(name: str, stack: ExitStack) -> tuple[BinaryIO, int]:
 
 
 class _Sender:
-    """Gives the messages of a file to one stream after another, those not acknowledged again."""
+    """Feeds the messages of a file to successive streams, and resends unacknowledged ones."""
 
     def __init__(self, messages: Iterator[pb.ExportResponse], first: pb.ImportRequest) -> None:
         self._messages = messages
@@ -103,10 +103,10 @@ class _Sender:
         self._stream = 0
         self._all_read = False
         self.broken: ExportFileError | None = None
-        """Why the file could not be read to its end."""
+        """Why the file could not be read to the end."""
 
     def requests(self) -> Iterator[pb.ImportRequest]:
-        """The requests of a new stream; those of the one before end."""
+        """The requests of a new stream; those of the previous one end."""
         with self._changed:
             self._stream += 1
             mine = self._stream
@@ -140,13 +140,13 @@ class _Sender:
         return None
 
     def acknowledge(self) -> None:
-        """The oldest message is stored."""
+        """Drop the oldest message, which is stored."""
         with self._changed:
             self._unacknowledged.popleft()
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Let a stream that is over read no more."""
+        """Stop a finished stream from reading more."""
         with self._changed:
             self._stream += 1
             self._changed.notify_all()
@@ -155,7 +155,7 @@ class _Sender:
 def _import(
     server: StreamingServer, request: pb.ImportRequest, name: str, file: BinaryIO, size: int
 ) -> Iterator[pb.ImportResponse]:
-    """What was imported, after each message. Raises for a file that is not whole, at its end."""
+    """The progress after each message. Raises at the end of an incomplete file."""
     messages = read_messages(file, name)
     first = next(messages)
     if not first.HasField("header"):
@@ -175,7 +175,7 @@ def _import(
             doing = "checking" if request.dry_run else "importing"
             bar = bars.add_task(doing, total=size or None, remark="")
             for ack in server.resumed(opened, lambda: "after what is stored"):
-                if not is_first:  # the first one acknowledges the header
+                if not is_first:  # the first acknowledges the header
                     sender.acknowledge()
                 is_first = False
                 imported = _sum(before, ack)
@@ -188,7 +188,7 @@ def _import(
 
 
 def _sum(before: pb.ImportResponse, ack: pb.ImportResponse) -> pb.ImportResponse:
-    """What earlier streams have imported, and this one so far."""
+    """The sum of what earlier streams have imported, and this one so far."""
     return pb.ImportResponse(
         imported_count=before.imported_count + ack.imported_count,
         unchanged_count=before.unchanged_count + ack.unchanged_count,

@@ -1,4 +1,4 @@
-"""Lists of what a server holds, page by page."""
+"""Lists from a server, page by page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lot_grpc.cli.tables import Column, print_table, screen
 from lot_grpc.cli.words import json_line
 
 _PAGE = 1000
-"""Most that the server gives at once."""
+"""The server's maximum page size."""
 
 
 def listed(
@@ -43,18 +43,18 @@ def print_list(
     more: str = "--limit N shows N",
     as_json: bool,
 ) -> None:
-    """JSON page by page, so that a program has the first ones at once; else a table of all.
+    """Print JSON page by page, so that a program gets the first items at once; else one table.
 
     Args:
-        method: Lists them.
-        request: What to list.
-        field: Their field in the answer, which is what they are called.
-        columns: Of the table.
+        method: The list RPC.
+        request: Its request.
+        field: The field of the items in the response, also used as their name.
+        columns: The columns of the table.
         timeout: Of each call, in seconds.
-        limit: How many to show at most.
+        limit: The maximum number of items to show.
         read: The fields that the columns show; empty: all.
         more: How to see more.
-        as_json: Print an object a line.
+        as_json: Print one object per line.
     """
     if as_json:
         for one in listed(method, request, field, timeout, limit):

@@ -1,4 +1,4 @@
-"""``lot-grpc namespaces``: what namespaces there are, and what each holds."""
+"""``lot-grpc namespaces``: the namespaces of a server, and what each holds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _name(usage: pb.NamespaceUsage) -> Text:
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """How much of each kind, in the order of the contract."""
+    """The number of records of each kind, in the order of the contract."""
     order = {
         enum_word(resource_kind_pb2.ResourceKind.DESCRIPTOR, one): one
         for one in resource_kind_pb2.ResourceKind.values()

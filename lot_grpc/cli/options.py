@@ -1,4 +1,4 @@
-"""Options that several commands share, and how a group of them stands in a command."""
+"""Options that several commands share, and dataclasses as groups of options."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ V = TypeVar("V")
 
 
 def command(function: Callable[..., bool | None]) -> Callable[..., None]:
-    """A function as typer takes it.
+    """Turn a function into one that typer accepts.
 
-    A parameter whose type is a dataclass stands for the options that are its fields; its default,
-    if it has one, for theirs. A failure is reported; False, and only that, is one too.
+    A parameter whose type is a dataclass is expanded to one option per field; its default, if it
+    has one, gives theirs. Failures are reported; returning False (and only False) is one too.
     """
     groups: dict[str, Any] = {}
     parameters: list[inspect.Parameter] = []
@@ -71,7 +71,7 @@ def new_file(value: V) -> V:
 
 
 def limit_option(default: str, most: int | None = None) -> Any:
-    """How many there may be; ``default`` says what 0 stands for."""
+    """An option for the maximum number; ``default`` says what 0 means."""
     help_text = f"At most N; 0: {default}."
     return Option(0, "--limit", "-l", min=0, max=most, metavar="N", help=help_text)
 
@@ -94,7 +94,7 @@ Repeatable = list[str] | None
 
 @dataclass(frozen=True)
 class PatternOptions:
-    """Which patterns; without options all of them."""
+    """Options that select patterns; by default all."""
 
     language: Annotated[
         Repeatable, Option("--language", help="In this language. Repeatable, like the next three.")

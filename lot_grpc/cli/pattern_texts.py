@@ -1,4 +1,4 @@
-"""What a pattern is called, and how well it worked, as tables and lists show it."""
+"""The name and the outcomes of a pattern, as shown in tables and lists."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ LISTED = (
     "outcomes",
     "create_time",
 )
-"""The fields of a pattern that a row shows, of a hit or of a list."""
+"""The fields of a pattern that a row of a recall or a list shows."""
 
 _GOOD, _FAIR = 0.8, 0.5
-"""Success rates from which on they are green, or yellow; below that they are red."""
+"""Success rates from which they are green or yellow; below, they are red."""
 
 _UNUSED = "not used yet"
 
 
 def name_of(pattern: pattern_pb2.Pattern) -> Text:
-    """Its title or task on one line; what not to do is marked as such."""
+    """Its title or task on one line; patterns of what to avoid are marked."""
     name = one_line(visible(pattern.title) or pattern.task)
     if pattern.pattern_type in (
         pattern_pb2.PATTERN_TYPE_UNSPECIFIED,
@@ -44,7 +44,7 @@ def name_of(pattern: pattern_pb2.Pattern) -> Text:
 
 
 def rate_text(outcomes: outcome_pb2.OutcomeStats) -> Text:
-    """The success rate in the colour of how good it is; dim until it is measured."""
+    """The success rate, coloured by how good it is; dim until it is measured."""
     rate = outcomes.success_rate
     style = "green" if rate >= _GOOD else "yellow" if rate >= _FAIR else "red"
     return Text(f"{rate:.2f}", style=style if outcomes.usage_count else "dim")
@@ -58,7 +58,7 @@ def usage_text(outcomes: outcome_pb2.OutcomeStats) -> Text:
 
 
 def outcomes_text(outcomes: outcome_pb2.OutcomeStats) -> str:
-    """All that is known of how well it worked, in a line."""
+    """All outcomes on one line."""
     if not outcomes.usage_count:
         return f"{_UNUSED}; saved with rate {outcomes.success_rate:.2f}"
     counts = [

@@ -56,7 +56,7 @@ def patterns(
     if pattern_id and narrowed.ByteSize():
         raise typer.BadParameter("an ID only goes with --limit or --all")
     if limit and everything:
-        raise typer.BadParameter("--limit and --all exclude each other")
+        raise typer.BadParameter("--limit and --all are mutually exclusive")
     if everything:
         limit = sys.maxsize
     with server.stub(PatternServiceStub) as stub:
@@ -81,7 +81,7 @@ def patterns(
             )
 
 
-# What agents wrote comes last: letters that run from right to left would move what stands behind.
+# Text by agents comes last: right-to-left letters would move whatever follows them.
 _COLUMNS = (
     Column[pattern_pb2.Pattern]("id", "pattern_id", folded=True),
     Column[pattern_pb2.Pattern]("kind", "kind", 2),

@@ -1,4 +1,4 @@
-"""Showing slow work: bars on a terminal, a line now and then elsewhere."""
+"""Progress of slow work: bars on a terminal, occasional log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LINE_EVERY_PERCENT = 10
 
 
 def progress_bars() -> Progress:
-    """Bars on stderr, nothing where that is not a terminal. A task has a remark beside its bar."""
+    """Bars on stderr, or nothing if that is not a terminal. A task has a remark next to its bar."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -27,9 +27,9 @@ def progress_bars() -> Progress:
 
 
 class ProgressDisplay:
-    """A ``reports.Progress``. Draws nothing while there is no task, so other output stays whole.
+    """A ``reports.Progress``. Draws nothing without a task, so that other output stays intact.
 
-    Where stderr is not a terminal it logs a line now and then. Thread-safe.
+    If stderr is not a terminal, it logs a line now and then. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class ProgressDisplay:
             self._bars.stop()
 
     def __call__(self, task: str, done: int, total: int) -> None:
-        """Show that ``task`` has come to ``done`` of ``total`` (0 while unknown)."""
+        """Show that ``task`` has reached ``done`` of ``total`` (0 while unknown)."""
         with self._lock:
             if self._bars.disable:
                 self._log(task, done, total)

@@ -22,7 +22,7 @@ from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
 from lot_grpc.pb.lot.v1.pattern_service_pb2_grpc import PatternServiceStub
 
 _EVIDENCE = 3
-"""Most queries that are shown of one hit."""
+"""Queries shown per hit."""
 
 
 def recall(
@@ -75,7 +75,7 @@ def recall(
     print_notices(answer.notices)
 
 
-# The task comes last: letters that run from right to left would move what stands behind them.
+# The task comes last: right-to-left letters would move whatever follows them.
 _SIMILARITY = Column[pb.PatternHit]("similarity", "similarity", form=".2f")
 _MATCH = Column[pb.PatternHit]("match", "match_probability", form=".2f")
 _COLUMNS = (
@@ -89,7 +89,7 @@ _COLUMNS = (
 
 
 def _print_explanation(console: Console, answer: pb.RecallPatternsResponse) -> None:
-    """What each score is made of, what it was learned from, and what the filter left out."""
+    """Print the parts of each score, what was learned, and what the filter excluded."""
     for hit in answer.hits:
         score = f"  score {hit.score:.3f}{parts_text(hit.score_parts)}"
         print_line(console, (clean(hit.pattern.pattern_id), "bold"), (score, ""))

@@ -21,8 +21,8 @@ from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
 
 _HINTS = {
-    grpc.StatusCode.UNAVAILABLE: "the server is not there, or it stopped: the previous model is "
-    "still in use; run the command again to resume"
+    grpc.StatusCode.UNAVAILABLE: "the server is unreachable or has stopped; the previous model is "
+    "still in use: run the command again to resume"
 }
 
 
@@ -85,7 +85,7 @@ def reindex(
 
 
 def _reindex(server: Server, request: pb.ReindexRequest) -> pb.ReindexResponse:
-    """The last step, after showing the progress."""
+    """The final response, after showing the progress."""
     step = pb.ReindexResponse()
     try:
         with server.stub(AdminServiceStub, _HINTS) as stub, ProgressDisplay() as progress:

@@ -1,4 +1,4 @@
-"""``lot-grpc replay``: the events of an episode in order, and how one is shown."""
+"""``lot-grpc replay``: shows the events of an episode in order."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _STYLES = tuple(
         ("message|note|log|observ|result", "bold blue"),
     )
 )
-"""By how a word of the event's type begins."""
+"""Styles by the beginning of a word in the event's type."""
 
 _ERROR_KEYS = ("error", "error_type", "error_message")
-"""Keys of an event's data that mean an error, as learning reads them."""
+"""Keys of event data that mean an error, the same as in learning."""
 
 _STATUS_STYLES: dict[int, str] = {
     episode_pb2.EPISODE_STATUS_RUNNING: "cyan",
@@ -113,7 +113,7 @@ def _print_title(console: Console, episode: Episode) -> None:
 
 
 def _events(server: StreamingServer, request: pb.ReplayEpisodeRequest) -> Iterable[EpisodeEvent]:
-    """Each event once, also when the connection is lost in between."""
+    """Each event once, even if the connection is lost in between."""
 
     def opened(channel: grpc.Channel) -> Iterable[pb.ReplayEpisodeResponse]:
         return EpisodeServiceStub(channel).ReplayEpisode(request)
@@ -130,13 +130,13 @@ def status_text(status: int) -> Text:
 
 
 def print_event(console: Console, event: EpisodeEvent, start: Timestamp, *, full: bool) -> None:
-    """A block: when, number, type and by whom; then the data on one line, or all of it.
+    """Print a block: time, number, type and role; then the data, on one line or in full.
 
     Args:
         console: Where to print.
         event: The event.
-        start: The time that its own is relative to; a local time where that is not known.
-        full: Show the data in full, on as many lines as it takes.
+        start: The time to which its own is relative; if unset, local time is shown.
+        full: Show the data in full, on as many lines as needed.
     """
     parts = [
         (f"{_when(event, start):>12}", "dim"),
@@ -152,7 +152,7 @@ def print_event(console: Console, event: EpisodeEvent, start: Timestamp, *, full
         for line in data_text(event.data, indent=2).splitlines():
             console.print(Text(" " * _INDENT + clean(line)))
     else:
-        # More letters than columns, as some take no room.
+        # More letters than columns, since some have no width.
         data = one_line(data_text(event.data), 4 * console.width)
         print_line(console, (data, ""), indent=_INDENT)
 

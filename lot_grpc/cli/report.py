@@ -1,4 +1,4 @@
-"""``lot-grpc report``: how tasks are going."""
+"""``lot-grpc report``: how well tasks are going."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def report(
 ) -> None:
     """Report how tasks are going: rates, trends, what worked, what to improve."""
     if as_json and markdown:
-        raise typer.BadParameter("--json and --markdown exclude each other")
+        raise typer.BadParameter("--json and --markdown are mutually exclusive")
     request = pb.GetPerformanceReportRequest(namespace=namespace, sample_size=sample)
     with server.stub(LearningServiceStub, _HINTS) as stub:
         found = stub.GetPerformanceReport(request, timeout=server.timeout).report
@@ -55,7 +55,7 @@ def report(
 
 
 def _print(found: pb.PerformanceReport, namespace: str) -> None:
-    """The summary, a row for each category, then advice and insights."""
+    """Print the summary, a row for each category, then advice and insights."""
     console = screen()
     console.print(Text(f"Performance of {one_line(namespace)}", style="bold"))
     console.print(Text(f"  {_summary(found)}"))

@@ -32,7 +32,7 @@ def seed(
 ) -> None:
     """Store design patterns, best practices and common errors in a running server.
 
-    What is already there stays as it is. LOT_SEED_PACKS names packs of your own.
+    Existing entries are left unchanged. LOT_SEED_PACKS adds packs of your own.
     """
     request = pb.SeedKnowledgeRequest(
         namespace=namespace, packs=packs, dry_run=dry_run, restore_deleted=restore_deleted
@@ -70,4 +70,4 @@ def _lines(request: pb.SeedKnowledgeRequest, answer: pb.SeedKnowledgeResponse) -
         numbers = (f"{n:>{len(head)}}" for n, head in zip(counts.values(), heads, strict=True))
         yield "  ".join((f"{name:{width}}", *numbers))
     if answer.skipped_deleted_count and not request.restore_deleted:
-        yield "entries that were deleted were not stored again; --restore-deleted does that"
+        yield "deleted entries were not stored again; use --restore-deleted to restore them"

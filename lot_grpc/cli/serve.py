@@ -55,7 +55,9 @@ def serve(
 def _run(config: Path | None, *, accept_loss: bool) -> None:
     settings = begin(config)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # connections must not use up files
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (most, most)
+    )  # connections must not exhaust file descriptors
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     with ProgressDisplay() as progress, runner as loop:
         loop.run(_serve(settings, progress, accept_loss=accept_loss))
@@ -73,7 +75,7 @@ async def _serve(settings: Settings, progress: Progress, *, accept_loss: bool) -
         _announce(what)
 
     try:
-        # It takes a second or two, in which signals are taken.
+        # It takes a second or two, during which signals are handled.
         app = await asyncio.to_thread(import_module, "lot_grpc.app")
         await app.serve(
             settings, accept_loss=accept_loss, ready=ready, stop=signals.stop, progress=progress
@@ -109,8 +111,8 @@ class _Signals:
             self.stop.set()
             return
         log.warning("stopped while starting", signal=number.name)
-        self.starting.cancel()  # which ends the child that compacts
-        late = threading.Timer(_CLOSE_SECONDS, _end, [number])  # as a download may be
+        self.starting.cancel()  # also ends the compaction's child process
+        late = threading.Timer(_CLOSE_SECONDS, _end, [number])  # for example a download
         late.daemon = True
         late.start()
 
@@ -121,7 +123,7 @@ def _end(number: int) -> None:
 
 
 def _announce(ready: Ready) -> None:
-    """The start line, for whoever is looking, and a call to try."""
+    """Print the start line, and a call to try."""
     print(  # noqa: T201
         f"lot-grpc {__version__} is serving on {ready.address}"
         f" ({ready.store} store {ready.location}, {counted(ready.points, 'point')};"

@@ -11,7 +11,7 @@ from typer import Option
 from lot_grpc.cli.options import Config, Json
 
 _WIDTH = 52
-"""Columns before the comment."""
+"""Column at which comments begin."""
 
 
 def settings(

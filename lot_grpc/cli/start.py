@@ -1,4 +1,4 @@
-"""What each command does before it calls ``app``."""
+"""The setup that commands do before they call ``app``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def begin(config: Path | None) -> Settings:
-    """Read the settings and set up logging by them.
+    """Read the settings and set up logging accordingly.
 
     Raises:
-        SettingsError: They cannot be used.
+        SettingsError: They are invalid.
     """
     from lot_grpc.logs import configure_logging
     from lot_grpc.settings_file import load_settings
@@ -26,6 +26,6 @@ def begin(config: Path | None) -> Settings:
         settings.log.format,
         secrets=[key.get_secret_value() for key in keys if key],
     )
-    # gRPC's C core writes to stderr by itself, past the logging set up here.
+    # gRPC's C core writes to stderr itself, bypassing the logging set up here.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     return settings

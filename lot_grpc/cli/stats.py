@@ -23,7 +23,7 @@ from lot_grpc.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
 from lot_grpc.pb.lot.v1.pattern_service_pb2_grpc import PatternServiceStub
 
 _SHOWN = 10
-"""Languages, and categories, that have a row of their own: each takes a call."""
+"""How many languages, and categories, have a row of their own: each takes a call."""
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _STEP = 1024
@@ -31,14 +31,14 @@ _STEP = 1024
 
 @dataclass(frozen=True)
 class _Group:
-    """Patterns of one language or category; without ``stats`` for those summed up in one row."""
+    """Patterns of one language or category; without ``stats``, the row of all others."""
 
     name: str
     count: int
     stats: pb.GetPatternStatsResponse | None = None
 
     def text(self, field: str, form: str = ",") -> str:
-        """A figure of theirs."""
+        """One of their statistics; empty without ``stats``."""
         return field_text(self.stats, field, form) if self.stats else ""
 
 
@@ -82,13 +82,13 @@ def _groups(
     counts: Mapping[str, int],
     timeout: float,
 ) -> list[_Group]:
-    """The largest ones with their own figures, by the same filter, then the rest as one."""
+    """The largest groups, each with its own statistics under the same filter, then the rest."""
     groups = []
     names = sorted(counts, key=lambda name: (-counts[name], name))
     for name in names[:_SHOWN]:
         narrowed = pb.GetPatternStatsRequest()
         narrowed.CopyFrom(request)
-        getattr(narrowed.filter, field)[:] = [name]  # it is one of those values, or any would do
+        getattr(narrowed.filter, field)[:] = [name]  # one of the filter's values, if it has any
         groups.append(_Group(name, counts[name], stub.GetPatternStats(narrowed, timeout=timeout)))
     rest = names[_SHOWN:]
     if rest:
@@ -113,7 +113,7 @@ def _store(info: admin_pb.GetServerInfoResponse) -> str | Text:
     if store.writable:
         return text
     return Text.assemble(
-        f"{one_line(text)}  ", (f"takes no writes: {one_line(store.detail)}", "bold red")
+        f"{one_line(text)}  ", (f"rejects writes: {one_line(store.detail)}", "bold red")
     )
 
 
@@ -157,7 +157,7 @@ _COLUMNS = (
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """``task 3, code 1``, the largest first, without those of which there are none."""
+    """``task 3, code 1``, largest first, without zeros."""
     names = sorted((name for name in counts if counts[name]), key=lambda one: (-counts[one], one))
     return ", ".join(f"{name.lower().replace('_', ' ')} {counts[name]:,}" for name in names)
 

@@ -1,4 +1,4 @@
-"""What people read: tables that fit the terminal, fields of one message, code and pages."""
+"""Output for people: tables that fit the terminal, fields of one message, code and pages."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from lot_grpc.cli.texts import clean_lines, one_line
 T = TypeVar("T")
 
 _WIDTH = 110
-"""Columns where there is no terminal to ask and no COLUMNS in the environment."""
+"""Width without a terminal and without COLUMNS in the environment."""
 
 _MIN_STRETCHED = 16
-"""Cells that the stretched column needs; columns that would leave it less are left out."""
+"""Minimum width of the stretched column; columns that would leave it less are omitted."""
 
 _BETWEEN = 2
-"""Cells around each column of a table."""
+"""Padding of each column of a table."""
 
 _COLOURED_LETTERS = 65_536
 """Longer code is shown without colours: the lexer would take seconds."""
 
 
 def screen() -> Console:
-    """Standard output. Colours on a terminal only, and not with NO_COLOR.
+    """Standard output. Colours only on a terminal, and not with NO_COLOR.
 
-    A letter that the terminal's encoding lacks is written out; it does not end the command.
+    A letter that the terminal's encoding lacks is escaped; it does not end the command.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -51,13 +51,13 @@ def screen() -> Console:
 
 @dataclass(frozen=True)
 class Column(Generic[T]):
-    """One column: its title, and a field of the message or what stands for it.
+    """One column: its title, and a field of the message or a function of it.
 
     A string is put on one line and cleaned; a ``Text`` must be clean.
 
-    ``importance``: the least important one goes first where there is little room; 0 never goes.
-    ``form``: how the number of the field is formatted. ``folded``: what is too long continues on
-    the next line; else it is cut. ``stretched``: the column takes the room which the others leave.
+    ``importance``: in a narrow terminal the least important column is dropped first; 0: never.
+    ``form``: the format of the field's number. ``folded``: long text continues on the next line;
+    else it is cut. ``stretched``: the column takes the width that the others leave.
     """
 
     title: str
@@ -69,7 +69,7 @@ class Column(Generic[T]):
     stretched: bool = False
 
     def text(self, item: T) -> Text:
-        """What stands in this column of an item."""
+        """The text of an item in this column."""
         if not isinstance(self.cell, str):
             value = self.cell(item)
         else:
@@ -79,7 +79,7 @@ class Column(Generic[T]):
 
 
 def print_table(console: Console, columns: Sequence[Column[T]], items: Sequence[T]) -> None:
-    """A row for each item, in the columns for which there is room."""
+    """Print a row for each item, in the columns that fit."""
     rows = [[column.text(item) for column in columns] for item in items]
     shown = _fitting(console.width, columns, rows)
     table = Table(box=SIMPLE_HEAD, width=console.width, pad_edge=False)
@@ -120,7 +120,7 @@ def _fitting(width: int, columns: Sequence[Column[T]], rows: Sequence[Sequence[T
 def print_fields(
     console: Console, fields: Iterable[tuple[str, str | Text]], indent: int = 0
 ) -> None:
-    """A name and its value, a line or more each; nothing of an empty value.
+    """Print names and values, one or more lines each, without empty values.
 
     Strings are cleaned here; a ``Text`` must be clean.
     """
@@ -141,14 +141,14 @@ def print_message(
     hidden: Collection[str] = (),
     **texts: str | Text,
 ) -> None:
-    """Every field of a message that is set, in the order of the contract.
+    """Print every field of a message that is set, in the order of the contract.
 
     Args:
         console: Where to print.
         message: The message.
         first: Fields that come before all others.
-        hidden: Fields that are left out.
-        texts: What to show of fields, instead of their values, and of what is no field.
+        hidden: Fields to omit.
+        texts: Texts to show instead of the fields' values, and entries that are not fields.
     """
     names = dict.fromkeys((*first, *message.DESCRIPTOR.fields_by_name, *texts))
     rows = [
@@ -160,23 +160,23 @@ def print_message(
 
 
 def print_line(console: Console, *parts: tuple[str, str], indent: int = 0) -> None:
-    """One line of texts with their styles, cut to the width. The texts must be clean."""
+    """Print one line of texts with their styles, cut to the width. The texts must be clean."""
     line = Text.assemble(" " * indent, *parts)
     console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
 
 
 def print_page(text: str) -> None:
-    """A page of Markdown: as it is for a program, cleaned for a terminal, which would obey it."""
+    """Print a page of Markdown: unchanged for a program, cleaned for a terminal."""
     if screen().is_terminal:
         text = clean_lines(text)
-    # `color`: without it the echo takes escapes out where there is no terminal.
+    # `color`: without it, `echo` removes escapes if there is no terminal.
     typer.echo(text, nl=not text.endswith("\n"), color=True)
 
 
 def print_code(console: Console, code: str, language: str) -> None:
-    """The code, cleaned, in the terminal's own colours; in pipes no line is broken.
+    """Print code, cleaned, in the terminal's own colours; in pipes no line is broken.
 
-    A language that nobody knows has no colours.
+    Code in an unknown language has no colours.
     """
     shown = clean_lines(code).rstrip("\n")
     if not console.is_terminal:

@@ -10,18 +10,18 @@ from google.protobuf.struct_pb2 import Struct, Value
 from lot_grpc.domain.json_values import json_text
 
 _STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Categories of Unicode that print nothing but move, hide or reorder what is printed."""
+"""Unicode categories that print nothing but move, hide or reorder what is printed."""
 
 _JOINERS = "\u200c\u200d"
-"""Of category Cf too, but letters of some scripts and emoji need them, and they do no harm."""
+"""Also in category Cf, but harmless, and needed by some scripts and emoji."""
 
 _BYTES = 0x100
 _TAB = 4
-"""Cells from one tab stop to the next."""
+"""Columns from one tab stop to the next."""
 
 
 def clean(text: str) -> str:
-    r"""The text with each control character written out, as ``\x1b`` or ``\u202e``."""
+    r"""The text with each control character escaped, as ``\x1b`` or ``\u202e``."""
     if text.isprintable():
         return text
     return "".join(map(_shown, text))
@@ -47,7 +47,7 @@ def _shown(character: str) -> str:
 
 
 def data_text(data: Struct | Value, indent: int | None = None) -> str:
-    """JSON of free-form data as people write it: whole numbers without a point, letters as such.
+    """Free-form data as readable JSON: whole numbers without a point, letters unescaped.
 
     Not cleaned.
     """

@@ -1,4 +1,4 @@
-"""Points in time: as people give them, and as they are shown."""
+"""Times as people enter them, and as they are shown."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 def moment(text: str, now: datetime) -> datetime:
     """The time that ``text`` means: ISO 8601, or how long ago (``90s``, ``15min``, ``2h``, ``3d``).
 
-    Without an offset it is local time, a date alone its midnight.
+    Without an offset it is local time; a date alone means its midnight.
 
     Raises:
-        ValueError: It is neither, or outside of the years 1 to 9999.
+        ValueError: It is neither, or outside the years 1 to 9999.
     """
     try:
         if ago := _AGO.fullmatch(text.strip()):
@@ -31,7 +31,7 @@ def moment(text: str, now: datetime) -> datetime:
 
 
 def local_time(time: Timestamp, form: str = "%Y-%m-%d %H:%M:%S") -> str:
-    """A time as clocks here show it."""
+    """A time in the local time zone."""
     utc = time.ToDatetime(tzinfo=UTC)
     try:
         return utc.astimezone().strftime(form)
@@ -40,7 +40,7 @@ def local_time(time: Timestamp, form: str = "%Y-%m-%d %H:%M:%S") -> str:
 
 
 def offset(seconds: float) -> str:
-    """How long after the start, as ``+1:02.345`` or ``+3:01:02.345``."""
+    """The time since the start, as ``+1:02.345`` or ``+3:01:02.345``."""
     milliseconds = round(abs(seconds) * 1000)
     sign = "-" if seconds < 0 and milliseconds else "+"
     whole, rest = divmod(milliseconds, 1000)

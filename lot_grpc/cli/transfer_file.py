@@ -1,9 +1,9 @@
 """The file of an export: a title line, then messages, each complete or absent.
 
 The line is ``lot-grpc export 1``. A message is its length and its CRC-32 (4 bytes each, big-endian)
-and then as many bytes: an ``ExportResponse``, compressed with zlib. Each is compressed by itself,
-so that a file that was cut off can be resumed after its last whole message. The first has the
-header, the last the summary: a file without it is not the whole export.
+followed by that many bytes: an ``ExportResponse``, compressed with zlib. Each is compressed
+separately, so that a truncated file can be resumed after its last complete message. The first has
+the header, the last the summary: a file without a summary is incomplete.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 
 FORMAT = 1
 STDIO = "-"
-"""In place of a file: standard output or input."""
+"""File name that means standard output or input."""
 
 _TITLE = b"lot-grpc export "
 _HEAD = struct.Struct(">II")
 _MOST_BYTES = 2**31
 _LEVEL = 3
-"""Of compression: half the time of the default level for a tenth more bytes."""
+"""Compression level: half the time of the default level for a tenth more bytes."""
 
 
 class ExportFileError(Exception):
-    """A file that cannot be read, or not to its end, with a hint at what to do."""
+    """A file cannot be read, or not to its end; with a hint at what to do."""
 
     def __init__(self, sentence: str, hint: str) -> None:
         super().__init__(sentence)
@@ -59,7 +59,7 @@ def write_title(file: BinaryIO) -> None:
 
 
 def write_message(file: BinaryIO, message: pb.ExportResponse) -> None:
-    """A message, whole once the file has it all."""
+    """Write a message; it counts only if complete."""
     raw = zlib.compress(message.SerializeToString(), _LEVEL)
     file.write(_HEAD.pack(len(raw), zlib.crc32(raw)) + raw)
 
@@ -68,8 +68,8 @@ def read_messages(file: BinaryIO, name: str) -> Iterator[pb.ExportResponse]:
     """The messages of a file, up to the one with the summary.
 
     Raises:
-        ExportFileError: It is not an export, of a later format, damaged, has data after its end,
-            or was cut off (CutOffError).
+        ExportFileError: The file is not an export, has a later format, is damaged, has data after
+            its end, or was cut off (CutOffError).
     """
     _read_title(file, name)
     while True:
@@ -123,7 +123,7 @@ def _damaged(name: str) -> ExportFileError:
 
 @dataclass
 class Part:
-    """What there is of an export: up to where its messages are whole, and the cursor there."""
+    """A partial export: how far its messages are complete, and the cursor there."""
 
     header: pb.ExportHeader | None = None
     cursor: str = ""
@@ -133,11 +133,11 @@ class Part:
 
     @property
     def total(self) -> int:
-        """How many records it has."""
+        """The number of records."""
         return sum(self.counts.values())
 
     def add(self, message: pb.ExportResponse) -> None:
-        """Take in one more message."""
+        """Add a message."""
         if message.HasField("header"):
             self.header = message.header
         self.cursor = message.cursor or self.cursor
@@ -146,7 +146,7 @@ class Part:
 
 
 def read_part(path: Path) -> Part:
-    """The whole messages of a file whose export may have been interrupted.
+    """The complete messages of a file whose export may have been interrupted.
 
     A missing or empty file is an empty part; so is a complete one, which only lacks its name.
 
@@ -162,8 +162,8 @@ def read_part(path: Path) -> Part:
 
 
 def count_records(message: pb.ExportResponse, counts: dict[str, int]) -> None:
-    """Count the records of a message by kind, as a summary does, without what belongs to one."""
-    from lot_grpc.services.resources import REGISTRY  # takes a while: not before it is needed
+    """Count the records of a message by kind, as in a summary, without their parts."""
+    from lot_grpc.services.resources import REGISTRY  # slow: imported only when needed
 
     for record in message.records:
         kind = record.WhichOneof("record")
@@ -173,7 +173,7 @@ def count_records(message: pb.ExportResponse, counts: dict[str, int]) -> None:
 
 
 def finish(part: Path, path: Path) -> None:
-    """Bring a complete part to the disk and give it its name."""
+    """Sync a complete part to disk and rename it."""
     with part.open("rb+") as file:
         os.fsync(file.fileno())
     part.replace(path)
@@ -189,9 +189,9 @@ def print_summary(
     to_stderr: bool = False,
     name: str = "record_counts",
 ) -> None:
-    """Print what was transferred: as one object, or a line for each kind and a last one.
+    """Print what was transferred: as one object, or a line per kind and a final one.
 
-    ``name`` is that of the counts in the object.
+    ``name`` is the key of the counts in the object.
     """
     counts = dict(sorted(counts.items()))
     if as_json:

@@ -21,7 +21,7 @@ PACKAGES = (
     "onnxruntime",
     "numpy",
 )
-"""What a bug report should name."""
+"""Packages that a bug report should name."""
 
 
 def version(*, as_json: Json = False) -> None:
@@ -41,7 +41,7 @@ def version(*, as_json: Json = False) -> None:
 
 
 def _version(name: str) -> str:
-    """Empty if the package is missing."""
+    """The version of a package; empty if it is missing."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

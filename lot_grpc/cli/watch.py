@@ -1,4 +1,4 @@
-"""``lot-grpc watch``: what changes in the memory of a running server, a line per change."""
+"""``lot-grpc watch``: changes in the memory of a running server, one line each."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from lot_grpc.pb.lot.v1 import resource_kind_pb2
 from lot_grpc.pb.lot.v1.memory_service_pb2_grpc import MemoryServiceStub
 
 _HINTS = {
-    grpc.StatusCode.OUT_OF_RANGE: "--from-start prints everything there is and continues from "
-    "there; remove a --cursor-file that holds the old cursor first"
+    grpc.StatusCode.OUT_OF_RANGE: "--from-start prints all existing records and continues from "
+    "there; first remove a --cursor-file that holds the old cursor"
 }
 _MODE = 0o600
-"""Of the cursor file: a cursor reveals something about the store."""
+"""Mode of the cursor file: a cursor reveals something about the store."""
 
 
 class _CursorError(Exception):
@@ -140,7 +140,7 @@ def _read_cursor(path: Path) -> str:
     """The saved cursor; empty if there is no file.
 
     Raises:
-        BadParameter: The file cannot be read, or holds no cursor.
+        BadParameter: The file cannot be read, or does not contain a cursor.
     """
     try:
         cursor = path.read_text(encoding="ascii").strip()
@@ -149,7 +149,7 @@ def _read_cursor(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"--cursor-file {path}: {error}") from None
     if not cursor or len(cursor.split()) > 1:
-        raise typer.BadParameter(f"--cursor-file {path} holds no cursor; remove it to start over")
+        raise typer.BadParameter(f"--cursor-file {path} has no cursor; remove it to start over")
     return cursor
 
 
@@ -157,7 +157,7 @@ def _write_cursor(path: Path, cursor: str) -> None:
     """Save the cursor atomically; a lost write repeats some changes.
 
     Raises:
-        _CursorError: It cannot be written; the file is as it was.
+        _CursorError: It cannot be written; the file is unchanged.
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -182,11 +182,11 @@ _STYLES = {
 
 
 def print_change(console: Console, change: pb.ChangeEvent) -> None:
-    """When, what, of which kind, its id, and what it is about, cut to the width."""
+    """Print time, type, kind, id and summary on one line, cut to the width."""
     summary = one_line(summary_of(change), 4 * console.width)
     if change.resource_kind:
         kind = RESOURCE_KINDS.word(change.resource_kind)
-    else:  # a clearing is of all kinds; a context is of none
+    else:  # a clear may be of all kinds; a context has none
         kind = "all" if change.type == pb.CHANGE_TYPE_CLEARED else ""
     print_line(
         console,
@@ -199,7 +199,7 @@ def print_change(console: Console, change: pb.ChangeEvent) -> None:
 
 
 def summary_of(change: pb.ChangeEvent) -> str:
-    """What the payload is about; empty without one. Not cleaned."""
+    """A summary of the payload; empty without one. Not cleaned."""
     match change.WhichOneof("payload"):
         case "memory":
             return visible(change.memory.title) or change.memory.content

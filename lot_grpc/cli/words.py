@@ -23,19 +23,18 @@ V = TypeVar("V", bound=int)
 
 
 def enum_word(enum: EnumDescriptor, number: int) -> str:
-    """The name of a value without the enum's prefix, in small letters; its number if unknown."""
+    """The name of a value without the enum's prefix, in lower case; its number if unknown."""
     value = enum.values_by_number.get(number)
-    if value is None:  # of a newer server
+    if value is None:  # from a newer server
         return str(number)
     prefix = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", enum.name).upper()
     return str(value.name).removeprefix(f"{prefix}_").lower()
 
 
 class Words(Generic[V]):
-    """The words of one enum, shown and read.
+    """The words of one enum, for output and input.
 
-    ``lead`` comes before each single word where words are shown, and may be left out where they are
-    read.
+    ``lead`` precedes each word in output, and is optional in input.
     """
 
     def __init__(self, enum: _EnumTypeWrapper[V], *, between: str = "_", lead: str = "") -> None:
@@ -45,7 +44,7 @@ class Words(Generic[V]):
         self._numbers = {self.word(number): number for number in enum.values() if number}
 
     def word(self, number: int) -> str:
-        """The word of a value; of one that a newer server has, its number."""
+        """The word of a value; for a value of a newer server, its number."""
         if number not in self._enum.values_by_number:
             return str(number)
         word = enum_word(self._enum, number).replace("_", self._between)
@@ -55,7 +54,7 @@ class Words(Generic[V]):
         """The value of a word.
 
         Raises:
-            BadParameter: There is no such word.
+            BadParameter: The word is unknown.
         """
         word = text.strip().lower()
         word = word if word in self._numbers else self._lead + word
@@ -96,7 +95,7 @@ def json_line(message: Message) -> str:
 
 
 def json_page(message: Message, indent: int | None = 2) -> str:
-    """The same on as many lines as it takes."""
+    """The message as indented JSON."""
     fields = MessageToDict(
         message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )

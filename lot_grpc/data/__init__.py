@@ -1,6 +1,6 @@
-"""Tables of words that the rules of the domain go by, as files to be read and edited.
+"""Word tables for the rules of the domain, as editable files.
 
-The readers are called where a module is loaded, so a file is read once, as code is. In a ``.txt``
+The readers are called when a module is loaded, so a file is read once, like code. In a ``.txt``
 file a line that begins with ``#`` is a comment.
 """
 
@@ -23,7 +23,7 @@ def read_lines(name: str) -> list[str]:
 
 
 def read_blocks(name: str) -> list[list[str]]:
-    """The lines of a ``.txt`` file, by the blocks that empty lines part."""
+    """The lines of a ``.txt`` file, in blocks separated by empty lines."""
     lines = (line.strip() for line in _read(name).splitlines() if not line.startswith("#"))
     return [list(block) for filled, block in groupby(lines, key=bool) if filled]
 

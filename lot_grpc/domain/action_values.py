@@ -12,10 +12,10 @@ ALPHA = 0.1
 """How far a value moves towards what a step shows, unless a policy says otherwise."""
 
 GAMMA = 0.95
-"""What the next state's best value counts in a step, unless a policy says otherwise."""
+"""The discount of the next state's best value in a step, unless a policy sets another."""
 
 BOUND = 1 / (1 - GAMMA)
-"""No value leaves [-BOUND, BOUND] at this discount: rewards lie in [-1, 1], values start at 0."""
+"""At this discount values stay in [-BOUND, BOUND]: rewards are in [-1, 1], values start at 0."""
 
 
 @dataclass(frozen=True, slots=True)

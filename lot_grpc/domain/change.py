@@ -8,10 +8,10 @@ from enum import StrEnum
 from typing import TypeAlias
 
 DEFAULT_KEEP_SECONDS = 7 * 24 * 3600.0
-"""How long a cursor is good."""
+"""How long a cursor is valid."""
 
 DEFAULT_POLL_SECONDS = 0.5
-"""How often a server looks for what others changed in a store that they share."""
+"""How often a server polls a shared store for the changes of others."""
 
 
 class ResourceKind(StrEnum):
@@ -44,16 +44,16 @@ class ChangeType(StrEnum):
 
 
 Positions: TypeAlias = Mapping[str, int]
-"""The number of the last change that was told, by the process that wrote it. A process that is not
-named: none of its changes."""
+"""The number of the last change reported, by the process that wrote it. For a process not listed:
+none of its changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanPosition:
     """How far a watch from the start has sent what existed.
 
-    Within ``resource_kind``, newest first, behind the sort key and the records of that key already
-    told; None: nothing of the kind yet.
+    Within ``resource_kind``, newest first, after the sort key and the records of that key already
+    sent; None: nothing of the kind yet.
     """
 
     resource_kind: str
@@ -66,12 +66,12 @@ class Cursor:
     """A position in the change feed.
 
     Attributes:
-        time: of the server's clock when it was made, in microseconds.
-        positions: up to where.
-        since: where the reader stood before the changes that it is in the middle of: what was
-            stored behind it is new to the reader, even if it was changed since. None: as
+        time: the server's time when it was made, in microseconds.
+        positions: the last changes reported.
+        since: the reader's positions before the changes that it is in the middle of: what was
+            stored after them is new to the reader, even if it has changed since. None: the same as
             ``positions``.
-        scan: where a watch from the start goes on, before the feed does. None: it is done.
+        scan: where a watch from the start continues, before the feed does. None: it is done.
     """
 
     time: int

@@ -30,7 +30,7 @@ _SHAPES = {
     "recursion": "recursion",
     "search": "search",
 }
-"""Tags that a sentence names, since they are asked for in these words."""
+"""Tags that the text of a pattern names, since queries use these words."""
 
 _CONSTRUCTORS = (".__init__", ".constructor", "::new")
 _GO_CONSTRUCTOR = re.compile(r"func [Nn]ew\w*(?:\[.*?\])?\(.*\) \(?\*?(\w+)(?![\w.])")
@@ -72,10 +72,10 @@ def piece_content(
 def worth_a_pattern(pieces: Iterable[CodePiece]) -> Iterator[CodePiece]:
     """The pieces of a text that are worth a pattern, in order.
 
-    A definition with an empty body says nothing. A constructor stands in the code of its class, and
-    would be found before it by what the class is for; only of a class that is no piece (broken, too
-    large) is one of several lines a piece by itself. Go's stand outside their struct, and are added
-    to its code.
+    A definition with an empty body says nothing. A constructor is part of its class's code, and
+    would outrank it in queries for the class; only if the class is not a piece (broken, too large)
+    is a constructor of several lines a piece by itself. In Go they are outside their struct, and
+    are added to its code.
     """
     in_class_to = 0
     for piece in _with_go_constructors([one for one in pieces if not _is_empty(one)]):
@@ -124,7 +124,7 @@ def piece_pattern_id(content: PatternContent) -> str:
 
 
 def piece_title(piece: CodePiece) -> str:
-    """The qualified name; of what has none the place that it stands in. At most 1 KiB."""
+    """The qualified name, or the enclosing scope of a piece without one. At most 1 KiB."""
     where = piece.name or "the top level"
     title = {
         CodeForm.HANDLER: f"error handling in {where}",

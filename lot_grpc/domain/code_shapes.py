@@ -30,12 +30,12 @@ class CodePiece:
     Attributes:
         form: what it is in its grammar. HANDLER, LOOP and STATEMENT have no name of their own:
             theirs is that of the definition around them, empty at the top level.
-        kind: what it is most telling as; see ``docs/code.md``.
-        word: what its language calls it, for example ``struct``.
-        name: qualified by what it stands in, for example ``Stack.push``.
+        kind: its most specific kind; see ``docs/code.md``.
+        word: its language's term for it, for example ``struct``.
+        name: qualified by its scope, for example ``Stack.push``.
         code: its source, a part of the text that was parsed.
         first_line, last_line: counted from 1, both included.
-        signature: what stands before its body, in one line; of a loop its head.
+        signature: the text before its body, on one line; for a loop its head.
         doc: its doc comment or docstring as it stands, empty for none.
         parameters: names in order, at most 255, for a method without the object it is called on.
         cyclomatic_complexity: McCabe's number; of a class that of its most complex method.
@@ -63,7 +63,7 @@ class CodePiece:
 
 @dataclass(frozen=True, slots=True)
 class ParsedCode:
-    """The pieces in the order of the text, and sentences on what was left out and why."""
+    """The pieces in the order of the text, and messages on what was omitted and why."""
 
     pieces: tuple[CodePiece, ...]
     unparsed: tuple[str, ...] = ()

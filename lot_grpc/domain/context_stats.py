@@ -29,8 +29,8 @@ _MICROS = 1_000_000
 class Fading:
     """How outcomes lose weight over time. ``half_life`` in seconds; 0: never.
 
-    ``decay`` is what a new outcome leaves of the weight of the earlier ones in its cell, in (0, 1]:
-    what changed is learned anew within about ``1 / (1 - decay)`` outcomes.
+    ``decay`` is the factor by which a new outcome reduces the weight of earlier ones in its cell,
+    in (0, 1]: a change is learned within about ``1 / (1 - decay)`` outcomes.
     """
 
     half_life: float = 180 * 24 * 3600.0
@@ -126,7 +126,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What outcomes say of a thing's chance on a query: weighted sums, and where they come from."""
+    """What outcomes say about a hit's chance on a query: weighted sums, and their origin."""
 
     successes: float = 0.0
     trials: float = 0.0

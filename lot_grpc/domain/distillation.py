@@ -65,9 +65,9 @@ def best_members(members: Sequence[Pattern]) -> list[Pattern]:
 def generalised(members: Sequence[Pattern], summary: GroupSummary) -> PatternContent:
     """The DISTILLED content of a group. ``members`` are the best ones, the oldest first.
 
-    Where the tasks have too little in common for a template, the task is the first member's. Of
-    fields that name one thing the value stays that all members share (of code, with the slots in
-    place of their values); of lists what at least half of the members have.
+    If the tasks have too little in common for a template, the task is the first member's. A field
+    with a single value keeps it if all members share it (for code, with the slots in place of their
+    values); a list keeps what at least half of the members have.
     """
     contents = [member.content for member in members]
     slots = Slots()
@@ -177,4 +177,4 @@ GENERALISED_FIELDS: Final = (
     "success_indicators", "failure_indicators", "recommended_context", "success_factors", "tools",
     "tags", "labels", "metadata", "source_pattern_ids",
 )  # fmt: skip
-"""The fields that are made anew when a group gets members."""
+"""The fields that are regenerated when a group gets new members."""

@@ -29,7 +29,7 @@ def diverse(
     """
     left = list(range(len(relevances)))
     nearest = [0.0] * len(relevances)
-    """Likeness to the nearest chosen one; a negative cosine is no likeness."""
+    """Likeness to the nearest chosen one; a negative cosine counts as 0."""
     chosen: list[int] = []
     while left and len(chosen) < limit:
         best = max(

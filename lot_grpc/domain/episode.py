@@ -81,7 +81,7 @@ class EpisodeEnd:
     def check(self, path: str = "") -> None:
         """Check what the contract cannot express: an error only with FAILED.
 
-        ``path`` is where the end lies in the request, as ``episode.``.
+        ``path``: the prefix of the end's fields in the request, such as ``episode.``.
         """
         if self.error is not None and self.status is not EpisodeStatus.FAILED:
             raise invalid(

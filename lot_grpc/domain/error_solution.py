@@ -108,9 +108,9 @@ class ErrorSolutionFilter:
 def search_text(content: ErrorSolutionContent) -> SearchText:
     """The text by which an error solution is found.
 
-    Meaning is compared on the error as it was raised; and, for those who ask in words of their own,
-    on the line that says what went wrong together with the fix. Code that is fenced off in a fix
-    says little of the error, so it counts by its words only, as does when the error came.
+    Meaning is compared on the error as raised and, for queries in other words, on the line that
+    says what went wrong together with the fix. Fenced code in a fix says little about the error, so
+    it counts by its words only, as does the situation in which the error occurred.
     """
     error = joined(content.error_type, content.error_message)
     advice = (_FENCED.sub("", text).strip() for text in (content.resolution, *content.steps))

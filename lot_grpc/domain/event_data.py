@@ -1,7 +1,7 @@
 """The data of an event, read key by key.
 
 An event carries the bytes of a ``google.protobuf.Struct`` of up to 256 KiB, of which learning needs
-a few short keys. So the bytes are walked, and what is not asked for is stepped over unread. The
+a few short keys. So the bytes are walked, and everything else is skipped unread. The
 encoding is that of protobuf (protobuf.dev, "Encoding"): a Struct is a map, field 1, of entries with
 the key in field 1 and a Value in field 2; a Value has null, number, string, bool, Struct or list in
 fields 1 to 6.

@@ -11,7 +11,7 @@ HELPFUL_STEP = 0.1
 """What a bare helpful adds, and a bare unhelpful takes off."""
 
 _DIGITS = 9
-"""Confidences are rounded to so many, so that tenths add up."""
+"""Confidences are rounded to this many digits, so that tenths add up."""
 
 
 def adjustment_of(helpful: bool | None, confidence_adjustment: float | None) -> float:
@@ -65,8 +65,8 @@ NO_FEEDBACK = FeedbackCounts()
 def teaching_score(usage_count: int, confidence: float) -> float:
     """The value of asking for feedback: √usage · (1 - |2 · confidence - 1|).
 
-    The second factor is 1 where the confidence is one half and 0 where it is sure, so the score is
-    at most √usage. The root, since a thing used a hundred times as often is not a hundred times as
-    worth asking for.
+    The second factor is 1 for a confidence of one half and 0 for certainty, so the score is at most
+    √usage. The square root is used because feedback on a pattern used a hundred times as often is
+    not worth a hundred times as much.
     """
     return math.sqrt(usage_count) * round(1 - abs(2 * confidence - 1), _DIGITS)

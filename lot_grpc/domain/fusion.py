@@ -6,11 +6,11 @@ proportion to their BM25 score. The relevance is the weighted mean of both.
 
 How much the words weigh depends on the best lexical hit. In prose both weigh about the same. If
 the hit is nearly the same text (Dice's coefficient of both sets of terms), the words decide: among
-tasks of one form, "cheapest ... on this site", the form is what matters, and vectors mind the
-things named instead. If it is bare code, meaning leads, since code says in other words what a
-query says in prose. And a single telling word in common, in a query of several, is coincidence.
-Neither of the last two holds where the hit has all telling words of the query: then they were
-written to find just it.
+tasks of the same form, "cheapest ... on this site", the form matters, while vectors focus on the
+things named. If it is bare code, meaning leads, since code says in other words what a query says in
+prose. And a single content word in common, in a query of several, is coincidence. Neither of the
+last two applies if the hit has all content words of the query: then they were written to find
+exactly that hit.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ NO_OVERLAP: Final = Overlap()
 class FusionWeights:
     """How much meaning weighs, by what the query and the best lexical hit have in common.
 
-    ``prose``, or ``code`` where that hit is bare code; ``least`` from a likeness of ``like`` on,
-    where meaning only orders what the words leave equal. The first two were fitted, with each set
-    left out once (docs/retrieval.md); wrong texts seldom reach the third.
+    ``prose``, or ``code`` if that hit is bare code; ``least`` from a likeness of ``like`` on, where
+    meaning only orders what the words leave equal. The first two were fitted, with each set left
+    out once (docs/retrieval.md); wrong texts rarely reach the third.
     """
 
     prose: float = 0.45
@@ -78,8 +78,8 @@ SCALED_BY = 50
 """The best hits of the dense leg, whose cosines are the scale: as many however long the page is."""
 
 LEAST_SPAN = 0.05
-"""The best lexical hit stands at least this much above one without a common word, however little
-the cosines of the pool differ."""
+"""The best lexical hit is at least this much above one without a common word, however little the
+cosines of the pool differ."""
 
 
 @dataclass(slots=True)
@@ -88,8 +88,8 @@ class Relevance:
 
     ``value`` is the weighted mean of the others: ``similarity`` is the cosine; ``words`` (BM25) and
     ``reranked`` (the cross-encoder) are on its scale; ``weight`` is that of the similarity against
-    the words, ``rerank_weight`` that of the cross-encoder against both; ``lifted`` was added since
-    the thing says itself that it is for such a query.
+    the words, ``rerank_weight`` that of the cross-encoder against both; ``lifted`` was added
+    because the resource declares itself relevant to such a query.
     """
 
     id: str
@@ -103,7 +103,7 @@ class Relevance:
 
     @property
     def parts(self) -> tuple[ScorePart, ...]:
-        """The parts that add up to the value; those without weight are left out."""
+        """The parts that add up to the value, without those of weight 0."""
         kept = 1.0 - self.rerank_weight
         parts = (
             ScorePart("similarity", self.similarity, self.weight * kept),

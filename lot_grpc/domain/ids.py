@@ -28,7 +28,7 @@ SELECTION_LIFE: Final = 30 * 24 * HOUR
 _POINTS = UUID("6f0f5a7e-0d0b-5c1e-9a53-1f2d6c0e4b11")
 """Root of all point ids. Changing it would lose every stored record."""
 
-_ROOT = _POINTS.bytes  # made anew each time it is asked for
+_ROOT = _POINTS.bytes  # the attribute is recomputed at each access
 _VARIANTS = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -40,7 +40,7 @@ def namespace_or_default(namespace: str) -> str:
 
 
 def new_id(prefix: str) -> str:
-    """A random id, 80 bits behind a prefix, for example ``p-7m3k…``."""
+    """A random id: a prefix and 80 bits, for example ``p-7m3k…``."""
     number = secrets.randbits(80)
     digits = [_ALPHABET[(number >> shift) & 31] for shift in range(75, -1, -5)]
     return f"{prefix}-{''.join(digits)}"
@@ -49,7 +49,7 @@ def new_id(prefix: str) -> str:
 def point_id(namespace: str, resource_kind: str, *parts: str) -> str:
     """The point of (namespace, kind, id…): a UUIDv5, so that a repeat finds the same one.
 
-    Texts that differ only in their Unicode form lie in one place.
+    Texts that differ only in their Unicode form have the same point.
     """
     name = normal_form("\0".join((namespace, resource_kind, *parts))).encode()
     return _uuid5(hashlib.sha1(_ROOT + name, usedforsecurity=False).hexdigest())
@@ -77,8 +77,8 @@ def _uuid5(digits: str) -> str:
 def etag_of(*parts: str | int) -> str:
     """The etag of one revision of a record: its id, times and revision, hashed.
 
-    A thing that takes the id of a deleted one has times of its own, so an etag of the old one never
-    fits it. All of the parts are stored and exported, so restarts and imports keep it.
+    A record that reuses the id of a deleted one has different times, so an etag of the old one
+    never matches. All parts are stored and exported, so restarts and imports keep it.
     """
     return content_hash(parts)[:20]
 
@@ -86,7 +86,7 @@ def etag_of(*parts: str | int) -> str:
 def content_hash(value: Any) -> str:
     """SHA-256 (hex, 32 digits kept) of a JSON-like value, independent of key order.
 
-    Texts that differ only in their Unicode form have one hash.
+    Texts that differ only in their Unicode form have the same hash.
     """
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(normal_form(text).encode()).hexdigest()[:32]

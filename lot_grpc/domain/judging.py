@@ -116,7 +116,7 @@ def _sentence_grades(sentence: Sequence[str]) -> list[float]:
 
 
 def _orders(clause: Sequence[str]) -> bool:
-    """Whether a clause tells what to do next, not how it went."""
+    """Whether a clause says what to do next, not how it went."""
     return bool(clause) and clause[0] in IMPERATIVES and _phrase(clause, 0)[1] == 0
 
 

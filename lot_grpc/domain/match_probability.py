@@ -1,8 +1,8 @@
 """The probability that a hit is for the same task as the query.
 
-The same task: the same thing is to be done, so what solved one works for the other. Names,
-places, numbers and other values may differ, as within a template; an opposite, a negation, the same
-act on another kind of thing and another act on the same thing are other tasks.
+The same task: the same is to be done, so what solved one works for the other. Names, places,
+numbers and other values may differ, as within a template; an opposite, a negation, the same act on
+another kind of object and another act on the same object are different tasks.
 
 A logistic regression (Cox, "The Regression Analysis of Binary Sequences", 1958) on the cosine, on
 the words and on whether they contradict each other. The cosine alone cannot tell: "enable" and

@@ -39,10 +39,10 @@ _SWAPS: Final = (
 )
 
 _LEAST_REST: Final = 4
-"""Letters behind such a beginning: so "do" and "undo" stand in the list."""
+"""Minimum number of letters after such a prefix; so "do" and "undo" must be in the list."""
 
 _NOT_OPPOSED: Final = frozenset(read_words("seeming_opposites.txt"))
-"""Words that only look as if they began so."""
+"""Words that only seem to have such a prefix."""
 
 
 def _table() -> dict[str, frozenset[str]]:
@@ -97,7 +97,7 @@ def _bases(word: str) -> frozenset[str]:
 
 @lru_cache(maxsize=8_192)
 def _opposites_of(word: str) -> frozenset[str]:
-    """The base forms of what may be opposite to a word (by rule some that are no words)."""
+    """The base forms of possible opposites of a word (the rules also give some non-words)."""
     if len(word) > _LONGEST_WORD:
         return frozenset()
     listed: set[str] = set()

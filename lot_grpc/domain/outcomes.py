@@ -108,9 +108,9 @@ class OutcomeStats:
     ) -> OutcomeStats:
         """The counters as if an outcome had been ``instead``, or had never been (None).
 
-        The moving rate is taken back to before the undone outcome and then led on by ``later``, the
-        values that were counted after it, oldest first; None: so many that it has no weight left.
-        With ``instead`` the duration stays counted.
+        The moving rate is reset to before the undone outcome and then updated with ``later``, the
+        values counted after it, oldest first; None: so many that it has no weight left. With
+        ``instead`` the duration stays counted.
         """
         undone, rate = correction.undone, self.success_rate
         if later is not None:

@@ -20,7 +20,7 @@ from lot_grpc.domain.text_form import folded, visible
 DEFAULT_MERGE_SIMILARITY: Final = 0.95
 """Paraphrases of one task reach .72 to .98 with the default model (half of them .92), tasks that
 differ in one name .69 to .93, and in one number .87 to .92. A wrong merge counts a success for
-another task, a missed one stores a pattern more: so the level lies above what a name makes."""
+another task, a missed one stores one pattern more: so the level is above what a name changes."""
 
 
 class PatternKind(StrEnum):
@@ -137,7 +137,7 @@ def search_text(content: PatternContent) -> SearchText:
 def different_fields(stored: PatternContent, given: PatternContent) -> tuple[str, ...]:
     """The fields in which two contents differ; what is not given does not differ.
 
-    A repeat may write the task in other letter case; that is no difference.
+    A repeat may write the task in a different letter case; that is not a difference.
     """
     nothing = PatternContent(stored.task)
     return different(stored, given, nothing, besides={"task"})
@@ -146,8 +146,8 @@ def different_fields(stored: PatternContent, given: PatternContent) -> tuple[str
 def dedupe_hash(content: PatternContent) -> str:
     """Equal for the same kind, type, task, actions, code and language.
 
-    The task's letter case and white space are folded. What to do and what not to do are two things,
-    so the type takes part.
+    The task's letter case and white space are folded. What to do and what not to do are different,
+    so the type is included.
     """
     return content_hash(
         [

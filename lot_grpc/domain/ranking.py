@@ -1,24 +1,24 @@
 """The order of hits: pure functions over candidates.
 
-Relevance is the anchor (``domain.fusion``, on the scale of a cosine). What was learned reorders
-near-ties only: hits whose relevance is within ``reorder_margin`` of the best one. To their
-relevance is added ``weight`` times the distance of the log-odds of their chance from those of a
-near-tie never tried, divided by ``SURE`` and at most ``weight`` either way. So what was never tried
-neither gains nor loses.
+Relevance is the anchor (``domain.fusion``, on the scale of a cosine). Learning reorders only
+near-ties: hits whose relevance is within ``reorder_margin`` of the best one. Their relevance
+changes by ``weight`` times the distance of the log-odds of their chance from those of an untried
+near-tie, divided by ``SURE`` and at most ``weight`` either way. So untried hits neither gain nor
+lose.
 
-The chance of a near-tie never tried starts at ``neutral``. Its odds are multiplied by how often the
+The chance of an untried near-tie starts at ``neutral``. Its odds are multiplied by how often the
 near-ties tried on this very query worked, compared with how often that was expected from their
-relevance. Where few work, what failed is tried again before what lies far behind; where many work,
-others are tried. Outcomes on like queries (``domain.context_stats``), S successes in n trials,
-shift the log-odds of a hit's chance by as much as those of ``(S + 4 * neutral) / (n + 4)`` lie from
-those of ``neutral``, which gives c. Outcomes on the query itself count in full: ``(S + 2 * c) / (n
-+ 2)``. BALANCED uses that mean. RELIABLE uses the lower Wilson bound if that is above the chance of
-what was never tried, and the mean if that is below. EXPLORE uses the mean moved towards a sample,
-the further, the more trials there are. Hits outside the margin learn nothing and stay behind all
+relevance. If few work, failed ones are tried again before far less relevant ones; if many work,
+others are tried. Outcomes on similar queries (``domain.context_stats``), S successes in n trials,
+shift the log-odds of a hit's chance by the distance of those of ``(S + 4 * neutral) / (n + 4)``
+from those of ``neutral``, which gives c. Outcomes on the query itself count in full: ``(S + 2 * c)
+/ (n + 2)``. BALANCED uses that mean. RELIABLE uses the lower Wilson bound if that is above the
+chance of untried hits, and the mean if that is below. EXPLORE uses the mean moved towards a sample,
+further the more trials there are. Hits outside the margin are not affected and stay after all those
 within it. docs/learning.md and the contract (OutcomeEvidence) have the formula.
 
-Things without outcomes that were given an importance are moved by it in the same way, by ``weight *
-2 * (importance - 1/2)``, with ``IMPORTANCE`` as the weight.
+Resources without outcomes but with an importance are moved by it in the same way, by ``weight * 2 *
+(importance - 1/2)``, with ``IMPORTANCE`` as the weight.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ This and the numbers around it were chosen by the replay of docs/learning.md, wh
 """
 
 EXPLORED = 0.3
-"""How far EXPLORE goes from the mean to a sample where there are many trials."""
+"""How far EXPLORE goes from the mean to a sample if there are many trials."""
 
 IMPORTANCE = 0.05
-"""The most that importance adds to a relevance or takes from it, of things that are given one."""
+"""The maximum change of the relevance of a resource by its importance."""
 
 
 @dataclass(frozen=True, slots=True)

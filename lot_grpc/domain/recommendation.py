@@ -71,7 +71,7 @@ class Agreement:
     complexity: bool
 
     def score(self, weights: StructuralWeights, cosine: float = 0.0) -> float:
-        """The structural score, in [0, 1]; a negative cosine is no similarity at all."""
+        """The structural score, in [0, 1]; a negative cosine counts as 0."""
         return min(1.0, fsum(part.value * part.weight for part in self.parts(weights, cosine)))
 
     def parts(self, weights: StructuralWeights, cosine: float) -> tuple[ScorePart, ...]:
@@ -97,7 +97,7 @@ class Recommendations:
     compared_count: int = 0
     """The most similar episodes that ended, failed ones too, at most ``NEIGHBOURS``."""
     succeeded_count: int = 0
-    """How many of those went well."""
+    """How many of those succeeded."""
 
     @property
     def sentences(self) -> list[str]:

@@ -18,8 +18,8 @@ class Schedule:
     def due(self, event_time: int) -> float:
         """Seconds after the first event at which one of ``event_time`` (microseconds) is due.
 
-        The first one asked for is the first event. Never less than 0: an event whose time lies
-        before that of the first is due at once. May be infinite at a speed near 0.
+        The first call is for the first event. Never less than 0: an event with an earlier time than
+        the first is due at once. May be infinite at a speed near 0.
         """
         if self._first is None:
             self._first = event_time

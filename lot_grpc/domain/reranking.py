@@ -29,24 +29,24 @@ _LEAST = 1e-9
 def blend(
     found: Sequence[Relevance], scores: Sequence[float | None], weight: float = RERANK_WEIGHT
 ) -> list[Relevance]:
-    """All candidates anew, best first, equal ones by id.
+    """All candidates reranked, best first, equal ones by id.
 
     Args:
         found: The fused candidates, best first.
-        scores: Of the first of them, in [0, 1]; None for one that was not reached. It and those
-            behind keep their relevance.
-        weight: Of the scores, in [0, 1].
+        scores: The scores of the first of them, in [0, 1]; None for one that was not reached. It
+            and those after it keep their relevance.
+        weight: The weight of the scores, in [0, 1].
     """
     logits = {
         one.id: _logit(score)
         for one, score in zip(found, scores, strict=False)
         if score is not None
     }
-    if len(set(logits.values())) < 2:  # one alone has no order, nor have equal ones
+    if len(set(logits.values())) < 2:  # a single one has no order, nor do equal ones
         return list(found)
     low, high = min(logits.values()), max(logits.values())
     reached = [one.value for one in found if one.id in logits]
-    bottom = min(reached)  # so that none falls behind one that was not read
+    bottom = min(reached)  # so that none falls below one that was not scored
     span = max(max(reached) - bottom, LEAST_SPAN)
     blended = []
     for one in found:

@@ -12,12 +12,12 @@ _LONGEST_HEADING = 200
 
 @dataclass(frozen=True, slots=True)
 class SearchText:
-    """``text`` is prose, ``code`` what is written in a programming language, "" for none.
+    """``text`` is prose, ``code`` is in a programming language, "" for none.
 
-    ``more`` is compared by words only, not by meaning. ``solved`` is the other way to say it, an
-    error together with its fix or how a task went, compared by meaning only. ``code_in_text``: the
-    text holds the code already. ``long`` is the part of the text that is also compared passage by
-    passage, where it has several; ``title`` is what it is called.
+    ``more`` is compared by words only, not by meaning. ``solved`` is an alternative text, an error
+    together with its fix or the course of a task, compared by meaning only. ``code_in_text``: the
+    text already contains the code. ``long`` is the part of the text that is also compared passage
+    by passage, if it has several; ``title`` is its title.
     """
 
     text: str
@@ -30,7 +30,7 @@ class SearchText:
 
     @property
     def whole(self) -> str:
-        """All of it, the code behind the text, and what is more at the end."""
+        """The whole: the text, then the code, then ``more``."""
         if not self.code and not self.more:
             return self.text
         code = "" if self.code_in_text else self.code

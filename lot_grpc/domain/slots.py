@@ -40,7 +40,7 @@ def plain_value(value: Any) -> str:
 
 
 def kind_of(values: Sequence[str]) -> str:
-    """What all of the values are; ``text`` if that cannot be told. Empty ones do not count."""
+    """The common kind of the values; ``text`` if there is none. Empty ones do not count."""
     given = [value for value in values if value]
     for kind, form in _KINDS:
         if given and all(form.fullmatch(value) for value in given):
@@ -50,10 +50,10 @@ def kind_of(values: Sequence[str]) -> str:
 
 @dataclass(slots=True)
 class Slots:
-    """The slots of one group. The same values, member by member, are one slot wherever they stand.
+    """The slots of one group. The same values, member by member, are one slot wherever they occur.
 
-    ``names`` come from the keys of arguments where the values stand in arguments, since those say
-    best what they are; else from what the values look like.
+    ``names`` come from the keys of arguments if the values are arguments, since those describe them
+    best; else from the form of the values.
     """
 
     _by_values: dict[tuple[str, ...], str] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Slots:
         return re.sub(rf"(?<!\w)(?:{words})(?!\w)", lambda found: named[found[0]], text)
 
     def examples(self, most: int, longest: int) -> dict[str, list[str]]:
-        """Different values by slot, in the order of the members, those that are not there left out.
+        """Different values by slot, in the order of the members, without missing ones.
 
         At most ``most`` of each, cut to ``longest`` characters.
         """

@@ -1,4 +1,4 @@
-"""What was computed lately: vectors of texts, scores of pairs."""
+"""Caches of recent results: vectors of texts, scores of pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lot_grpc.embedding.model import Encoded
 Role: TypeAlias = Literal["query", "document"]
 
 Key: TypeAlias = tuple[Role, str | bytes]
-"""The text itself, or of a long one its SHA-256: never a hash short enough to collide."""
+"""The text itself, or the SHA-256 of a long one: never a hash short enough to collide."""
 
 _LONGEST_PLAIN_KEY = 256
 
@@ -34,7 +34,7 @@ ValueT = TypeVar("ValueT")
 
 
 class RecentlyUsed(Generic[KeyT, ValueT]):
-    """The ``entries`` values used last, 0 for none."""
+    """The ``entries`` most recently used values, 0 for none."""
 
     def __init__(self, entries: int) -> None:
         self._entries = entries
@@ -44,14 +44,14 @@ class RecentlyUsed(Generic[KeyT, ValueT]):
         return len(self._values)
 
     def get(self, key: KeyT) -> ValueT | None:
-        """The value, which thereby counts as just used."""
+        """The value, which becomes the most recently used."""
         found = self._values.get(key)
         if found is not None:
             self._values.move_to_end(key)
         return found
 
     def put(self, key: KeyT, value: ValueT) -> None:
-        """Keep a value, and drop the one unused for longest when there are too many."""
+        """Cache a value; if there are too many, drop the least recently used."""
         self._values[key] = value
         self._values.move_to_end(key)
         if len(self._values) > self._entries:
@@ -59,8 +59,8 @@ class RecentlyUsed(Generic[KeyT, ValueT]):
 
 
 class VectorCache(RecentlyUsed[Key, Encoded]):
-    """Vectors by text. Takes about 2 KB an entry at 384 d."""
+    """Vectors by text. Takes about 2 KB per entry at 384 d."""
 
 
 class ScoreCache(RecentlyUsed[bytes, float]):
-    """Scores by pair of query and text. Takes about 0.2 KB an entry."""
+    """Scores by pair of query and text. Takes about 0.2 KB per entry."""

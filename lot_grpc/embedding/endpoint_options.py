@@ -1,4 +1,4 @@
-"""How an OpenAI-compatible endpoint is asked."""
+"""Options of requests to an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ class EndpointOptions:
     """Options with the defaults of the settings.
 
     Attributes:
-        base_url: What comes before ``/embeddings``.
+        base_url: The URL before ``/embeddings``.
         api_key: Sent as a bearer token, "" for none.
-        dimensions: Asked of the model in each request, 0 for its own.
-        batch_size: Texts of one request, at most.
-        max_concurrent_requests: Requests at the same time. One of them is kept for queries where
-            there is more than one.
+        dimensions: Dimensions to request, 0 for the model's own.
+        batch_size: Maximum number of texts in one request.
+        max_concurrent_requests: Requests at the same time. If more than one, one is reserved for
+            queries.
         timeout_seconds: For one request, from connecting to the last byte.
-        retries: Repeats of a request that failed for a passing reason.
-        backoff_seconds: Wait before the first repeat; it doubles up to 8 s.
+        retries: Retries of a request that failed for a transient reason.
+        backoff_seconds: Wait before the first retry; it doubles up to 8 s.
         query_prefix: Put before search texts.
         max_tokens: Tokens that the model reads at once.
     """
@@ -36,5 +36,5 @@ class EndpointOptions:
 
     @property
     def url(self) -> str:
-        """Where requests go."""
+        """The URL of requests."""
         return f"{self.base_url.rstrip('/')}/embeddings"

@@ -36,16 +36,16 @@ async def open_fastembed(
     Args:
         model: Name of the model, one of ``catalog.CARDS``.
         path: Folder with its files, None to look in packs, the cache and the hub.
-        sha256: Hash that the model file must have, "" for the known ones.
+        sha256: Hash that the model file must have, "" for any known one.
         cache_dir: fastembed's cache, None for its default (``FASTEMBED_CACHE_PATH`` or a
             folder in the system's temporary one).
         allow_download: Whether a missing model may be downloaded.
         threads: Texts embedded at the same time, 0 for the number of cores (at most 8).
         cache_entries: Vectors kept for repeated texts, 0 for none.
-        progress: Told of a download, from another thread.
+        progress: Called during a download, from another thread.
 
     Raises:
-        ModelUnavailableError: Files are missing, damaged or of another model.
+        ModelUnavailableError: Files are missing, damaged or from a different model.
     """
 
     def load() -> tuple[OnnxEncoder, str, str]:
@@ -79,9 +79,9 @@ async def open_fastembed(
 
 
 class FastembedEmbedder(CachingEmbedder):
-    """An ``Embedder`` over an encoder, on threads that take turns.
+    """An ``Embedder`` that runs an encoder on a pool of threads.
 
-    A text that is longer than the model reads at once is read in windows, as ``windows`` says.
+    A text longer than the model's input is read in windows, see ``windows``.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class FastembedEmbedder(CachingEmbedder):
         return await asyncio.to_thread(lambda: [self._count(text) for text in texts])
 
     async def close(self) -> None:
-        """Finish what was asked for, refuse what comes after, stop the threads. Idempotent."""
+        """Finish pending calls, refuse new ones, stop the threads. Idempotent."""
         self._closed = True
         await self._workers.close()
 

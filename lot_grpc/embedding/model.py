@@ -1,9 +1,9 @@
 """The loaded model: one text in, one unit vector out.
 
 Texts run one by one, never as an ONNX batch. Measured on the int8 model: its activations are
-quantized over the whole batch, so a text's vector depended on its batch-mates (cosine down to
-.989 against the text alone, also among texts of equal length), and a batch of 32 mixed texts cost
-twice as much a text as running them singly on as many threads.
+quantized over the whole batch, so a text's vector depended on the rest of its batch (cosine down to
+.989 against the text alone, even among texts of equal length), and a batch of 32 mixed texts cost
+twice as much per text as running them singly on as many threads.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lot_grpc.embedding.model_files import ModelFiles
 from lot_grpc.embedding.windows import MOST_WINDOWS, Windows, split_text
 
 _CHARACTERS_PER_TOKEN = 32
-"""Far above any prose or code; what lies beyond this is cut before tokenizing."""
+"""Far more than in any prose or code; longer texts are cut before tokenizing."""
 
 _registry = threading.Lock()
 
@@ -33,28 +33,28 @@ class Encoded(NamedTuple):
 
 
 class Encoder(Protocol):
-    """What the embedder's threads run. ``encode`` is called from several threads at once."""
+    """The interface that the embedder's threads run. ``encode`` is called concurrently."""
 
     @property
     def max_tokens(self) -> int:
-        """Word pieces that the model reads at once."""
+        """Tokens that the model reads at once."""
 
     @property
     def max_characters(self) -> int:
-        """Characters worth handing over; the rest would not be read."""
+        """Maximum useful length of a text, in characters; the rest is not read."""
 
     def split(self, prefix: str, text: str) -> Windows | None:
-        """The windows of a text that is too long with its prefix; None when it is not."""
+        """The windows of a text that is too long with its prefix; None if it is not."""
 
     def count(self, text: str) -> int:
         """How many tokens a text of any length has, special tokens included."""
 
     def encode(self, text: str) -> NDArray[np.float32]:
-        """A unit vector of one text that is not too long, made on the calling thread."""
+        """A unit vector of one text that is not too long, computed on the calling thread."""
 
 
 class OnnxEncoder:
-    """A model that fastembed loaded. Safe to share between threads."""
+    """A model loaded by fastembed. Safe to share between threads."""
 
     def __init__(self, files: ModelFiles) -> None:
         """Load the model (about 0.2 s) and run it once.
@@ -74,22 +74,22 @@ class OnnxEncoder:
         if dimensions != files.card.dimensions:
             raise ModelUnavailableError(
                 f"{files.folder / files.model_file} returns {dimensions} dimensions, but "
-                f"{files.card.name} has {files.card.dimensions}; it is another model",
+                f"{files.card.name} has {files.card.dimensions}; it is a different model",
                 path=files.folder,
             )
 
     @property
     def max_characters(self) -> int:
-        """Characters worth handing over; the rest would not be read."""
+        """Maximum useful length of a text, in characters; the rest is not read."""
         return MOST_WINDOWS * self.max_tokens * _CHARACTERS_PER_TOKEN
 
     def split(self, prefix: str, text: str) -> Windows | None:
-        """The windows of a text that is too long with its prefix; None when it is not.
+        """The windows of a text that is too long with its prefix; None if it is not.
 
         Tokenizing takes about 1 ms for 512 tokens.
         """
-        # A token takes at least a byte of UTF-8, so short texts need no second tokenizing. Not
-        # so with characters: a Hangul syllable is one character and three tokens.
+        # A token has at least one byte of UTF-8, so short texts need not be tokenized twice. This
+        # does not hold for characters: a Hangul syllable is one character and three tokens.
         if len(prefix.encode()) + len(text.encode()) <= self.max_tokens - 2:
             return None
         tokens = self._tokens(prefix + text)
@@ -110,14 +110,14 @@ class OnnxEncoder:
         return len(first.ids) + rest.count(0)
 
     def _tokens(self, text: str) -> Any:
-        # encode() would hold the lock of all Python threads, for 0.3 s where the text is long.
+        # encode() would hold the GIL, for 0.3 s if the text is long.
         return self._tokenizer.encode_batch([text])[0]
 
     def encode(self, text: str) -> NDArray[np.float32]:
-        """A unit vector of one text, made on the calling thread. Of a longer one the head is read.
+        """A unit vector of one text, computed on the calling thread. A longer text is cut.
 
         Raises:
-            ValueError: The model made no finite vector.
+            ValueError: The model returned no finite vector.
         """
         vector = np.array(next(iter(self._embedding.embed([text]))), dtype=np.float32)
         if not np.isfinite(vector).all():
@@ -126,7 +126,7 @@ class OnnxEncoder:
 
 
 def _starts(tokens: Sequence[Any], skipped: int) -> list[int]:
-    """Where each token behind the first ``skipped`` characters begins, counted from there."""
+    """Where each token after the first ``skipped`` characters begins, counted from there."""
     return [
         max(0, start - skipped)
         for part in tokens
@@ -136,7 +136,7 @@ def _starts(tokens: Sequence[Any], skipped: int) -> list[int]:
 
 
 def _load(files: ModelFiles) -> Any:
-    """Load through fastembed's door for own models: a name of ours, its files from our folder."""
+    """Load with fastembed's API for custom models: our own name, files from our folder."""
     from fastembed import TextEmbedding
     from fastembed.common.model_description import ModelSource, PoolingType
 
@@ -151,6 +151,6 @@ def _load(files: ModelFiles) -> Any:
                 dim=files.card.dimensions,
                 model_file=files.model_file,
             )
-    # One thread a text: a second one made single texts no faster, and spun on the core that the
+    # One thread per text: a second did not speed up single texts, and spun on the core that the
     # event loop needs.
     return TextEmbedding(name, specific_model_path=str(files.folder), threads=1)

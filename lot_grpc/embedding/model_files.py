@@ -1,8 +1,8 @@
-"""Finding the model's files and proving that they are whole.
+"""Finds the model's files and verifies them.
 
-In this order: a folder that the operator names, an installed model pack, fastembed's cache, a
-download. The first place that has the model is used or refused: never is another tried because
-one is damaged, since two exports of one model make different vectors.
+In this order: a folder set by the operator, an installed model pack, fastembed's cache, a download.
+The first place that has the model is used or refused: no other is tried because one is damaged,
+since two exports of a model make different vectors.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ def locate(
 
     Args:
         card: The model.
-        path: A folder that must hold it, None for the other places.
-        sha256: The hash the model file must have, "" for the known ones.
-        cache_dir: Where fastembed keeps models, None for its own default.
+        path: A folder that must contain it, None for the other places.
+        sha256: The hash the model file must have, "" for any known one.
+        cache_dir: fastembed's cache, None for its default.
         allow_download: Whether the network may be used.
-        progress: Told of a download, from another thread.
-        packs: Packages that may carry the model.
+        progress: Called during a download, from another thread.
+        packs: Packages that may contain the model.
 
     Raises:
         ModelUnavailableError: A file is missing or damaged.
-        ModelAbsentError: The model is nowhere, and may not be downloaded.
+        ModelAbsentError: The model was not found, and may not be downloaded.
     """
     if found := _installed(card, path, sha256, packs):
         return found
@@ -90,12 +90,12 @@ def locate_reranker(
 
     Args:
         card: The model.
-        path: A folder that must hold it, None for the packs.
-        sha256: The hash the model file must have, "" for the known ones.
-        packs: Packages that may carry the model.
+        path: A folder that must contain it, None for the packs.
+        sha256: The hash the model file must have, "" for any known one.
+        packs: Packages that may contain the model.
 
     Raises:
-        ModelUnavailableError: A file is missing or damaged, or the model is nowhere.
+        ModelUnavailableError: A file is missing or damaged, or the model was not found.
     """
     if found := _installed(card, path, sha256, packs):
         return found
@@ -142,8 +142,8 @@ def _from_path(card: CardT, folder: Path, sha256: str) -> Located[CardT]:
 def _from_pack(card: CardT, pack: ModelPack, sha256: str) -> Located[CardT] | None:
     known = pack.files[pack.model_file]
     if sha256 not in ("", known):
-        return None  # Another export is asked for than the one it carries.
-    # Only looked up, not imported: we want its data folder, not its code in our process.
+        return None  # a different export is required
+    # Only located, not imported: we need its data folder, not its code in our process.
     spec = importlib.util.find_spec(pack.package)
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -161,7 +161,7 @@ def _from_cache(card: ModelCard, fetched: FetchedModel, sha256: str) -> ModelFil
         if not (fetched.folder / name).is_file():
             raise _missing(fetched.folder / name, f"delete {fetched.folder} and start again")
     model = fetched.folder / fetched.model_file
-    # Without a hash from either side there is fastembed's own check of the sizes.
+    # Without a hash from either side, fastembed's own check of the sizes remains.
     expected = sha256 or fetched.sha256 or file_sha256(model)
     actual = _verify(model, (expected,), f"delete {model.resolve()} and start again")
     return Located(card, fetched.folder, fetched.model_file, actual, "fastembed's cache")

@@ -1,10 +1,10 @@
-"""An embedder that asks an OpenAI-compatible server: OpenAI, Ollama, vLLM, LM Studio, TEI.
+"""An embedder that calls an OpenAI-compatible server: OpenAI, Ollama, vLLM, LM Studio, TEI.
 
-Such a server tokenizes for itself and does not say how, so what fits is told by bytes: a token
-takes at least one byte of UTF-8. A text of at most ``max_tokens`` bytes is read whole. A longer one
-goes in requests of its own, in as few windows (see ``windows``) of four bytes a token as hold it,
-and in twice as many when the server refuses one or does not say that it read fewer tokens of it
-than the limit. A text counts as truncated when even ``MOST_WINDOWS`` do not hold it.
+Such a server tokenizes by itself and does not say how, so lengths are measured in bytes: a token
+has at least one byte of UTF-8. A text of at most ``max_tokens`` bytes is read whole. A longer one
+gets requests of its own, with as few windows (see ``windows``) of four bytes per token as contain
+it, and twice as many if the server refuses one or does not report fewer tokens than the limit. A
+text counts as truncated if it does not fit even in ``MOST_WINDOWS``.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from lot_grpc.embedding.workers import EmbeddingFault, Job
 from lot_grpc.ports import EmbeddingContract
 
 _BYTES_PER_TOKEN = 4
-"""About what prose has; a longer window would hardly be read whole."""
+"""Bytes per token, about as in prose; a longer window would rarely be read whole."""
 
 _SPECIAL_TOKENS = 8
-"""Room for what a server adds to each text, such as marks of its beginning and end."""
+"""Tokens reserved for what a server adds to each text, such as start and end marks."""
 
 _REQUEST_BYTES = 256 * 1024
-"""Texts of one request together, unless it is a single one: OpenAI refuses 300,000 tokens."""
+"""Limit on all texts of a request with more than one: OpenAI refuses 300,000 tokens."""
 
 _PROBE = "ready"
 
@@ -49,15 +49,15 @@ async def open_openai(
     *,
     cache_entries: int = DEFAULT_CACHE_ENTRIES,
 ) -> OpenAIEmbedder:
-    """Reach the endpoint, embed a word, and learn the model's dimensions from that.
+    """Connect to the endpoint and embed a word to find the model's dimensions.
 
     Args:
         model: The model's name at the endpoint.
-        options: How it is asked.
+        options: The options of its requests.
         cache_entries: Vectors kept for repeated texts, 0 for none.
 
     Raises:
-        ModelUnavailableError: The endpoint gives no vectors of that kind.
+        ModelUnavailableError: The endpoint does not return such vectors.
     """
     try:
         endpoint = await asyncio.to_thread(EmbeddingEndpoint, model, options)
@@ -85,7 +85,7 @@ async def open_openai(
 
 
 class OpenAIEmbedder(CachingEmbedder):
-    """An ``Embedder`` over an endpoint: texts go in batches, a long one in a request of its own."""
+    """An ``Embedder`` over an endpoint: texts are batched; a long one has requests of its own."""
 
     def __init__(
         self,
@@ -111,19 +111,19 @@ class OpenAIEmbedder(CachingEmbedder):
         self._requests: dict[asyncio.Task[None], Sequence[Job]] = {}
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
-        """Servers do not say how they tokenize."""
+        """None: servers do not say how they tokenize."""
         return None
 
     async def close(self) -> None:
-        """Finish what was asked for, refuse what comes after. Idempotent."""
+        """Finish pending calls, refuse new ones. Idempotent."""
         self._closed = True
         await asyncio.gather(*self._requests, return_exceptions=True)
         await self._endpoint.close()
 
-    # --- texts and who waits for them ---------------------------------------------------------
+    # --- jobs ---------------------------------------------------------------------------------
 
     def _fit(self, role: Role, text: str) -> tuple[str, bool]:
-        """With its prefix, as it is sent."""
+        """The text as it is sent, with its prefix."""
         whole = _sendable(self._prefix(role) + text)
         raw, most = whole.encode(), MOST_WINDOWS * self._most_bytes
         return (whole, False) if len(raw) <= most else (_head(raw, most), True)
@@ -135,7 +135,7 @@ class OpenAIEmbedder(CachingEmbedder):
             task.add_done_callback(self._requests.pop)
 
     def _released(self) -> None:
-        """End requests that nobody waits for any more."""
+        """Cancel requests that no caller is waiting for any more."""
         for task, jobs in self._requests.items():
             if all(job.abandoned or job.future.done() for job in jobs):
                 task.cancel()
@@ -156,7 +156,7 @@ class OpenAIEmbedder(CachingEmbedder):
         return len(text.encode()) > self._sure_bytes
 
     def _batches(self, jobs: Sequence[Job]) -> Iterator[list[Job]]:
-        """Jobs that go in one request; one whose text may not fit goes alone."""
+        """Batches of jobs, one per request; a text that may not fit goes alone."""
         batch: list[Job] = []
         room = _REQUEST_BYTES
         for job in jobs:
@@ -174,7 +174,7 @@ class OpenAIEmbedder(CachingEmbedder):
 
     @asynccontextmanager
     async def _slot(self, role: Role) -> AsyncIterator[None]:
-        """A free request. Documents leave one over, so that a search never waits for an import."""
+        """Wait for a free request. Documents leave one free, so that searches need not wait."""
         if role == "query":
             async with self._slots:
                 yield
@@ -191,7 +191,7 @@ class OpenAIEmbedder(CachingEmbedder):
             for job in jobs:
                 job.future.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the waiters must not hang
+        except Exception as error:  # noqa: BLE001 - whatever it is, callers must not hang
             outcomes = [EmbeddingFault(error) for _ in jobs]
         for job, outcome in zip(jobs, outcomes, strict=True):
             self._settle(job, outcome)
@@ -204,7 +204,7 @@ class OpenAIEmbedder(CachingEmbedder):
         return [Encoded(vector, truncated=False) for vector in answer.vectors]
 
     async def _ask_long(self, prefix: str, text: str) -> Encoded:
-        """Embed a text in as few windows as the endpoint reads whole."""
+        """Embed a text in as few windows as the endpoint reads completely."""
         count = max(1, -(-len(text.encode()) // self._most_bytes))
         windows = split_bytes(text, count)
         while (read := await self._ask_windows(prefix, windows)) is None:
@@ -218,7 +218,7 @@ class OpenAIEmbedder(CachingEmbedder):
     async def _ask_windows(
         self, prefix: str, windows: Sequence[str]
     ) -> list[NDArray[np.float32]] | None:
-        """Their vectors; None when one of them is too long."""
+        """Their vectors; None if one of them is too long."""
         vectors = []
         for window in windows:
             text = prefix + window
@@ -228,14 +228,14 @@ class OpenAIEmbedder(CachingEmbedder):
                 if error.is_about_the_text and self._is_long(text):
                     return None
                 raise
-            # Some servers cut in silence; then they read as much as they can.
+            # Some servers truncate silently; then they have read as much as they can.
             if self._is_long(text) and not 0 < answer.tokens < self._max_tokens:
                 return None
             vectors += answer.vectors
         return vectors
 
     async def _ask_head(self, text: str) -> NDArray[np.float32]:
-        """Embed as much of a text as the endpoint takes, halving it down to what surely fits."""
+        """Embed as much of a text as the endpoint accepts, halving it down to what surely fits."""
         while True:
             try:
                 return (await self._endpoint.embed([text])).vectors[0]
@@ -255,7 +255,7 @@ _REMEDIES = {
     "whether it has the model named in LOT_EMBEDDING_MODEL",
     429: "wait, or raise the quota at the provider",
 }
-"""What mends a refusal, by its status."""
+"""How to fix a refusal, by status."""
 
 
 def _not_there(url: str, model: str, error: EndpointError) -> ModelUnavailableError:
@@ -273,7 +273,7 @@ def _not_there(url: str, model: str, error: EndpointError) -> ModelUnavailableEr
 
 
 def _sendable(text: str) -> str:
-    """``text`` as UTF-8 allows it. OpenAI refuses an empty one, so that becomes a space."""
+    """``text`` as valid UTF-8. OpenAI refuses an empty text, so it becomes a space."""
     return text.encode(errors="replace").decode() or " "
 
 

@@ -1,7 +1,7 @@
-"""Threads that score pairs of query and text, and whose turn it is.
+"""Threads that score pairs of query and text, and their queue.
 
-Calls take turns pair by pair, each its first texts first: one with five candidates does not wait
-behind one with a hundred. A call ends at its deadline with what it has by then.
+Calls take turns pair by pair, each starting with its first texts: a call with five candidates does
+not wait behind one with a hundred. A call ends at its deadline with the scores it has by then.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 MAX_WAITING = 4096
-"""Pairs that wait in all; minutes of work. Those beyond are not taken on."""
+"""Limit on all waiting pairs: minutes of work. Further ones are not queued."""
 
 
 class Call:
-    """One query and its texts on their way. ``finished`` is set when nothing more will come.
+    """One query and its texts in progress. ``finished`` is set when no more scores will come.
 
-    Everything else is guarded by the lock of ``Turns`` until then.
+    Until then everything else is guarded by the lock of ``Turns``.
     """
 
     def __init__(self, query: str, texts: Sequence[str], deadline: float) -> None:
@@ -47,7 +47,7 @@ class Turns:
         self._closed = False
 
     def add(self, call: Call) -> None:
-        """Queue as many of the call's first texts as there is room for."""
+        """Queue as many of the call's first texts as the limit allows."""
         with self._changed:
             room = 0 if self._closed else self._most - self._waiting
             call.end = min(len(call.texts), room)
@@ -59,7 +59,7 @@ class Turns:
                 _notify_if_finished(call)
 
     def stop(self, call: Call) -> None:
-        """Begin no more of the call's pairs. What runs is finished."""
+        """Start no more of the call's pairs. Running ones are finished."""
         with self._changed:
             self._stop(call)
 
@@ -70,7 +70,7 @@ class Turns:
             self._changed.notify_all()
 
     def take(self) -> tuple[Call, int] | None:
-        """Wait for the next pair whose time is not over; None when closed and empty."""
+        """Wait for the next pair whose deadline has not passed; None when closed and empty."""
         with self._changed:
             while True:
                 while not (self._calls or self._closed):
@@ -91,7 +91,7 @@ class Turns:
                 return call, index
 
     def give(self, call: Call, index: int, outcome: float | BaseException) -> None:
-        """Hand in what came of a pair that ``take`` gave out."""
+        """Report the outcome of a pair from ``take``."""
         with self._changed:
             call.running -= 1
             if isinstance(outcome, BaseException):
@@ -102,14 +102,14 @@ class Turns:
                 _notify_if_finished(call)
 
     def _stop(self, call: Call) -> None:
-        # It stays in the queue, where `take` passes over it.
+        # It stays in the queue, where `take` skips it.
         self._waiting -= call.end - call.next
         call.end = call.next
         _notify_if_finished(call)
 
 
 class PairWorkers:
-    """Threads that score what ``turns`` hands out.
+    """Threads that score the pairs of ``turns``.
 
     Args:
         score: Scores one pair of query and text; called from all threads.
@@ -121,7 +121,7 @@ class PairWorkers:
     ) -> None:
         self.turns = Turns(most)
         self._score = score
-        # Daemons, so that a process that never came to close() can still end.
+        # Daemons, so that a process that never called close() can still exit.
         self._threads = [
             threading.Thread(target=self._work, name=f"lot-rerank-{number}", daemon=True)
             for number in range(threads)
@@ -141,8 +141,8 @@ class PairWorkers:
             outcome: float | BaseException
             try:
                 outcome = self._score(call.query, call.texts[index])
-            except BaseException as error:  # noqa: BLE001 - a Rust panic is no Exception
-                # Whatever it is, a thread that died of it would leave its waiters hanging.
+            except BaseException as error:  # noqa: BLE001 - a Rust panic is not an Exception
+                # Whatever it is, if the thread died of it, its callers would hang.
                 outcome = error
             self.turns.give(call, index, outcome)
 
@@ -153,4 +153,4 @@ def _notify_if_finished(call: Call) -> None:
     try:
         call.loop.call_soon_threadsafe(call.finished.set)
     except RuntimeError:
-        return  # The event loop is closed: nobody is left to tell.
+        return  # the event loop is closed: no caller is left

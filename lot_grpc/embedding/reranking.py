@@ -1,4 +1,4 @@
-"""The reranker of the service: a local cross-encoder, loaded when it is first asked."""
+"""The reranker of the service: a local cross-encoder, loaded at first use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lot_grpc.embedding.pairs import MAX_WAITING, Call, PairWorkers, Turns
 from lot_grpc.embedding.workers import usable_cores
 
 _CACHE_ENTRIES = 10_000
-"""Scores kept for pairs that come again: 500 recalls of 20 hits, 2 MB."""
+"""Scores cached for repeated pairs: 500 recalls of 20 hits, 2 MB."""
 
 
 def make_reranker(
@@ -26,12 +26,12 @@ def make_reranker(
     sha256: str = "",
     threads: int = 0,
 ) -> CrossEncoderReranker:
-    """A reranker that finds, verifies and loads its model at the first use. Reads no file yet.
+    """A reranker that finds, verifies and loads its model at first use. Reads no file yet.
 
     Args:
         model: Name of the model, one of ``catalog.RERANKERS``.
         path: Folder with its files, None to look in packs.
-        sha256: Hash that the model file must have, "" for the known ones.
+        sha256: Hash that the model file must have, "" for any known one.
         threads: Pairs scored at the same time, 0 for the number of cores (at most 8).
 
     Raises:
@@ -49,17 +49,17 @@ def make_reranker(
 
 
 class CrossEncoderReranker:
-    """A ``Reranker`` over a scorer of pairs: threads, turns, deadlines, a cache.
+    """A ``Reranker`` over a scorer of pairs: threads, fair turns, deadlines, a cache.
 
-    A pair's score depends on nothing but the pair and the model: not on what is scored beside it.
-    Of a query the first 128 tokens are read, of a text what fits beside it in the model's 512
-    (at least 381); a longer text costs no more than one of that length. Belongs to one event loop.
+    A pair's score depends only on the pair and the model, not on what is scored with it. The first
+    128 tokens of a query are read, and as much of a text as then fits in the model's 512 (at least
+    381); a longer text costs no more than one of that length. Belongs to one event loop.
 
     Args:
         model: Name of the model.
-        load: Makes the scorer; called on a thread, again after it failed.
+        load: Makes the scorer; called on a thread, and again after a failure.
         threads: Pairs scored at the same time, at least 1.
-        most_waiting: Pairs of all calls that may wait. What a call has beyond is not reached.
+        most_waiting: Limit on the waiting pairs of all calls. Further pairs are not scored.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class CrossEncoderReranker:
         return self._model
 
     async def load(self) -> None:
-        """Load the model now instead of at the first use; nothing if it is loaded.
+        """Load the model now instead of at first use; does nothing if it is loaded.
 
         Raises:
-            ModelUnavailableError: Files are missing, damaged or of another model.
+            ModelUnavailableError: Files are missing, damaged or from a different model.
             EmbeddingFailedError: The reranker is closed.
         """
         await self._opened(None)
@@ -99,11 +99,11 @@ class CrossEncoderReranker:
     ) -> list[float | None]:
         """How well each text answers the query, in order; see ``ports.Reranker``.
 
-        The first use loads the model (about 0.3 s), within ``seconds`` too. When they are over,
-        only the pairs that are running are finished. With 0 or less nothing is scored.
+        The first use loads the model (about 0.3 s), also within ``seconds``. After that time only
+        running pairs are finished. With 0 or less nothing is scored.
 
         Raises:
-            ModelUnavailableError: Files are missing, damaged or of another model.
+            ModelUnavailableError: Files are missing, damaged or from a different model.
             EmbeddingFailedError: The model failed on a text, or the reranker is closed.
         """
         deadline = time.monotonic() + seconds
@@ -128,7 +128,7 @@ class CrossEncoderReranker:
         return scores
 
     async def close(self) -> None:
-        """Finish what was asked for, refuse what comes after, stop the threads. Idempotent."""
+        """Finish pending calls, refuse new ones, stop the threads. Idempotent."""
         self._closed = True
         if self._loading is not None:
             await asyncio.wait([self._loading])
@@ -136,7 +136,7 @@ class CrossEncoderReranker:
             await self._workers.close()
 
     async def _opened(self, seconds: float | None) -> PairWorkers | None:
-        """The workers, or None when loading takes longer than ``seconds`` (and goes on)."""
+        """The workers, or None if loading takes longer than ``seconds`` (it continues)."""
         if self._closed:
             raise EmbeddingFailedError("the reranker is closed")
         if self._workers is None:
@@ -144,7 +144,7 @@ class CrossEncoderReranker:
             if loading is None:
                 loading = self._loading = asyncio.create_task(self._open())
                 loading.add_done_callback(self._forget_a_failure)
-            # Unlike awaiting it, this leaves the task to the others when one is cancelled.
+            # Unlike awaiting the task, this leaves it to other callers if one is cancelled.
             await asyncio.wait([loading], timeout=seconds)
             if loading.done() and (error := loading.exception()) is not None:
                 raise _own(error)
@@ -157,7 +157,7 @@ class CrossEncoderReranker:
 
     def _forget_a_failure(self, loading: asyncio.Task[None]) -> None:
         if loading.cancelled() or loading.exception() is not None:
-            self._loading = None  # The next one tries again: what was missing may be there then.
+            self._loading = None  # the next call tries again: the files may be there then
 
 
 async def _carry_out(call: Call, turns: Turns) -> None:
@@ -168,7 +168,7 @@ async def _carry_out(call: Call, turns: Turns) -> None:
     finally:
         timer.cancel()
         if not call.finished.is_set():
-            turns.stop(call)  # One who was cancelled wants no more.
+            turns.stop(call)  # the caller may have been cancelled
     if call.fault is not None:
         text, cause = call.fault
         raise EmbeddingFailedError(
@@ -177,7 +177,7 @@ async def _carry_out(call: Call, turns: Turns) -> None:
 
 
 def _own(error: BaseException) -> BaseException:
-    """An error for one waiter: an instance raised in many tasks gathers all their tracebacks."""
+    """A copy of an error: one raised in many tasks would accumulate all their tracebacks."""
     if isinstance(error, ModelUnavailableError):
         own = ModelUnavailableError(error.message, **error.metadata)
         own.__cause__ = error.__cause__

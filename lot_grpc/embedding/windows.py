@@ -1,15 +1,14 @@
-"""How a text that is longer than the model reads is read whole: in windows.
+"""Windows: how a text longer than the model's input is read in full.
 
-The rule: windows that lie end to end, each as long as the model reads, cut at the beginning of a
-token, of one that begins a word where there is one near. Each window is embedded by itself, a
-query's with the query prefix. The text's vector is the weighted mean of theirs, made a unit vector:
-the n-th window counts one n-th, in proportion to its length. So the beginning, which mostly says
-what a text is about, leads, and the vector does not jump where a text grows past one window. Of a
-text that would take more than ``MOST_WINDOWS`` the rest is not read, and only then is it called
-truncated.
+Windows are contiguous, each as long as the model's input, cut at the beginning of a token, and of a
+word if one begins nearby. Each window is embedded separately, a query's with the query prefix. The
+text's vector is the weighted mean of theirs, scaled to length 1: the n-th window has weight 1/n,
+times its length. So the beginning, which usually says what a text is about, dominates, and the
+vector does not jump when a text grows past one window. Of a text that needs more than
+``MOST_WINDOWS`` the rest is not read, and only then it counts as truncated.
 
 Measured on 455 abstracts of more than 512 tokens (dense leg, nDCG@10 of the whole set): cut off
-.7095, so weighted .708, equal windows with equal weight .703.
+.7095, weighted like this .708, equal windows with equal weight .703.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ MOST_WINDOWS = 8
 """Windows read of a text: 4,080 tokens of a document with the default model, some 3,000 words."""
 
 _NEAR = 8
-"""Words are kept whole where that moves a cut by no more than this part of a window."""
+"""A cut moves to the start of a word by at most this share of a window."""
 
 
 class Windows(NamedTuple):
-    """The windows of a text, in order, and whether some of the text lies behind them."""
+    """The windows of a text, in order, and whether there is more text after them."""
 
     texts: tuple[str, ...]
     truncated: bool
@@ -40,7 +39,7 @@ def split_text(text: str, starts: Sequence[int], room: int, fits: Callable[[str]
 
     Args:
         text: The text.
-        starts: Where in it each token begins, ascending.
+        starts: Where each token begins in it, ascending.
         room: Tokens of a window, at least 1.
         fits: Whether the model reads all of a window. Half a word may take more tokens by itself
             than it took in the text; then the window ends earlier.
@@ -59,12 +58,12 @@ def split_text(text: str, starts: Sequence[int], room: int, fits: Callable[[str]
 
 
 def split_bytes(text: str, count: int) -> tuple[str, ...]:
-    """``count`` windows of about as many bytes of UTF-8, where tokens are not to be known."""
+    """``count`` windows of about equally many UTF-8 bytes, for when tokens are unknown."""
     raw, places = text.encode(), [0]
     for number in range(1, count):
         even = number * len(raw) // count
         while raw[even] & 0xC0 == 0x80:
-            even -= 1  # In the middle of a character.
+            even -= 1  # in the middle of a character
         near = len(raw) // count // _NEAR
         places.append(raw.rfind(b" ", max(0, even - near), even) + 1 or even)
     pairs = itertools.pairwise([*places, len(raw)])
@@ -76,7 +75,7 @@ def mean_vector(
 ) -> NDArray[np.float32]:
     """The weighted mean of the windows' unit vectors, as a unit vector.
 
-    The first one where they cancel out.
+    If they cancel out, the first one.
     """
     if len(vectors) == 1:
         return vectors[0]

@@ -1,11 +1,10 @@
-"""Threads that run the model, and whose turn it is.
+"""Threads that run the model, and their queue.
 
 Each thread takes one text at a time, so nothing waits for a batch to fill or to finish. Queries
 go before documents, but every ninth turn is a document's, so that neither starves the other.
-Calls take turns text by text: a single save does not wait behind an import; nor does it wait behind
-writes whose callers have left, which get every ninth turn of the documents. The windows of a text
-that is longer than the model reads are spread over the threads, and take their turns one by one in
-the place of that text.
+Calls take turns text by text: a single save does not wait behind an import, nor behind writes whose
+callers have disconnected, which get every ninth turn of the documents. The windows of a text longer
+than the model's input are spread over the threads, and take turns one by one in place of that text.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from lot_grpc.embedding.windows import Windows, mean_vector
 from lot_grpc.work import Work, current_work
 
 _IN_A_ROW = 8
-"""Queries before a document, and documents that somebody waits for before one that nobody does."""
+"""Queries before a document, and documents with a waiting caller before one without."""
 _MOST_THREADS = 8
 
 
-class EmbeddingFault(Exception):  # noqa: N818 - carries an error across, is none of its own
-    """Why a job failed. Whatever it was, a waiter meets an ordinary exception."""
+class EmbeddingFault(Exception):  # noqa: N818 - only carries another error
+    """Why a job failed. Whatever it was, callers get an ordinary exception."""
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(cause)
@@ -38,7 +37,7 @@ class EmbeddingFault(Exception):  # noqa: N818 - carries an error across, is non
 
 
 class Job:
-    """A text on its way. All who want the same text share it; see ``wait`` and ``release``."""
+    """A text to embed. All callers with the same text share it; see ``wait`` and ``release``."""
 
     __slots__ = ("abandoned", "call", "future", "key", "prefix", "text", "waiters", "work")
 
@@ -55,32 +54,32 @@ class Job:
         self.work: Work | None = current_work()
         self.abandoned = False
         self.future: asyncio.Future[Encoded] = loop.create_future()
-        # An error that nobody waited for is no news to the event loop.
+        # The event loop must not report an error that no caller waited for.
         self.future.add_done_callback(lambda future: future.cancelled() or future.exception())
 
     async def wait(self) -> Encoded:
-        """The vector. Cancelling one who waits leaves the others' result alone."""
+        """The vector. Cancelling one caller does not affect the others."""
         return await asyncio.shield(self.future)
 
     def join(self) -> None:
-        """One more wants it."""
+        """Add a caller."""
         self.waiters += 1
         self.work = current_work()
 
     @property
     def awaited(self) -> bool:
-        """Whether the caller of whoever wanted it last still waits."""
+        """Whether the last caller is still waiting."""
         return self.work is None or self.work.waiting > 0
 
     def release(self) -> bool:
-        """One who wanted it is gone; True when that was the last and it is not done yet."""
+        """Remove a caller; True if it was the last and the job is not done yet."""
         self.waiters -= 1
         self.abandoned = self.waiters == 0 and not self.future.done()
         return self.abandoned
 
 
 class Reading:
-    """A text that is read in windows, on several threads at once. Gathers their vectors."""
+    """A text that is read in windows, on several threads at once. Collects their vectors."""
 
     def __init__(self, job: Job, windows: Windows) -> None:
         self.job = job
@@ -91,7 +90,7 @@ class Reading:
         self._lock = threading.Lock()
 
     def put(self, number: int, vector: NDArray[np.float32]) -> Encoded | None:
-        """Take a window's vector; the text's, when it was the last that was missing."""
+        """Add a window's vector; return the text's, if it was the last one missing."""
         with self._lock:
             self._vectors[number] = vector
             if self.over or len(self._vectors) < len(self._windows):
@@ -101,7 +100,7 @@ class Reading:
         return Encoded(mean_vector(in_order, self._windows), self._truncated)
 
     def fail(self, cause: BaseException) -> EmbeddingFault | None:
-        """End it, since a window failed; None when that was told already."""
+        """End it because a window failed; None if a failure was already reported."""
         with self._lock:
             if self.over:
                 return None
@@ -110,7 +109,7 @@ class Reading:
 
 
 class Window:
-    """A part of a text on its way."""
+    """A part of a text to embed."""
 
     __slots__ = ("number", "reading", "text")
 
@@ -121,17 +120,17 @@ class Window:
 
     @property
     def job(self) -> Job:
-        """The text that it is a part of."""
+        """The text that it belongs to."""
         return self.reading.job
 
     @property
     def abandoned(self) -> bool:
-        """Nobody waits for the text any more, or another window of it failed."""
+        """Whether no caller waits for the text any more, or another window of it failed."""
         return self.reading.over or self.job.abandoned
 
 
 class _Call:
-    """What takes turns as one, in a row with others. In the row as long as it has something."""
+    """The jobs of one call, which take turns with other calls for as long as there are any."""
 
     __slots__ = ("row", "turns")
 
@@ -146,7 +145,7 @@ class _Call:
 
     @property
     def awaited(self) -> bool:
-        """Whether a caller waits for what comes next."""
+        """Whether a caller waits for the next job."""
         turn = self.turns[0]
         return (turn if isinstance(turn, Job) else turn.job).awaited
 
@@ -185,7 +184,7 @@ class Turns:
                 self._changed.notify(len(jobs))
 
     def add_windows(self, job: Job, windows: Windows) -> None:
-        """Queue the windows of a job that ``take`` gave, in its place. Also after ``close``."""
+        """Queue the windows of a job from ``take`` in its place. Allowed after ``close``."""
         reading = Reading(job, windows)
         parts = [
             Window(reading, number, job.prefix + text) for number, text in enumerate(windows.texts)
@@ -201,7 +200,7 @@ class Turns:
             self._changed.notify_all()
 
     def take(self) -> Job | Window | None:
-        """Wait for the next that is still wanted; None when closed and empty."""
+        """Wait for the next job that is still needed; None when closed and empty."""
         with self._changed:
             while True:
                 while not (self._queries or self._documents or self._closed):
@@ -227,12 +226,12 @@ class Turns:
 
 
 class Workers:
-    """Threads that embed what ``turns`` hands out and give the results to the event loop.
+    """Threads that embed the jobs of ``turns`` and pass the results to the event loop.
 
     Args:
         encoder: Splits and embeds texts; called from all threads.
         threads: How many, at least 1.
-        settle: Called on the event loop with each finished job and what came of it.
+        settle: Called on the event loop with each finished job and its outcome.
     """
 
     def __init__(
@@ -245,7 +244,7 @@ class Workers:
         self._encoder = encoder
         self._settle = settle
         self._loop = asyncio.get_running_loop()
-        # Daemons, so that a process that never came to close() can still end.
+        # Daemons, so that a process that never called close() can still exit.
         self._threads = [
             threading.Thread(target=self._work, name=f"lot-embedding-{number}", daemon=True)
             for number in range(threads)
@@ -263,8 +262,8 @@ class Workers:
         while (turn := self.turns.take()) is not None:
             outcome: Encoded | EmbeddingFault | None
             job = turn if isinstance(turn, Job) else turn.job
-            # Whatever is raised, a thread that died of it would leave its waiters hanging, and a
-            # Rust panic is no Exception.
+            # Whatever is raised, if the thread died of it, its callers would hang; a Rust panic is
+            # not an Exception.
             try:
                 outcome = self._read(turn) if isinstance(turn, Job) else self._read_part(turn)
             except BaseException as error:  # noqa: BLE001
@@ -274,7 +273,7 @@ class Workers:
             try:
                 self._loop.call_soon_threadsafe(self._settle, job, outcome)
             except RuntimeError:
-                return  # The event loop is closed: nobody is left to tell.
+                return  # the event loop is closed: no caller is left
 
     def _read(self, job: Job) -> Encoded | None:
         windows = self._encoder.split(job.prefix, job.text)

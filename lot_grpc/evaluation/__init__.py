@@ -1,1 +1,1 @@
-"""Measuring how well recall finds: sets of questions with known answers, asked of the services."""
+"""Measures the quality of recall, with sets of queries whose answers are known."""

@@ -1,4 +1,4 @@
-"""How a document becomes an error solution, within the limits of the contract. Nothing is cut."""
+"""Turns a document into an error solution, within the limits of the contract. Nothing is cut."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from lot_grpc.evaluation.errors import EvalDataError
 
 MESSAGE, WHERE, SOLUTION, LANGUAGE = "message", "where", "solution", "language"
 MAX_BYTES: Final = {"message": 65_536, "solution": 65_536, "language": 64}
-"""As ``lot.v1.ErrorSolution`` has them; the services leave such rules to the contract."""
+"""The limits of ``lot.v1.ErrorSolution``; the services leave such rules to the contract."""
 
 
 def are_errors(documents: Sequence[Document]) -> bool:
-    """Whether a set is one of errors: whether all of its documents have a message and a solution.
+    """Whether a set is of errors: whether all of its documents have a message and a solution.
 
-    That is more than their text says, so no set comes to be one by chance.
+    Since these are separate fields, no set qualifies by chance.
     """
     return bool(documents) and all(
         _text(document, MESSAGE) and _text(document, SOLUTION) for document in documents
@@ -27,10 +27,10 @@ def are_errors(documents: Sequence[Document]) -> bool:
 
 
 def as_error_solution(document: Document) -> ErrorSolutionContent:
-    """The error solution that stands for a document: its message, with the line it points at.
+    """The error solution for a document: its message, with the line it points at.
 
     Raises:
-        EvalDataError: The contract has no room for it.
+        EvalDataError: It exceeds a limit of the contract.
     """
     content = ErrorSolutionContent(
         error_message=joined(_text(document, MESSAGE), _text(document, WHERE)),
@@ -46,18 +46,18 @@ def as_error_solution(document: Document) -> ErrorSolutionContent:
         if size > MAX_BYTES[name]:
             raise EvalDataError(
                 f"{document.where}: document {document.id!r} would have a {name} of {size:,} "
-                f"bytes, and an error solution's is at most {MAX_BYTES[name]:,}; shorten it, or "
+                f"bytes, but an error solution's is at most {MAX_BYTES[name]:,}; shorten it, or "
                 "remove the document and its ratings"
             )
     return content
 
 
 def check_fits(dataset: Dataset) -> None:
-    """Raise EvalDataError if a document or a filter has no room in the contract."""
+    """Raise EvalDataError if a document or a filter exceeds a limit of the contract."""
     if dataset.filter_field not in ("", LANGUAGE):
         raise EvalDataError(
             f"--filter {dataset.filter_field}: {dataset.name} is a set of errors, which are found "
-            f"by `{LANGUAGE}` only; leave the filter out"
+            f"by `{LANGUAGE}` only; omit the filter"
         )
     for document in dataset.documents:
         as_error_solution(document)
@@ -65,7 +65,7 @@ def check_fits(dataset: Dataset) -> None:
         if len(query.filter_value.encode()) > MAX_BYTES[LANGUAGE]:
             raise EvalDataError(
                 f"{dataset.folder}: the `{LANGUAGE}` of query {query.id!r} is longer than "
-                f"{MAX_BYTES[LANGUAGE]} bytes, which a filter refuses; shorten it"
+                f"{MAX_BYTES[LANGUAGE]} bytes, the limit of a filter; shorten it"
             )
 
 

@@ -1,4 +1,4 @@
-"""How a document becomes a pattern, within the limits of the contract. Nothing is cut."""
+"""Turns a document into a pattern, within the limits of the contract. Nothing is cut."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from lot_grpc.evaluation.errors import EvalDataError
 
 LANGUAGE = "language"
 MAX_BYTES = {"title": 1024, "task": 65_536, "code": 262_144, "language": 64, "label": 256}
-"""As ``lot.v1.Pattern`` has them; the services leave such rules to the contract."""
+"""The limits of ``lot.v1.Pattern``; the services leave such rules to the contract."""
 
 
 def as_pattern(document: Document, filter_field: str = "", *, code: bool = False) -> PatternContent:
-    """The pattern that stands for a document.
+    """The pattern for a document.
 
-    With ``code`` a CODE pattern, whose task is the title, else the first line that is not blank;
-    else a TASK pattern with the title, unless the text begins with it. The filter field is the
-    pattern's language when it is called so, else a label.
+    With ``code`` it is a CODE pattern, whose task is the title or else the first line that is not
+    blank; otherwise a TASK pattern with the title, unless the text begins with it. The filter field
+    becomes the pattern's language if it has that name, else a label.
 
     Raises:
-        EvalDataError: The contract has no room for it.
+        EvalDataError: It exceeds a limit of the contract.
     """
     text, title = document.text, document.title.strip()
     if text.lstrip().startswith(title):
-        title = ""  # it is in the text, and twice would weigh twice
+        title = ""  # it is in the text; twice would count double
     labels: dict[str, str] = {}
     if filter_field and filter_field != LANGUAGE:
         labels[_checked_key(filter_field)] = str(document.fields[filter_field])
@@ -54,7 +54,7 @@ def as_pattern(document: Document, filter_field: str = "", *, code: bool = False
 
 
 def as_filter(query: EvalQuery, filter_field: str) -> PatternFilter:
-    """The filter that lets through the documents which agree with the query."""
+    """The filter for documents that agree with the query."""
     if not filter_field:
         return PatternFilter()
     if filter_field == LANGUAGE:
@@ -63,7 +63,7 @@ def as_filter(query: EvalQuery, filter_field: str) -> PatternFilter:
 
 
 def check_fits(dataset: Dataset) -> None:
-    """Raise EvalDataError if a document or a filter has no room in the contract."""
+    """Raise EvalDataError if a document or a filter exceeds a limit of the contract."""
     code = are_code(dataset.documents)
     for document in dataset.documents:
         if not document.blank:
@@ -73,7 +73,7 @@ def check_fits(dataset: Dataset) -> None:
         if len(query.filter_value.encode()) > most:
             raise EvalDataError(
                 f"{dataset.folder}: the `{dataset.filter_field}` of query {query.id!r} is longer "
-                f"than {most} bytes, which a filter refuses; shorten it"
+                f"than {most} bytes, the limit of a filter; shorten it"
             )
 
 
@@ -106,7 +106,7 @@ def _check_sizes(document: Document, content: PatternContent) -> None:
         if size > MAX_BYTES[name]:
             raise EvalDataError(
                 f"{document.where}: document {document.id!r} would have a {name} of {size:,} "
-                f"bytes, and a pattern's is at most {MAX_BYTES[name]:,}; shorten it, or remove "
+                f"bytes, but a pattern's is at most {MAX_BYTES[name]:,}; shorten it, or remove "
                 "the document and its ratings"
             )
 
@@ -122,12 +122,12 @@ _CODE_SHARE = 0.4
 
 
 def are_code(documents: Sequence[Document]) -> bool:
-    """Whether a set is one of code: whether most of its documents are."""
+    """Whether a set is of code: whether most of its documents are."""
     return 2 * sum(looks_like_code(document.text) for document in documents) > len(documents)
 
 
 def looks_like_code(text: str) -> bool:
-    """Whether most of a text's lines read as source code."""
+    """Whether most lines of a text look like source code."""
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) < 2 or not _CODE_LINE.search(lines[0]):
         return False

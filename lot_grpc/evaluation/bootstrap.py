@@ -1,9 +1,9 @@
-"""How sure a mean over queries is: percentile bootstrap.
+"""Confidence of a mean over queries: percentile bootstrap.
 
-Queries are drawn with replacement, as many as there are, 1,000 times; the interval holds the middle
-95 % of the means. For a difference the per-query differences are drawn, so both sides always have
-the same queries (paired). Source: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993),
-chapter 13; for retrieval Sakai, SIGIR 2006.
+Queries are drawn with replacement, as many as there are, 1,000 times; the interval contains the
+middle 95 % of the means. For a difference the per-query differences are drawn, so both sides always
+have the same queries (paired). Source: Efron and Tibshirani, "An Introduction to the Bootstrap"
+(1993), chapter 13; for retrieval Sakai, SIGIR 2006.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Estimate:
 
     @property
     def verdict(self) -> Verdict:
-        """Of a difference: on which side of 0 the whole interval lies."""
+        """For a difference: on which side of 0 the whole interval is."""
         if self.low > 0:
             return Verdict.BETTER
         return Verdict.WORSE if self.high < 0 else Verdict.UNSHOWN
 
 
 def estimates(columns: Sequence[Sequence[float]], seed: int = _SEED) -> list[Estimate]:
-    """The mean of each column, one value a query and the same queries in each. Never empty."""
+    """The mean of each column, with one value per query, the same in each. Never empty."""
     values = np.asarray(columns, dtype=np.float64).T
     low, high = np.percentile(_resampled_means(values, seed), _PERCENTILES, axis=0)
     means = values.mean(axis=0)
@@ -60,6 +60,6 @@ def _resampled_means(values: Values, seed: int) -> Values:
     drawing = np.random.default_rng(seed)
     count = len(values)
     means = np.empty((RESAMPLES, values.shape[1]))
-    for row in range(RESAMPLES):  # at once it would take gigabytes for a large set
+    for row in range(RESAMPLES):  # all at once would take gigabytes for a large set
         means[row] = values[drawing.integers(0, count, count)].mean(axis=0)
     return means

@@ -15,7 +15,7 @@ _SAMPLE_SEED = 20_240_229
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What is to be found. ``where`` names its line, for messages."""
+    """A document to find. ``where`` names its line, for messages."""
 
     id: str
     text: str
@@ -25,17 +25,17 @@ class Document:
 
     @property
     def blank(self) -> bool:
-        """Whether there is nothing to find it by; such documents are left out, and counted."""
+        """Whether it has no text to find it by; such documents are omitted, and counted."""
         return not self.text.strip() and not self.title.strip()
 
 
 @dataclass(frozen=True, slots=True)
 class EvalQuery:
-    """What is asked.
+    """A query with its known answers.
 
-    ``judged``: gain by document id, 0 and below not relevant. ``exclude``: documents that do not
-    count, for example the one that the query was made from. ``filter_value``: what the set's
-    filter field has to be, empty without one. ``groups``: what it is counted under besides.
+    ``judged``: gain by document id; 0 and below: not relevant. ``exclude``: documents that do not
+    count, for example the one that the query was made from. ``filter_value``: the required value of
+    the set's filter field, empty without one. ``groups``: further groups in which it is counted.
     """
 
     id: str
@@ -53,7 +53,7 @@ class EvalQuery:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """One set. ``filter_field`` empty: every document may answer every query."""
+    """A set. ``filter_field`` empty: every document may answer every query."""
 
     name: str
     folder: Path
@@ -67,7 +67,7 @@ class Dataset:
         return tuple(query for query in self.queries if query.answerable)
 
     def sampled(self, count: int) -> Dataset:
-        """With ``count`` of the answerable queries, always the same ones; 0 is all queries."""
+        """The set with ``count`` of the answerable queries, always the same; 0: all queries."""
         if not count:
             return self
         pool = self.answerable
@@ -77,7 +77,7 @@ class Dataset:
         return replace(self, queries=tuple(pool[index] for index in sorted(chosen)))
 
     def fingerprints(self) -> dict[str, str]:
-        """Hashes by which two runs know that they measured the same thing."""
+        """Hashes that show whether two runs measured the same set."""
         return {
             "documents": _hash([[d.id, d.title, d.text] for d in self.documents]),
             "queries": _hash(

@@ -1,4 +1,4 @@
-"""What is wrong with a set, or with a saved run."""
+"""Errors in a set, or in a saved run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class EvalDataError(Exception):
-    """Data that cannot be measured with. The message says where, what, and what to do."""
+    """Data unusable for measuring. The message says where, what is wrong, and what to do."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -14,5 +14,5 @@ class EvalDataError(Exception):
 
 
 def wrong(path: Path, line: int, what: str) -> EvalDataError:
-    """Something wrong in a file; line 0 is the file as a whole."""
+    """An error in a file; line 0 means the whole file."""
     return EvalDataError(f"{path}, line {line}: {what}" if line else f"{path}: {what}")

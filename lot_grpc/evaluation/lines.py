@@ -1,4 +1,4 @@
-"""Reading JSON lines and tab-separated lines, gzipped or not, with the place of what is wrong."""
+"""Reads JSON lines and tab-separated lines, gzipped or not, and reports where an error is."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Every line that is not blank, with its number from 1.
 
     Raises:
-        EvalDataError: It cannot be read, or is no UTF-8.
+        EvalDataError: It cannot be read, or is not UTF-8.
     """
     number = 0
     try:
@@ -44,7 +44,7 @@ def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The JSON object of every line, with its number.
 
     Raises:
-        EvalDataError: A line is no JSON object.
+        EvalDataError: A line is not a JSON object.
     """
     for number, line in read_lines(path):
         try:
@@ -59,19 +59,19 @@ def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def text_of(path: Path, number: int, value: Any, name: str) -> str:
-    """A text that the service would take too.
+    """A text that the service would also accept.
 
     Raises:
-        EvalDataError: It is no string, holds NUL, or is no Unicode.
+        EvalDataError: It is not a string, contains NUL, or is not valid Unicode.
     """
     if not isinstance(value, str):
-        raise wrong(path, number, f"`{name}` must be a string, and is {json.dumps(value)[:60]}")
+        raise wrong(path, number, f"`{name}` must be a string, but is {json.dumps(value)[:60]}")
     if "\0" in value:
-        raise wrong(path, number, f"`{name}` holds a NUL character, which the service refuses")
+        raise wrong(path, number, f"`{name}` has a NUL character, which the service refuses")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise wrong(path, number, f"`{name}` holds half of a surrogate pair; repair it") from None
+        raise wrong(path, number, f"`{name}` has half of a surrogate pair; repair it") from None
     return value
 
 
@@ -81,13 +81,13 @@ def id_of(path: Path, number: int, record: dict[str, Any]) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if value is None or value == "":
-        raise wrong(path, number, "has no `id` (or `_id`); each line needs one of its own")
+        raise wrong(path, number, "has no `id` (or `_id`); each line needs a unique one")
     return text_of(path, number, value, "id")
 
 
 def missing(folder: Path, names: Sequence[str], what: str) -> EvalDataError:
-    """A file that must be there."""
+    """The error for a missing file."""
     return EvalDataError(
-        f"{folder} holds no {' or '.join(names)} (nor one of them with .gz), {what}; "
-        "`lot-grpc eval --help` tells the shape of a set"
+        f"{folder} has no {' or '.join(names)} (nor one of them with .gz), {what}; "
+        "`lot-grpc eval --help` describes the layout of a set"
     )

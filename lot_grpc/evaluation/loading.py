@@ -1,9 +1,9 @@
-"""Reading a set from a folder in BEIR's shape.
+"""Reads a set from a folder in BEIR's layout.
 
-``corpus.jsonl`` and ``queries.jsonl`` hold one JSON object a line with ``id`` (or ``_id``) and
-``text``; ``qrels.tsv`` (or ``qrels/test.tsv``) holds query id, document id and score with
-tabs between, with or without a header. Documents that do not count for a query stand in its
-``exclude`` or in ``exclusions.tsv`` (query id, document id). Any of them may be gzipped.
+``corpus.jsonl`` and ``queries.jsonl`` have one JSON object per line with ``id`` (or ``_id``) and
+``text``; ``qrels.tsv`` (or ``qrels/test.tsv``) has query id, document id and score, separated by
+tabs, with or without a header. Documents that do not count for a query are listed in its
+``exclude`` or in ``exclusions.tsv`` (query id, document id). Any of the files may be gzipped.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ QUERIES = ("queries.jsonl",)
 QRELS = ("qrels.tsv", "qrels/test.tsv")
 EXCLUSIONS = ("exclusions.tsv",)
 MAX_QUERY_BYTES = 65_536
-"""What ``RecallPatternsRequest.query`` takes."""
+"""The limit of ``RecallPatternsRequest.query``."""
 
 
 def load_dataset(folder: Path, filter_field: str = "", name: str = "") -> Dataset:
     """Read a set and check that its parts fit together.
 
     Args:
-        folder: Where it is.
-        filter_field: The field in which query and document must agree; empty is none.
-        name: What it is called in reports; empty is the folder's name.
+        folder: Its folder.
+        filter_field: The field in which query and document must agree; empty: none.
+        name: Its name in reports; empty: the folder's name.
 
     Raises:
-        EvalDataError: It is not there, or not a set.
+        EvalDataError: It does not exist, or is not a set.
     """
     if not folder.is_dir():
         raise EvalDataError(
-            f"{folder} is not a folder; --data takes a folder with corpus.jsonl in it"
+            f"{folder} is not a folder; --data takes a folder that contains corpus.jsonl"
         )
     corpus_file = _file(folder, CORPUS, "the documents")
     queries_file = _file(folder, QUERIES, "the queries")
-    qrels_file = _file(folder, QRELS, "which document answers which query")
+    qrels_file = _file(folder, QRELS, "the documents that answer each query")
     documents = _documents(corpus_file, filter_field)
     queries = _queries(queries_file, filter_field, documents)
     judged = _judgements(qrels_file, documents, queries)
@@ -135,7 +135,7 @@ def _filter_value(path: Path, number: int, record: Mapping[str, Any], name: str)
             path,
             number,
             f"has no field `{name}`, which --filter names; every document and every query needs "
-            "it; add it, or leave --filter out",
+            "it; add it, or omit --filter",
         )
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise wrong(path, number, f"`{name}` must be a string or a whole number to filter by")
@@ -182,7 +182,7 @@ def _judgements(
         query, document = parts[0].strip(), parts[1].strip()
         _check_known(path, number, query, document, documents, queries)
         if judged[query].setdefault(document, score) != score:
-            raise wrong(path, number, f"rates {document!r} for {query!r} again, differently")
+            raise wrong(path, number, f"rates {document!r} for {query!r} again with another score")
     return judged
 
 

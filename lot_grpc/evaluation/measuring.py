@@ -1,4 +1,4 @@
-"""Asking every query of a set by every leg."""
+"""Runs every query of a set by every leg."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PerQuery = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What came out for one set. Mappings are by leg; times in milliseconds, one a query."""
+    """The measurements of a set. Mappings are by leg; times in milliseconds, one per query."""
 
     dataset: Dataset
     per_query: Mapping[str, PerQuery]
@@ -45,7 +45,7 @@ class _Leg:
 async def measure(
     dataset: Dataset, searcher: Searcher, legs: Sequence[str], progress: Progress
 ) -> Measured:
-    """Index a set and ask its answerable queries one after the other, leg by leg."""
+    """Index a set and run its answerable queries one by one, leg by leg."""
     indexed = await searcher.index(dataset.documents, progress)
     found = {leg: await _measure_leg(dataset, searcher, leg, progress) for leg in legs}
     return Measured(

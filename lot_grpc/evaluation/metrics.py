@@ -1,7 +1,6 @@
-"""How good one ranking is. Each metric is in [0, 1], larger is better.
+"""The quality of one ranking. Each metric is in [0, 1], larger is better.
 
-A document is relevant when its gain is above 0. Documents that nobody judged count as not
-relevant.
+A document is relevant if its gain is above 0. Unjudged documents count as not relevant.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from collections.abc import Mapping, Sequence
 NDCG, MRR, RECALL, HIT = "ndcg@10", "mrr@10", "recall@5", "hit@1"
 METRICS = (NDCG, MRR, RECALL, HIT)
 DEPTH = 10
-"""How many documents of a ranking are looked at."""
+"""How many documents of a ranking are considered."""
 _RECALL_DEPTH = 5
 
 
 def scores(ranking: Sequence[str], judged: Mapping[str, float]) -> dict[str, float]:
-    """All metrics of a query's ranking, best document first. Some document must be relevant."""
+    """All metrics of a query's ranking, best document first. At least one must be relevant."""
     return {
         NDCG: ndcg(ranking, judged),
         MRR: reciprocal_rank(ranking, judged),
@@ -45,7 +44,7 @@ def _dcg(gains: Sequence[float]) -> float:
 def reciprocal_rank(
     ranking: Sequence[str], judged: Mapping[str, float], depth: int = DEPTH
 ) -> float:
-    """1 / rank of the first relevant document, 0 when none is among the first ``depth``.
+    """1 / rank of the first relevant document, 0 if none is among the first ``depth``.
 
     Its mean is MRR. Source: Voorhees, "The TREC-8 question answering track report" (1999).
     """
@@ -67,5 +66,5 @@ def recall(
 
 
 def hit(ranking: Sequence[str], judged: Mapping[str, float]) -> float:
-    """1 when the first document is relevant (``success_1`` of trec_eval), else 0."""
+    """1 if the first document is relevant (``success_1`` of trec_eval), else 0."""
     return 1.0 if ranking and judged.get(ranking[0], 0.0) > 0 else 0.0

@@ -1,4 +1,4 @@
-"""nDCG@10 by set and leg as an SVG that is readable on a light and on a dark page."""
+"""nDCG@10 by set and leg as an SVG that is readable on light and dark pages."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _BAR, _GAP, _BETWEEN = 40, 6, 44
 """Widths: of a bar, between bars, between sets."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 20, 84, 50
 _HEIGHT = 260
-"""Of the value 1."""
+"""Height of the value 1."""
 _CAP = 5
 _LETTER = 8
-"""About the width of a letter of a set's name."""
+"""Approximate width of a letter of a set's name."""
 _LEGS = ("dense", "bm25", "hybrid", "rerank")
 _COLOUR_OF = {"dense": "blue", "bm25": "orange", "hybrid": "green", "rerank": "purple"}
 
@@ -31,7 +31,7 @@ class _Set:
 
     @property
     def width(self) -> int:
-        """Of its bars, or of its name if that is wider."""
+        """The width of its bars, or of its name if that is wider."""
         bars = len(self.legs) * (_BAR + _GAP) - _GAP
         return max(bars, _LETTER * max(len(self.name), len(f"{self.queries:,} queries")))
 

@@ -1,4 +1,4 @@
-"""From what was measured to what is told: means with intervals, differences, groups."""
+"""Results from measurements: means with intervals, differences, groups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DIGITS = 4
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How far one is above another in a metric. ``than`` names the other."""
+    """The differences of one leg to another by metric. ``than`` names the other."""
 
     than: str
     estimate: Estimate
@@ -26,14 +26,14 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A set's figures. ``legs`` and ``groups`` go leg → metric → estimate."""
+    """The results of a set. ``legs`` and ``groups`` map leg → metric → estimate."""
 
     measured: Measured
     settings: Mapping[str, Any]
     legs: Mapping[str, Mapping[str, Estimate]]
     p50_ms: Mapping[str, float]
     gain: Mapping[str, Difference]
-    """Hybrid against the better of its two legs, by metric; empty without all three."""
+    """Hybrid against the better of its two legs, by metric; empty unless all three exist."""
     groups: Mapping[str, Group]
 
     @property
@@ -50,14 +50,14 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The figures over the queries of one kind."""
+    """The results over the queries of one kind."""
 
     queries: int
     legs: Mapping[str, Mapping[str, Estimate]]
 
 
 def result_of(measured: Measured, settings: Mapping[str, Any]) -> Result:
-    """The figures of a set. ``settings`` says what was measured with."""
+    """The results of a set. ``settings``: those of the measurement."""
     queries = measured.dataset.answerable
     named: dict[str, list[EvalQuery]] = {}
     for query in queries:
@@ -133,7 +133,7 @@ def result_json(result: Result) -> dict[str, Any]:
 
 
 def difference_json(estimate: Estimate) -> dict[str, Any]:
-    """A difference with its interval and what it shows."""
+    """A difference with its interval and verdict."""
     return {
         "difference": round(estimate.mean, _DIGITS),
         "interval": interval_json(estimate),

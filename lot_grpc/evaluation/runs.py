@@ -1,4 +1,4 @@
-"""Runs kept in a file, and comparing a new run with one."""
+"""Runs saved in a file, and the comparison of a new run with one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MARK = "lot_grpc_eval"
 
 @dataclass(frozen=True, slots=True)
 class SavedSet:
-    """A set of an earlier run. ``per_query`` goes leg → query id → metric."""
+    """A set of an earlier run. ``per_query`` maps leg → query id → metric."""
 
     fingerprints: Mapping[str, str]
     filter_field: str
@@ -65,7 +65,7 @@ def save_run(path: Path, results: Sequence[Result]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file that was asked for; the reason if it cannot be is an EvalDataError."""
+    """Write a file. Raises EvalDataError, with the reason, if that fails."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -73,7 +73,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raise EvalDataError if a file that was asked for has no folder to go to."""
+    """Raise EvalDataError if the folder of a file does not exist."""
     if path.is_dir():
         raise wrong(path, 0, "is a folder; give a file")
     if not path.absolute().parent.is_dir():
@@ -84,7 +84,7 @@ def read_run(path: Path) -> SavedRun:
     """Read a run that ``save_run`` wrote.
 
     Raises:
-        EvalDataError: It cannot be read, or is something else.
+        EvalDataError: It cannot be read, or is not a saved run.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -113,7 +113,7 @@ def _saved_set(document: Mapping[str, Any]) -> SavedSet:
 
 
 def check_comparable(dataset: Dataset, earlier: SavedRun) -> None:
-    """Raise EvalDataError unless the earlier run measured the same set. Before measuring."""
+    """Raise EvalDataError unless the earlier run measured the same set. Call before measuring."""
     saved = earlier.sets.get(dataset.name)
     if saved is None:
         there = ", ".join(sorted(earlier.sets)) or "none"
@@ -131,7 +131,7 @@ def check_comparable(dataset: Dataset, earlier: SavedRun) -> None:
 
 
 def compare(result: Result, earlier: SavedRun) -> Comparison:
-    """Per leg that both have: this run minus the earlier one, paired by query.
+    """This run minus the earlier one, for each leg that both have, paired by query.
 
     Raises:
         EvalDataError: They did not measure the same set.

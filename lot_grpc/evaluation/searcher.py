@@ -1,4 +1,4 @@
-"""What is measured: something that takes documents and answers queries."""
+"""The interface that is measured: it indexes documents and answers queries."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from lot_grpc.evaluation.dataset import Document, EvalQuery
 
 DENSE, BM25, HYBRID, RERANK = "dense", "bm25", "hybrid", "rerank"
 LEGS = (DENSE, BM25, HYBRID)
-"""Ways of searching; ``rerank`` is the hybrid one with its answer ordered anew."""
+"""Ways of searching; ``rerank`` is hybrid search with its results reranked."""
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Told what is done, how much of it, and of how much; as ``reports.Progress``."""
+"""Called with the task, how much is done, and of how much; like ``reports.Progress``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """What became of the documents. ``truncated``: the model did not read all of so many."""
+    """The result of indexing. ``truncated``: how many documents the model did not read in full."""
 
     truncated: int = 0
 
@@ -32,10 +32,10 @@ class Found:
 
 
 class Searcher(Protocol):
-    """Holds one set at a time."""
+    """Searches one set."""
 
     async def index(self, documents: Sequence[Document], progress: Progress) -> Indexed:
-        """Take the documents in. Once, before any search."""
+        """Index the documents. Called once, before any search."""
 
     async def search(self, query: EvalQuery, leg: str, limit: int, *, rerank: bool) -> Found:
         """The ``limit`` best documents for a query by one leg."""

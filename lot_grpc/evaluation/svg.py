@@ -1,4 +1,4 @@
-"""What pictures have in common: colours for a light and for a dark page, and text."""
+"""Shared parts of pictures: colours for light and dark pages, and text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COLOURS = {
     "purple": ("#8e4fb0", "#bd86dd"),
     "red": ("#b8433f", "#e5736f"),
 }
-"""Of series, each on a light and on a dark page."""
+"""Colours of series, each for a light and a dark page."""
 
 _LIGHT = """
   .page { fill: #ffffff } .text { fill: #1f2328 } .soft { fill: #59636e }
@@ -29,7 +29,7 @@ _FONT = """
 
 
 def style(light: str, dark: str) -> str:
-    """The style sheet, with the rules of a picture's own for each kind of page."""
+    """The style sheet, with a picture's own rules for light and dark pages."""
     return f"{_LIGHT}{light}  @media (prefers-color-scheme: dark) {{{_DARK}{dark}  }}{_FONT}"
 
 
@@ -39,7 +39,7 @@ def text(x: float, y: float, label: str, kind: str, anchor: str) -> str:
 
 
 def head(width: int, height: int, title: str, description: str, sheet: str) -> list[str]:
-    """The opening tag and what stands before all else. ``sheet`` is of ``style``."""
+    """The opening tag, title, style and background. ``sheet`` is from ``style``."""
     return [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img">',

@@ -1,7 +1,6 @@
-"""Searchers over the services as they are wired for serving: what is measured is what callers get.
+"""Searchers over the services as wired for serving, to measure what callers get.
 
-Not over gRPC: the calls go to the services, which saves the conversion there and back and changes
-no ranking.
+Not over gRPC: the services are called directly, which saves the conversions and changes no ranking.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ _BATCH = 64
 
 
 class PatternSearcher:
-    """A ``Searcher`` that saves documents as patterns, into a store that is thrown away."""
+    """A ``Searcher`` that saves documents as patterns in a temporary store."""
 
     def __init__(self, services: Services, filter_field: str = "") -> None:
         self._services = services
         self._filter_field = filter_field
         self._ids: dict[str, str] = {}
-        """Document by pattern: a document's id may hold what a pattern's may not."""
+        """Document by pattern: a document's id may not be valid as a pattern's."""
 
     async def index(self, documents: Sequence[Document], progress: Progress) -> Indexed:
-        """Save the documents as patterns, blank ones left out."""
+        """Save the documents as patterns, except blank ones."""
         kept = [document for document in documents if not document.blank]
         code, truncated = are_code(kept), 0
         for start in range(0, len(kept), _BATCH):
@@ -59,7 +58,7 @@ class PatternSearcher:
         return truncated
 
     async def search(self, query: EvalQuery, leg: str, limit: int, *, rerank: bool) -> Found:
-        """Recall patterns for a query, and tell whose they are."""
+        """Recall patterns for a query; return the ids of their documents."""
         answer = await self._services.recall.patterns.find(
             _NAMESPACE, self._request(query, leg, limit, rerank=rerank)
         )
@@ -71,7 +70,7 @@ class PatternSearcher:
 
 
 class ErrorSearcher:
-    """A ``Searcher`` that saves documents as error solutions, into a store that is thrown away."""
+    """A ``Searcher`` that saves documents as error solutions in a temporary store."""
 
     def __init__(self, services: Services, filter_field: str = "") -> None:
         self._services = services
@@ -80,7 +79,7 @@ class ErrorSearcher:
         """Document by error solution."""
 
     async def index(self, documents: Sequence[Document], progress: Progress) -> Indexed:
-        """Save the documents, as SaveErrorSolution does."""
+        """Save the documents, like SaveErrorSolution."""
         truncated = 0
         for number, document in enumerate(documents):
             progress("saving documents", number, len(documents))
@@ -92,9 +91,9 @@ class ErrorSearcher:
         return Indexed(truncated)
 
     async def search(self, query: EvalQuery, leg: str, limit: int, *, rerank: bool) -> Found:
-        """Find error solutions for a query, which is taken for a message, and tell whose they are.
+        """Find error solutions for a query, as an error message; return their documents' ids.
 
-        They are not reranked. One leg alone is searched without the signature.
+        They are not reranked. A single leg is searched without the signature.
         """
         requested = ErrorQuery(
             error_message=query.text,

@@ -1,4 +1,4 @@
-"""The knowledge that comes with the server, and how packs of it are read."""
+"""The knowledge that comes with the server, and the reading of knowledge packs."""
 
 from __future__ import annotations
 

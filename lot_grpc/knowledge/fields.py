@@ -1,4 +1,4 @@
-"""The fields that an entry of a pack may have, within the bounds that the contract sets callers."""
+"""The fields of an entry of a pack, with the limits that the contract sets for callers."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _MAX_LABELS = 60
 
 
 class WrongValueError(Exception):
-    """What is wrong with a value, as a sentence behind its name."""
+    """What is wrong with a value, as a phrase to follow its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Readers by name, and those that an entry cannot do without."""
+    """Readers by name, and the required fields."""
 
     readers: Mapping[str, Reader]
     required: tuple[str, ...]
 
 
 def text(most: int) -> Reader:
-    """Text of at most so many bytes. Outer line breaks go, as TOML blocks end in one."""
+    """Text of at most this many bytes. Outer line breaks are removed: TOML blocks end with one."""
 
     def read(value: Any) -> str:
         if not isinstance(value, str):
@@ -95,7 +95,7 @@ def yes_or_no(value: Any) -> bool:
 
 
 def language(value: Any) -> str:
-    """The one name of a language."""
+    """The canonical name of a language."""
     return language_name(text(64)(value))
 
 

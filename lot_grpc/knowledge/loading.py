@@ -67,7 +67,7 @@ def _read(path: Path) -> KnowledgePack:
 
 
 class _Reader:
-    """Reads one file, and says of everything that is wrong where it stands."""
+    """Reads one file, and reports where each error is."""
 
     def __init__(self, file: str) -> None:
         self._file = file

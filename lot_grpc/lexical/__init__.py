@@ -1,1 +1,1 @@
-"""Text to words that are compared one by one: terms, and their BM25 weights."""
+"""Texts compared word by word: terms, and their BM25 weights."""

@@ -2,9 +2,9 @@
 
 Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with one
 change: a term's weight is divided by a power of the text's length, where BM25 has the ratio to the
-average length within the saturation. A weight is written once while the average moves, and a power
-needs no average. Tasks of twenty words and abstracts of two hundred lie in one collection; so a
-term saturates alike in both.
+average length within the saturation. Weights are written once while the average changes, and a
+power needs no average. Tasks of twenty words and abstracts of two hundred share a collection; this
+way a term saturates alike in both.
 """
 
 from __future__ import annotations
@@ -20,33 +20,32 @@ from lot_grpc.lexical.terms import FUNCTION_TERMS, TERMS, terms_of
 from lot_grpc.ports import SparseVector
 
 TOKENIZER: Final = f"{TERMS}/bm25-2"
-"""Name and version of what is stored: the terms, their numbers and their weights."""
+"""Name and version of the stored form: the terms, their numbers and their weights."""
 
 K1: Final = 1.5
 LENGTH_POWER: Final = 0.35
 SHORTEST: Final = 10
-"""Words; a shorter text counts as one of this length. "Thanks, Tom!" does not say more about Tom
-than a sentence does."""
+"""Minimum length in words; shorter texts count as this long. "Thanks, Tom!" does not say more about
+Tom than a sentence does."""
 
 MOST_QUERY_TERMS: Final = 512
-"""Terms of a query that are looked up. Of more, those with a digit or a sign in them come first
+"""Maximum number of terms of a query. If there are more, those with a digit or a symbol come first
 (codes, paths, versions), then words, then function words."""
 
 MOST_QUERY_CHARACTERS: Final = 16_384
-"""Characters in which they are sought; of a longer query its two ends, half each, since a traceback
-says last what it is about."""
+"""Characters of a query that are read; of a longer one, half from each end, since a traceback ends
+with what it is about."""
 
 OVERLAP_CHARACTERS: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """A query as terms. ``cut``: it has more than are looked up.
+    """A query as terms. ``cut``: it has more terms than are used.
 
-    ``vector`` has the terms that name something, without the function words. ``form`` has both:
-    "cheapest ... on this site" is a form of asking, and among texts of that form it is what
-    matters. It is None where there is no difference; a query of function words alone has them in
-    ``vector``.
+    ``vector`` has the content words, without the function words. ``form`` has both: "cheapest ...
+    on this site" is a way of asking, and among texts phrased like that it is what matters. It is
+    None if there is no difference; a query of only function words has them in ``vector``.
     """
 
     vector: SparseVector
@@ -58,7 +57,7 @@ class LexicalQuery:
     def overlap(self, text: str) -> Overlap:
         """What the query and a text have in common; nothing for a query without terms.
 
-        Of a long text the first ``OVERLAP_CHARACTERS`` are looked at.
+        Only the first ``OVERLAP_CHARACTERS`` of a text are compared.
         """
         found = terms_of(text[:OVERLAP_CHARACTERS]).counts.keys()
         shared = self.terms & found
@@ -86,7 +85,7 @@ def document_vector(text: str) -> SparseVector:
 def lexical_query(text: str) -> LexicalQuery:
     """The weights of a search text. One without a word or a symbol has no terms.
 
-    The last few are kept: one who asks several kinds at once asks each with the same text.
+    The last few are cached: a search of several kinds uses the same text for each.
     """
     found = list(terms_of(_both_ends(text)).counts)
     looked_up = found

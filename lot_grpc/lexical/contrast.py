@@ -1,8 +1,8 @@
 """How two texts differ in what is to be done: by their words, opposites and negations.
 
-Two texts with nearly the same words may ask for opposite things ("enable", "disable"), which a
-vector hardly shows: it captures what both are about. Opposites and negations are those of English;
-in other languages only the words in common are compared.
+Two texts with nearly the same words may mean the opposite ("enable", "disable"), which a vector
+hardly shows: it captures the topic of both. Opposites and negations are English only; in other
+languages only the words in common are compared.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lot_grpc.domain.tokens import TOKEN
 from lot_grpc.lexical.terms import FUNCTION_TERMS, FUNCTION_WORDS, parts_of, stem_of
 
 _CHARACTERS: Final = 1_000
-"""Of a text that are read. What is to be done mostly stands at its beginning; longer texts that
+"""Characters of a text that are read. The instruction is mostly at the beginning; longer texts that
 begin alike are read from shortly before they differ."""
 
 _PHRASES: Final = {
@@ -38,7 +38,7 @@ _PHRASES: Final = {
     ("down", "scal turn mov roll scroll"): "decrease",
     ("in out", "fill"): "fill",
 }
-"""Verbs, without their endings, whose particle decides what they mean, and one word for that."""
+"""Verb stems whose meaning depends on the particle, and one word for that meaning."""
 _MEANING: Final = {
     (verb, particle): meaning
     for (particles, verbs), meaning in _PHRASES.items()
@@ -53,7 +53,7 @@ _PHRASE: Final = re.compile(
     r"|to|until|when|while|with)\b))",
     re.IGNORECASE,
 )
-"""The particle comes right after the verb, or after its object."""
+"""The particle directly follows the verb, or its object."""
 
 _SUSPENDED: Final = re.compile(
     rf"\b({'|'.join(one for one, _ in PAIRED)})-(?:/| and | or )({'|'.join(b for _, b in PAIRED)})"
@@ -71,14 +71,14 @@ _NEGATION: Final = re.compile(
     re.IGNORECASE,
 )
 _REACH: Final = 4
-"""Words behind a negation that it denies, within its part of the sentence."""
+"""How many words after a negation it negates, within its part of the sentence."""
 
 _TOWARDS: Final = frozenset({"to", "into", "by"})
 _BESIDE: Final = 2
-"""Words on each side of such a word that it may stand between."""
+"""Words on each side of such a word that are considered."""
 
 _FEW: Final = 3
-"""Words in which each of two texts that differ little may differ from the other at most."""
+"""Two texts differ little if each has at most this many words that the other lacks."""
 
 _VALUE: Final = re.compile(r"\d")
 _LITERAL: Final = re.compile(r"[\d/@\"`“']")
@@ -92,10 +92,10 @@ Opposites: TypeAlias = Mapping[str, AbstractSet[str]]
 class Contrast:
     """What two texts have in common, and whether they contradict each other.
 
-    ``opposed``: one has the opposite of a word of the other, denies what the other says, or names
-    the same two things the other way round ("from A to B").
+    ``opposed``: one has the opposite of a word of the other, negates what the other says, or names
+    the same two ends the other way round ("from A to B").
     ``likeness``: Dice's coefficient of both sets of words, without function words and without
-    values (numbers, names, quotations), in which tasks of one form differ.
+    values (numbers, names, quotations), in which tasks of the same form differ.
     ``differ``: each has such a word that the other lacks.
     """
 
@@ -106,12 +106,12 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A text as it is compared.
+    """A text prepared for comparison.
 
-    ``words`` and ``negated`` are terms, ``affirmed`` and ``denied`` the words as they stand.
+    ``words`` and ``negated`` are terms, ``affirmed`` and ``denied`` the words as written.
     ``form``: ``words`` without values (numbers, names, quotations). ``particles``: function words
-    and ``PARTICLES``, each with how many of the same come before it. ``moves``: what stands before
-    and behind a "to".
+    and ``PARTICLES``, each with the number of earlier occurrences. ``moves``: the words before and
+    after a "to".
     """
 
     words: frozenset[str]
@@ -124,7 +124,7 @@ class Reading:
 
     @property
     def all_words(self) -> frozenset[str]:
-        """The words of which opposites may be known."""
+        """All words that may have known opposites."""
         return self.affirmed.union(self.denied, (word for word, _ in self.particles))
 
 
@@ -162,19 +162,19 @@ def _opposite(ours: AbstractSet[str], theirs: AbstractSet[str], known: Opposites
 
 
 def _one_sided(words: AbstractSet[str], known: Opposites) -> AbstractSet[str]:
-    """Words that have opposites, but none there as well ("speed up the slow query")."""
+    """Words with known opposites that are not among them too ("speed up the slow query")."""
     return {word for word in words if word in known and known[word].isdisjoint(words)}
 
 
 def _denies(one: Reading, other: Reading, known: Opposites) -> bool:
-    """Whether one denies what the other says, but for "not show" beside "hide"."""
+    """Whether one negates what the other says, except "not show" and "hide"."""
     return not one.negated.isdisjoint(other.words - other.negated) and not (
         _opposite(one.denied, other.affirmed, known) or _opposite(other.denied, one.affirmed, known)
     )
 
 
 def _differ_in_particles(one: Reading, other: Reading, known: Opposites) -> bool:
-    """Whether they differ in little but words such as "on" and "off"."""
+    """Whether they differ in little except words such as "on" and "off"."""
     ours, theirs = one.particles - other.particles, other.particles - one.particles
     return (
         _opposite({word for word, _ in ours}, {word for word, _ in theirs}, known)
@@ -196,7 +196,7 @@ class Contradictions:
         self._sizes = np.array([len(one.words) + len(one.particles) for one in texts])
 
     def of_each(self, places: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
-        """The texts at ``places``, each with all that contradict it; all by their places."""
+        """The texts at ``places``, each with all that contradict it, as positions."""
         later = np.ones(len(self._texts), dtype=np.bool_)
         known: dict[int, list[int]] = {}
         for at in places:
@@ -211,7 +211,7 @@ class Contradictions:
             yield at, found + known.pop(at, [])
 
     def _near(self, at: int) -> NDArray[np.bool_]:
-        """Which texts may contradict the one at a place; others cannot."""
+        """Which texts may contradict the one at a position; others cannot."""
         one = self._texts[at]
         near = np.zeros(len(self._texts), dtype=np.bool_)
         for word in one.affirmed:
@@ -230,7 +230,7 @@ class Contradictions:
 
 
 def _places(texts: Iterable[AbstractSet[Any]]) -> dict[Any, NDArray[np.intp]]:
-    """In which texts each thing stands."""
+    """The positions of the texts that contain each item."""
     places: dict[Any, list[int]] = {}
     for at, things in enumerate(texts):
         for thing in things:
@@ -238,14 +238,14 @@ def _places(texts: Iterable[AbstractSet[Any]]) -> dict[Any, NDArray[np.intp]]:
     return {thing: np.array(found, dtype=np.intp) for thing, found in places.items()}
 
 
-# --- the same thing in other words ------------------------------------------------------------
+# --- the same meaning in other words ----------------------------------------------------------
 
 
 def may_mean_the_same(one: str, other: str) -> bool:
-    """Whether two texts may be wordings of one thing, by what an embedding hardly sees.
+    """Whether two texts may mean the same, judged by what an embedding hardly captures.
 
     They may not if they contradict each other, if their literals (numbers, quotations, URLs,
-    addresses, paths, versions) differ or come in another order, or if they have the same words in
+    addresses, paths, versions) differ or are in another order, or if they have the same words in
     another order ("from Paris to Rome").
     """
     first, second = _sequence(one), _sequence(other)
@@ -272,7 +272,7 @@ def _literals(tokens: list[str]) -> list[str]:
 
 @lru_cache(maxsize=512)
 def read(text: str) -> Reading:
-    """Read a text; of a long one the beginning."""
+    """Read a text, or the beginning of a long one."""
     words: set[str] = set()
     values: set[str] = set()
     negated: set[str] = set()
@@ -316,7 +316,7 @@ def read(text: str) -> Reading:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str, str]]:
-    """Terms in order, each with what it is and the word it is of."""
+    """Terms in order, each with its type and the word it comes from."""
     text = _PHRASE.sub(_in_one_word, _SUSPENDED.sub(r"\1\3 \2\3", text))
     starts = True
     for found in _TOKEN.finditer(text):
@@ -346,7 +346,7 @@ def _parts(kind: str, word: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _in_one_word(found: re.Match[str]) -> str:
-    """The phrase with the one word for it; the words between stay."""
+    """The phrase replaced by its single word; the words in between stay."""
     particle = (found[2] or found[4]).lower()
     word = _MEANING.get((found[1].lower(), particle))
     return word + (found[3] or "") if word else found[0]

@@ -1,12 +1,12 @@
-"""Text to the terms by which words are compared: for prose, code and error messages alike.
+"""Splits text into terms, for prose, code and error messages alike.
 
 A word gives its stem. A compound (``snake_case``, ``camelCase``, ``kebab-case``, ``E0308``) gives
-the stems of its parts and that of itself written together, so that each form finds the others. A
+the stems of its parts and of the whole written as one word, so that each form finds the others. A
 path, a dotted or ``::`` name, a version or a URL gives its parts and itself. Scripts without spaces
 between words (Han, kana, Hangul, Thai, Lao, Khmer, Burmese) give single characters and pairs of
-neighbours. Latin accents are folded, vowel signs of Arabic and Hebrew left out.
+neighbours. Latin accents are folded, Arabic and Hebrew vowel signs are dropped.
 
-Any change of what comes out of here is a new ``TERMS``: stored terms must then be made anew.
+Any change to the output needs a new ``TERMS``: stored terms must then be regenerated.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ _UNSPACED = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
 )
 _LETTER = rf"(?:(?![{_UNSPACED}])[\w\u0900-\u0963\u0966-\u0dff])"
-"""With the vowel signs of India's scripts, which are marks and no letters."""
+"""Including the vowel signs of Indic scripts, which are marks, not letters."""
 _TOKEN: Final = re.compile(
     rf"(?P<unspaced>[{_UNSPACED}]+)"
     r"|(?P<named>(?<!\w)[A-Za-z](?:\+\+|#)(?!\w))"  # C++, C#
     rf"|(?P<word>{_LETTER}+(?:['\u2019]{_LETTER}+)*)"
     r"|(?P<symbol>[\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff])"
 )
-# Without the look-behind, or with a quantifier that gives back, a word of 65,536 letters would be
-# read again from each of them: a minute.
+# Without the look-behind, or with a backtracking quantifier, a word of 65,536 letters would be read
+# again from each of them: a minute.
 _COMPOUND: Final = re.compile(r"(?<!\w)\w++(?:(?:::|[-./\\@#:])\w++)++")
 _PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _JOINT: Final = re.compile("[-_]")
 _LATIN: Final = re.compile("[\u00c0-\u024f\u1e00-\u1eff]")
 _UNREAD: Final = re.compile(
-    "[\u0300-\u036f"  # accents that no letter has in one
+    "[\u0300-\u036f"  # combining accents
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # Hebrew points
-    "\u0610-\u061a\u0640\u064b-\u065f\u0670]"  # Arabic vowel signs, the stretched line
+    "\u0610-\u061a\u0640\u064b-\u065f\u0670]"  # Arabic vowel signs and tatweel
 )
-"""What is written within a word and often left out."""
+"""Marks within words that are often omitted in writing."""
 
 FUNCTION_WORDS: Final = frozenset(
     (  # noqa: SIM905 - read as words
@@ -63,16 +63,16 @@ FUNCTION_WORDS: Final = frozenset(
         "where which while who whom whose why will with would you your"
     ).split()
 )
-"""Words that shape an English sentence and name nothing."""
+"""English function words, which name nothing."""
 
 _WORDS_KEPT = 65_536
 _LONGEST_WORD = 128
-"""Characters of a word that count; what is longer is a blob, told apart by its beginning."""
+"""Characters of a word that count; a longer one is a blob, distinguished by its beginning."""
 
 
 @dataclass(slots=True)
 class Terms:
-    """The terms of a text with their counts, and how many words it has, compounds aside."""
+    """The terms of a text with their counts, and its number of words, without compounds."""
 
     counts: dict[str, int] = field(default_factory=dict)
     length: int = 0
@@ -122,7 +122,7 @@ def _add_unspaced(found: Terms, run: str) -> None:
 
 @lru_cache(maxsize=_WORDS_KEPT)
 def _split(word: str) -> tuple[tuple[str, ...], str]:
-    """Stems of a word's parts, and the word written together if it has more than one."""
+    """Stems of a word's parts, and the word as one if it has more than one part."""
     parts = parts_of(word)
     together = stem_of("".join(parts)) if len(parts) > 1 else ""
     return tuple(map(stem_of, parts)), together
@@ -142,7 +142,7 @@ def _is_hyphenated(compound: str) -> bool:
 
 
 def _plain(word: str) -> str:
-    """Without Latin accents, apostrophes and the English possessive; \u0451 is \u0435."""
+    """The word without Latin accents, apostrophes and English possessive; \u0451 is \u0435."""
     word = word.replace("\u2019", "'")
     if word.endswith(("'s", "'S")):
         word = word[:-2]
@@ -159,7 +159,7 @@ _ARABIC = SnowballStemmer("arabic")
 
 
 def stem_of(word: str) -> str:
-    """The stem by the rules of the script's commonest language; a word with digits stays."""
+    """The stem by the rules of the script's most common language; words with digits stay."""
     if not word.isalpha():
         return word
     if word.isascii():

@@ -1,1 +1,1 @@
-"""Source code to its pieces. The only room that knows tree-sitter."""
+"""Splits source code into pieces. The only package that knows tree-sitter."""

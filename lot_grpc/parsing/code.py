@@ -1,4 +1,4 @@
-"""Source text to its pieces."""
+"""Splits source text into pieces."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from lot_grpc.parsing.rules import Rules
 from lot_grpc.parsing.walk import Walk
 
 MAX_PIECE_BYTES: Final = 256 * 1024
-"""What the code of one pattern may have."""
+"""Maximum size of a pattern's code in bytes."""
 
 MAX_TOTAL_BYTES: Final = 3 * 1024 * 1024
-"""What all pieces together may have: an answer with them stays under the 4 MiB that gRPC clients
-read if nobody told them otherwise."""
+"""Maximum size of all pieces in bytes: a response with them stays under the 4 MiB that gRPC clients
+read by default."""
 
 _LONGEST_DOC = 4_000
 _LONGEST_LINE = 300
@@ -41,8 +41,8 @@ _RULES: Final[dict[str, Rules]] = {
 def parse_code(code: str, language: str) -> ParsedCode:
     """The pieces of a text in one of ``grammars.LANGUAGES``.
 
-    Without bounds on memory and time, which is what ``sandbox`` is for. Raises LimitExceededError
-    for a text with too many pieces, or too much in them.
+    Memory and time are not limited here, but in ``sandbox``. Raises LimitExceededError for a text
+    with too many pieces, or with pieces that are too large in total.
     """
     source = code.encode()
     rules = _RULES[language]
@@ -71,7 +71,7 @@ def parse_code(code: str, language: str) -> ParsedCode:
 
 
 class _Cut:
-    """Cuts pieces out of a text."""
+    """Extracts pieces from a text."""
 
     def __init__(self, source: bytes, rules: Rules, walk: Walk) -> None:
         self._source = source
@@ -79,7 +79,7 @@ class _Cut:
         self._walk = walk
 
     def piece(self, found: Found, kind: CodeKind) -> CodePiece:
-        """What is told of one."""
+        """The piece at a place in the tree."""
         definition, traits = found.definition, found.traits
         methods, count, complexity = tuple(found.methods), found.method_count, traits.complexity
         if found.form is CodeForm.CLASS:
@@ -108,7 +108,7 @@ class _Cut:
         )
 
     def broken(self) -> list[str]:
-        """A sentence for each place that was not understood, and one for those that are more."""
+        """A message for each place that could not be parsed, and one that counts any others."""
         problems = []
         for node, scope in self._walk.broken:
             inside = f" in {self._joined(scope)}" if scope else ""
@@ -124,11 +124,11 @@ class _Cut:
         return problems
 
     def too_large(self, found: Found) -> str:
-        """That a piece is larger than a pattern may be."""
+        """The message for a piece that is larger than a pattern may be."""
         size = found.node.end_byte - found.start
         return (
             f"{self._place(found.node)}: {self._name(found) or found.form.value} has {size:,} "
-            f"bytes, and a pattern at most {MAX_PIECE_BYTES:,}; it is omitted, but not the pieces "
+            f"bytes, but a pattern may have {MAX_PIECE_BYTES:,}; it is omitted, but not the pieces "
             "in it"
         )[: 4 * _LONGEST_LINE]
 
@@ -138,7 +138,7 @@ class _Cut:
         return self._source[start:end].decode(errors="ignore")
 
     def _line(self, start: int, end: int, longest: int) -> str:
-        """A stretch of source in one line, cut where it is longer."""
+        """A span of source on one line, cut if it is longer than ``longest``."""
         text = " ".join(self._text(start, min(end, start + 8 * longest)).split())
         cut = len(text) > longest or end > start + 8 * longest
         return f"{text[: longest - 1]}…" if cut else text
@@ -150,7 +150,7 @@ class _Cut:
         return self._joined((*found.scope, definition.title or definition.name))
 
     def _joined(self, names: Sequence[str]) -> str:
-        """A qualified name in one line: what is broken may have names over several."""
+        """A qualified name on one line: in broken code a name may span several."""
         return " ".join(self._rules.joint.join(names).split())
 
     def _signature(self, found: Found) -> str:
@@ -158,7 +158,7 @@ class _Cut:
         if found.form in {CodeForm.HANDLER, CodeForm.STATEMENT}:
             return ""
         body = definition.body if definition is not None else node.child_by_field_name("body")
-        # In Rust and TypeScript attributes stand before the node, in Python decorators inside it.
+        # Rust and TypeScript have attributes before the node, Python has decorators inside it.
         start = node.start_byte
         inner = node.child_by_field_name("definition")
         if inner is not None and node.type == "decorated_definition":
@@ -170,7 +170,7 @@ class _Cut:
         return line
 
     def _doc(self, found: Found) -> str:
-        """The comments right above, without a line between."""
+        """The comments directly above, without a blank line between."""
         nearest = found.leading[0] if found.leading else found.node
         row = nearest.start_point.row
         kept: list[Node] = []
@@ -197,6 +197,6 @@ class _Cut:
 
 
 def _last_row(node: Node) -> int:
-    """The row of a node's last character. Some end with the line, at the start of the next."""
+    """The row of a node's last character. Some nodes end at the start of the next row."""
     row, column = node.end_point
     return row - 1 if column == 0 and row > node.start_point.row else row

@@ -1,4 +1,4 @@
-"""JavaScript and TypeScript, with elements in the code (JSX, TSX)."""
+"""Rules for JavaScript and TypeScript, including JSX and TSX."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _method(place: Place) -> Definition:
 
 
 def _literal(place: Place) -> Definition | None:
-    """A function without a name of its own that something gives a name."""
+    """A function without a name of its own that is assigned to a name."""
     above = place.above()
     if above is None:
         return None
@@ -70,7 +70,7 @@ def _definition(place: Place, name: str, outer: Node, *, method: bool = False) -
 
 
 def _outer(place: Place, steps: int) -> Node:
-    """What is cut out: with the ``const``, if it declares no more, and with the ``export``."""
+    """The node to extract, including a ``const`` that declares nothing else, and an ``export``."""
     outer = place.node
     while (above := place.above(steps)) is not None:
         declares_one = (
@@ -114,7 +114,7 @@ def _scope(place: Place) -> Definition:
 
 
 def _object(place: Place) -> Definition | None:
-    """An object that a variable holds: its functions are named by it."""
+    """An object assigned to a variable, which gives its functions their scope."""
     above = place.above()
     if above is None or above.type != "variable_declarator":
         return None
@@ -122,7 +122,7 @@ def _object(place: Place) -> Definition | None:
 
 
 def _declared(place: Place) -> Definition | None:
-    """A method without a body. In a class it only announces one that has a body (overloads)."""
+    """A method without a body. In a class it only declares one that has a body (overloads)."""
     above = place.above()
     if above is not None and above.type == "class_body" and "abstract" not in place.node.type:
         return None

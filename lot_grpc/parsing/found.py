@@ -1,4 +1,4 @@
-"""A piece on its way: where it is in the tree, what was seen in it, and what it is told as."""
+"""A piece being built: its place in the tree, what was seen in it, and its kind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TELLING: Final = frozenset(
         "search",
     }
 )
-"""Shapes that say what a function is about; a loop alone does not."""
+"""Shapes that show what a function does; a loop alone does not."""
 
 _FORMS = {
     CodeForm.FUNCTION: CodeKind.FUNCTION,
@@ -38,12 +38,12 @@ PARTS: Final = frozenset({CodeForm.HANDLER, CodeForm.LOOP, CodeForm.STATEMENT})
 
 @dataclass(slots=True, eq=False)
 class Found:
-    """A piece on its way.
+    """A piece being built.
 
-    ``node`` is what is cut out, ``leading`` attributes and decorators before it, ``comments`` what
-    is written above. ``scope`` names what it stands in; of a part that is the definition around it.
-    ``sole`` holds for a handler that is all that its function does. ``highest`` is the complexity
-    of a class's most complex method.
+    ``node`` is the node to extract, ``leading`` the attributes and decorators before it,
+    ``comments`` the comments above. ``scope`` names the enclosing scope; for a part, the definition
+    around it. ``sole``: it is a handler that is all its function does. ``highest`` is the
+    complexity of a class's most complex method.
     """
 
     form: CodeForm
@@ -60,11 +60,11 @@ class Found:
 
     @property
     def start(self) -> int:
-        """The byte that it begins at."""
+        """The byte at which it begins."""
         return self.leading[0].start_byte if self.leading else self.node.start_byte
 
     def tell_shapes(self) -> None:
-        """Tag the shapes that follow from what was seen."""
+        """Tag the shapes that follow from its traits."""
         traits, tags = self.traits, self.traits.tags
         if traits.self_calls:
             tags.add("recursion")
@@ -81,7 +81,7 @@ class Found:
             tags.add("accumulation")
 
     def kind(self, *, handles_alone: bool) -> CodeKind:
-        """What it is most telling as. ``handles_alone``: all it does is handle errors."""
+        """Its most specific kind. ``handles_alone``: all it does is handle errors."""
         if self.form in {CodeForm.FUNCTION, CodeForm.METHOD}:
             if "async" in self.traits.tags:
                 return CodeKind.ASYNC

@@ -1,4 +1,4 @@
-"""What is open on a walk, and what is asked of it."""
+"""The open definitions of a walk, and questions about them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_LOOKED_AT = 20
 
 @dataclass(slots=True)
 class Frame:
-    """What is open. ``found`` is its piece, None for a scope, and for what is no piece."""
+    """An open definition. ``found`` is its piece, None for scopes and other definitions."""
 
     depth: int
     traits: NodeTraits
@@ -28,7 +28,7 @@ class Frame:
 
 @dataclass(slots=True)
 class Owned:
-    """The methods that a type has apart from where it is declared."""
+    """The methods of a type that are written outside its declaration."""
 
     names: dict[str, None]
     count: int = 0
@@ -36,7 +36,7 @@ class Owned:
 
 
 def is_sole(node: Node, definition: Definition | None, rules: Rules) -> bool:
-    """Whether a definition's body is this, but for comments and a docstring."""
+    """Whether this node is a definition's whole body, except for comments and a docstring."""
     body = definition.body if definition is not None else None
     if body is None or body.named_child_count > _MOST_LOOKED_AT:
         return False
@@ -49,7 +49,7 @@ def is_sole(node: Node, definition: Definition | None, rules: Rules) -> bool:
 
 
 def calls_itself(frame: Frame, called: Called) -> bool:
-    """Whether a call in a definition is surely one of that definition."""
+    """Whether a call in a definition is certainly to that definition."""
     definition = frame.definition
     if definition is None or called.name != (definition.called or definition.name):
         return False

@@ -57,7 +57,7 @@ def _method(place: Place) -> Definition:
 
 
 def _literal(place: Place) -> Definition | None:
-    """A function literal that is given a name."""
+    """A function literal that is assigned to a name."""
     values, holder = place.above(), place.above(2)
     if values is None or values.type != "expression_list" or values.named_child_count != 1:
         return None
@@ -100,7 +100,7 @@ def _type(place: Place) -> Definition | None:
 
 
 def _declared(place: Place) -> Definition:
-    """A method that an interface asks for."""
+    """A method that an interface requires."""
     name = place.text(place.field("name"))
     return Definition(CodeForm.METHOD, "method", name, place.node, None)
 
@@ -125,7 +125,7 @@ def _tags(place: Place) -> tuple[str, ...]:
 
 
 def _if(place: Place) -> Handler | None:
-    """``if err != nil``, alone or as a part of the condition, and ``errors.Is`` or ``As``."""
+    """``if err != nil``, alone or as part of the condition, and ``errors.Is`` or ``As``."""
     caught: dict[str, None] = {}
     found = False
     waiting = [place.field("condition")]
@@ -159,7 +159,7 @@ def _if(place: Place) -> Handler | None:
 
 
 def _only_returns(place: Place) -> bool:
-    """Whether the error is returned as it is: one return, no call in it, no else."""
+    """Whether the error is returned unchanged: one return, no call in it, no else."""
     body = place.field("consequence")
     if place.field("alternative") is not None or body is None:
         return False

@@ -1,4 +1,4 @@
-"""Grammars by language, and source text to a syntax tree."""
+"""Grammars by language, and the parsing of source text into a syntax tree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GRAMMARS: Final[Mapping[str, tuple[Callable[[], object], ...]]] = {
     "javascript": (tree_sitter_javascript.language,),
     "python": (tree_sitter_python.language,),
     "rust": (tree_sitter_rust.language,),
-    # Casts in angle brackets are only in the first, elements (TSX) only in the second.
+    # Only the first has casts in angle brackets, only the second has elements (TSX).
     "typescript": (
         tree_sitter_typescript.language_typescript,
         tree_sitter_typescript.language_tsx,
@@ -28,7 +28,7 @@ _GRAMMARS: Final[Mapping[str, tuple[Callable[[], object], ...]]] = {
 }
 
 LANGUAGES: Final = tuple(sorted(_GRAMMARS))
-"""The languages that there is a grammar for."""
+"""The languages with a grammar."""
 
 
 @lru_cache(maxsize=16)
@@ -37,7 +37,7 @@ def _grammar(load: Callable[[], object]) -> Language:
 
 
 def tree_of(source: bytes, language: str) -> Tree:
-    """The syntax tree of UTF-8. Of several grammars the one that understands most of it."""
+    """The syntax tree of UTF-8 source, by the grammar that understands most of it."""
     best: Tree | None = None
     for load in _GRAMMARS[language]:
         tree = Parser(_grammar(load)).parse(source, encoding="utf8")
@@ -50,7 +50,7 @@ def tree_of(source: bytes, language: str) -> Tree:
 
 
 def _not_understood(tree: Tree) -> int:
-    """Bytes in places that are not understood; a missing token counts as one."""
+    """Bytes that could not be parsed; a missing token counts as one."""
     count = 0
     cursor = tree.walk()
     while True:

@@ -58,7 +58,7 @@ def _method(place: Place) -> Definition:
 
 
 def _overloaded(place: Place, name: str) -> bool:
-    """Whether another method of the class has the name, and as many parameters."""
+    """Whether another method of the class has the same name and number of parameters."""
     above = place.above()
     count = len(_parameters(place))
     same = 0
@@ -91,7 +91,7 @@ def _type(word: str) -> Define:
 
 
 def _nameless(place: Place) -> Definition | None:
-    """A class without a name: a scope, so that its methods are not those of the class around."""
+    """An anonymous class: a scope, so that its methods do not count as the outer class's."""
     if not children_of(place.node, "class_body"):
         return None
     return Definition(None, "class", place.text(place.field("type")), place.node, None)
@@ -139,7 +139,7 @@ def _type_name(place: Place) -> None:
 
 
 def _case(place: Place) -> None:
-    """A label, but for ``default``."""
+    """Count a label, except ``default``."""
     if place.node.named_child_count:
         place.traits.complexity += 1
 

@@ -61,7 +61,7 @@ def _class(place: Place) -> Definition:
 
 
 def _lambda(place: Place) -> Definition | None:
-    """A lambda that is given a name."""
+    """A lambda that is assigned to a name."""
     assignment, statement = place.above(), place.above(2)
     if assignment is None or assignment.type != "assignment" or statement is None:
         return None
@@ -119,7 +119,7 @@ def _try(place: Place) -> Handler | None:
     clauses = children_of(place.node, "except_clause") + children_of(
         place.node, "except_group_clause"
     )
-    if not clauses:  # it cleans up, and handles nothing
+    if not clauses:  # it cleans up but handles nothing
         return None
     caught: dict[str, None] = {}
     for clause in clauses:
@@ -147,7 +147,7 @@ def _call(place: Place) -> Called | None:
 
 
 def _case(place: Place) -> None:
-    """A case, but for the last resort ``_``."""
+    """Count a case, except the wildcard ``_``."""
     pattern = first(place.node)
     if pattern is None or place.text(pattern) != "_" or place.field("guard") is not None:
         place.traits.complexity += 1

@@ -1,4 +1,4 @@
-"""What a language's rules say, and what they are told of a place in the tree."""
+"""The rules of a language, and the place in the tree that they get."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class NodeTraits:
     """What was seen in a definition, or in a part of one that is a piece by itself.
 
     ``complexity`` is McCabe's number so far. ``self_calls`` counts calls by its own name,
-    ``halvings`` divisions by two, ``midpoints`` those that give a name the middle of two others.
-    ``added`` are names that a loop adds to, ``returned`` names that are given back.
+    ``halvings`` divisions by two, ``midpoints`` those that assign the middle of two other names.
+    ``added`` are names that a loop adds to, ``returned`` names that are returned.
     """
 
     complexity: int = 1
@@ -33,11 +33,11 @@ class NodeTraits:
     returned: set[str] = field(default_factory=set)
 
     def inside(self) -> NodeTraits:
-        """Those of a scope within, before anything was seen in it."""
+        """The initial traits of an inner scope."""
         return NodeTraits(loop_depth=self.loop_depth, in_handler=self.in_handler)
 
     def take_in(self, part: NodeTraits) -> None:
-        """Add what was seen in a part."""
+        """Add the traits of a part."""
         self.complexity += part.complexity - 1
         self.tags |= part.tags
         self.caught |= part.caught
@@ -50,14 +50,14 @@ class NodeTraits:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A thing with a name.
+    """A named definition.
 
-    ``form`` None: a scope that is no piece (a module, a namespace). ``outer`` is the node that is
-    cut out, ``body`` what the signature ends before. ``owner`` is the type that a method is
-    written apart from; ``receivers`` are what a method calls itself on, ``recursive_by_name`` says
-    whether its name alone will do, ``arity`` with how many arguments (None: any),
-    ``called`` by what name, where that is not ``name``. ``doc`` is that
-    of a docstring; comments are found beside. ``title`` is what it is called instead of its name.
+    ``form`` None: a scope that is not a piece (a module, a namespace). ``outer`` is the node to
+    extract, ``body`` the node before which the signature ends. ``owner`` is the type of a method
+    written outside it. For recursion, ``receivers`` are those on which a method calls itself,
+    ``recursive_by_name`` says whether its bare name suffices, ``arity`` is the number of arguments
+    (None: any), ``called`` the name in calls if it is not ``name``. ``doc`` is the docstring;
+    comments are found separately. ``title`` replaces the name.
     """
 
     form: CodeForm | None
@@ -86,7 +86,7 @@ class Handler:
 
 @dataclass(slots=True)
 class Place:
-    """A node with all that stands around it."""
+    """A node with its surroundings."""
 
     node: Node
     source: bytes
@@ -107,12 +107,12 @@ class Place:
         return (of or self.node).child_by_field_name(name)
 
     def above(self, steps: int = 1) -> Node | None:
-        """The parent, or who is further up."""
+        """The ancestor ``steps`` levels up."""
         return self.path[-steps] if steps <= len(self.path) else None
 
     @property
     def in_class(self) -> bool:
-        """Whether what is next around it is a class."""
+        """Whether the nearest enclosing definition is a class."""
         return self.form is CodeForm.CLASS
 
 
@@ -123,7 +123,7 @@ Handle = Callable[[Place], Handler | None]
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A call: what stands before the last dot (empty for a plain name), and the name."""
+    """A call: the text before the last dot (empty for a plain name), and the name."""
 
     receiver: str
     name: str
@@ -135,15 +135,15 @@ class Rules:
     """One language, by the node types of its grammar.
 
     Attributes:
-        joint: what joins the parts of a qualified name.
+        joint: the separator of a qualified name.
         leading: nodes before a definition that belong to it (attributes, decorators).
         comments: comments.
-        definitions, handlers: by node type, what may be one.
+        definitions, handlers: readers of possible definitions and handlers, by node type.
         loops: loops; they add one to the complexity.
-        decisions: what else adds one.
-        watch: what tells more, by node type.
-        calls: calls, by node type: read to whom.
-        statements: at the top level, what is a piece by itself if it is asynchronous.
+        decisions: other nodes that add one.
+        watch: further watchers, by node type.
+        calls: readers of calls, by node type.
+        statements: top-level nodes that are a piece by themselves if asynchronous.
         blocks: nodes between a body and its statements.
     """
 
@@ -161,7 +161,7 @@ class Rules:
 
     @property
     def watched(self) -> frozenset[str]:
-        """All node types that mean something."""
+        """All node types with a meaning."""
         return frozenset(
             {
                 *self.definitions,
@@ -176,12 +176,12 @@ class Rules:
 
 
 def count_one(place: Place) -> None:
-    """Counts one."""
+    """Add one to the complexity."""
     place.traits.complexity += 1
 
 
 def note_tag(*tags: str) -> Watch:
-    """Notes tags."""
+    """A watcher that adds tags."""
 
     def watch(place: Place) -> None:
         place.traits.tags.update(tags)
@@ -208,5 +208,5 @@ def children_of(node: Node | None, kind: str) -> list[Node]:
 
 
 def first(node: Node | None) -> Node | None:
-    """The first child that is no punctuation."""
+    """The first child that is not punctuation."""
     return node.named_child(0) if node is not None and node.named_child_count else None

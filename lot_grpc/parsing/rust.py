@@ -89,7 +89,7 @@ def _parameters(place: Place) -> tuple[str, ...]:
 
 
 def _pattern_names(pattern: Node | None, place: Place) -> tuple[set[str], list[str]]:
-    """Which of Ok and Err a pattern names, and the errors that it names inside of Err."""
+    """Which of Ok and Err a pattern names, and the errors that it names inside Err."""
     results: set[str] = set()
     errors: list[str] = []
     waiting = [pattern] if pattern is not None else []
@@ -138,7 +138,7 @@ def _if(place: Place) -> Handler | None:
 
 
 def _try(place: Place) -> None:
-    """``?``: on an error it returns."""
+    """``?``: returns on an error."""
     place.traits.complexity += 1
     place.traits.tags |= {"error_handling", "error_propagation"}
 

@@ -1,15 +1,15 @@
-"""Source text to its pieces in a process of its own, with bounded memory and processor time.
+"""Splits source text into pieces in a separate process, with limited memory and CPU time.
 
-For some texts a parser needs memory out of all proportion (unclosed generics in Java: 6 GB for
-40 KB), and one that gets none ends its process. No property of a text foretells this for every
-grammar, so none is parsed in the serving process.
+For some texts a parser needs excessive memory (unclosed generics in Java: 6 GB for 40 KB), and if
+it gets none it aborts its process. No property of a text predicts this for every grammar, so no
+text is parsed in the serving process.
 
 The first text starts a helper (``python -m lot_grpc.parsing.sandbox``), which stays. It forks a
-child for each text: the limits are the child's, and nothing of a text is left behind. The helper
-is executed, not forked from the server, so it has none of its files, locks and threads. It ends
-when its standard input closes, that is with the server however that ends; a child at work then ends
-by its limits at the latest. Requests and answers are lines of JSON; pickles from a process that
-reads hostile texts would be read with the server's rights.
+child for each text: the limits are the child's, and nothing of a text is left behind. The helper is
+executed, not forked from the server, so it has none of its files, locks and threads. It ends when
+its standard input closes, that is with the server, however that ends; a running child then ends at
+its limits at the latest. Requests and responses are lines of JSON; pickles from a process that
+reads hostile texts would be loaded with the server's privileges.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from lot_grpc.domain.pattern import CodeKind
 from lot_grpc.parsing.code import parse_code
 
 MAX_MEMORY_BYTES: Final = 512 * 2**20
-"""Address space of the child; a mebibyte of ordinary code needs 200 MiB. Held on Linux only."""
+"""Address space of the child; 1 MiB of ordinary code needs 200 MiB. Enforced on Linux only."""
 
 MAX_CPU_SECONDS: Final = 5
-"""Processor time for one text: a mebibyte of code takes up to 3 s, of noise up to 9."""
+"""CPU time for one text: 1 MiB of code takes up to 3 s, of noise up to 9 s."""
 
 _MAX_SECONDS: Final = 30
 """Wall-clock time for one text, in case the machine is short of CPU."""
 
 _PROCESSES: Final = "1 parser process"
-"""The limit that a caller meets when the helper cannot work: there is no other one."""
+"""The limit reported to callers when the helper cannot work: there is no other one."""
 
 _OUT_OF_MEMORY: Final = 3
 _NO_MEMORY: Final = {
@@ -52,22 +52,22 @@ _NO_MEMORY: Final = {
     -signal.SIGKILL,
     -signal.SIGSEGV,
 }
-"""How a child that ran out of memory ends, in Python or in a parser."""
+"""How a child ends that ran out of memory, in Python or in a parser."""
 
 
 class Sandbox:
-    """The helper and the one thread that talks to it, so one text is parsed at a time."""
+    """The helper and the thread that communicates with it: one text is parsed at a time."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lot-parsing")
         self._helper: subprocess.Popen[bytes] | None = None
 
     async def parse(self, code: str, language: str) -> ParsedCode:
-        """``parse_code`` within bounds.
+        """``parse_code`` with limits.
 
         Raises:
             LimitExceededError: the text has too many pieces, or takes too much memory or time.
-            OverloadedError: the helper could not be started, or was ended from outside.
+            OverloadedError: the helper could not be started, or was killed from outside.
         """
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, self._parse, code, language)
@@ -98,7 +98,7 @@ class Sandbox:
         assert helper.stdin is not None
         assert helper.stdout is not None
         line = b""
-        with suppress(OSError, ValueError):  # ValueError: closed meanwhile
+        with suppress(OSError, ValueError):  # ValueError: closed in the meantime
             helper.stdin.write(_line(request))
             helper.stdin.flush()
             line = helper.stdout.readline()
@@ -111,7 +111,7 @@ class Sandbox:
         if self._helper is not None and self._helper.poll() is not None:
             self.close()
         if self._helper is None:
-            self._helper = subprocess.Popen(  # noqa: S603 - no word of it is a caller's
+            self._helper = subprocess.Popen(  # noqa: S603 - no argument comes from a caller
                 [sys.executable, "-m", __name__],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -122,7 +122,7 @@ class Sandbox:
 
 
 SANDBOX: Final = Sandbox()
-"""The one of this process."""
+"""The sandbox of this process."""
 
 atexit.register(SANDBOX.close)
 
@@ -181,7 +181,7 @@ def _answer(line: bytes) -> NoReturn:
         if sys.platform == "linux":
             _limit(resource.RLIMIT_AS, request["bytes"])
         answer = _line(_pieces(request["code"], request["language"]))
-        signal.alarm(0)  # a line that is begun is ended
+        signal.alarm(0)  # do not interrupt a line that is being written
         _limit(resource.RLIMIT_CPU, 2 * _MAX_SECONDS)
         _write(answer)
         ended = 0
@@ -198,7 +198,7 @@ def _pieces(code: str, language: str) -> dict[str, Any]:
         return {"message": error.message, "limit": dict(error.metadata)}
     except MemoryError:
         raise
-    except Exception as error:  # noqa: BLE001 - told to the server, without the code in it
+    except Exception as error:  # noqa: BLE001 - reported to the server, without the code
         at = error.__traceback__
         while at is not None and at.tb_next is not None:
             at = at.tb_next
@@ -222,7 +222,7 @@ def _write(line: bytes) -> None:
 if __name__ == "__main__":
     signal.signal(
         signal.SIGTERM, signal.SIG_IGN
-    )  # sent to all of a service: it ends with the server
-    # No core dumps, which would hold the code; 1 is what keeps those quiet that a pipe takes.
+    )  # sent to the whole process group: the helper ends with the server
+    # No core dumps, which would contain the code; 1 also suppresses those piped to a handler.
     _limit(resource.RLIMIT_CORE, 1)
     _serve()

@@ -1,4 +1,4 @@
-"""What tells the shape of an algorithm, where the tree proves it."""
+"""Signs of the shape of an algorithm, if the tree proves it."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _HALVES: Final = {"/": "2", "//": "2", ">>": "1", ">>>": "1"}
 _PASSING: Final = frozenset(
     {"binary_expression", "binary_operator", "call", "call_expression", "method_invocation"}
 )
-"""What a value may go through before a name is given it."""
+"""Nodes that a value may pass through before it is assigned to a name."""
 _NAMES: Final = frozenset({"identifier"})
 _FAR = 12
-"""How many nodes lie between a return, or a division, and what it belongs to."""
+"""Maximum number of nodes between a return, or a division, and what it belongs to."""
 
 
 def logical(*operators: str) -> Watch:
-    """Counts a binary expression whose operator decides whether its right side is looked at.
+    """A watcher that counts binary expressions with short-circuit operators.
 
-    A division by two is noted as well.
+    It also notes a division by two.
     """
     deciding = frozenset(operators)
 
@@ -74,7 +74,7 @@ def _sides(node: Node) -> list[Node]:
 
 
 def _given_to(place: Place) -> str:
-    """The name that is given the value of an expression, empty if none is."""
+    """The name to which an expression is assigned, empty if there is none."""
     for node in islice(reversed(place.path), _FAR):
         if node.type in _PASSING:
             continue
@@ -95,7 +95,7 @@ def note_addition(place: Place) -> None:
 
 
 def note_return(place: Place) -> None:
-    """Note a name that is given back, and whether a loop looked for what is."""
+    """Note a name that is returned, and whether a loop searched for it."""
     value = first(place.node)
     if value is not None and value.type == "expression_list":
         value = first(value)
@@ -108,7 +108,7 @@ def note_return(place: Place) -> None:
 
 
 def _looked_for(place: Place) -> bool:
-    """Whether a loop over something returns, on a condition, what it is at."""
+    """Whether a loop returns its current item on a condition."""
     decided = False
     for node in islice(reversed(place.path), _FAR):
         if node.type in _ITERATIONS:
@@ -121,9 +121,9 @@ def _looked_for(place: Place) -> bool:
 
 
 def _names_of_loop(loop: Node, place: Place) -> tuple[str, ...]:
-    """The names that a loop gives to what it is at."""
+    """The names that a loop gives to its current item."""
     head: Node | None = loop
-    if loop.child_by_field_name("body") is not None:  # in Go they stand one below
+    if loop.child_by_field_name("body") is not None:  # in Go they are one level below
         inner = first(loop)
         head = inner if inner is not None and inner.type.endswith("_clause") else loop
     for name in ("left", "pattern", "name", "initializer", "init"):

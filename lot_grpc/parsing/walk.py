@@ -1,4 +1,4 @@
-"""A walk over a syntax tree, without recursion however deep it is, that finds the pieces."""
+"""A walk over a syntax tree that finds the pieces, without recursion, however deep the tree."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from lot_grpc.parsing.frames import Frame, Owned, calls_itself, is_sole
 from lot_grpc.parsing.rules import Definition, Handler, NodeTraits, Place, Rules
 
 MAX_PIECES: Final = 2_000
-"""Pieces that one text may have. One with more is refused, since none is left out silently."""
+"""Maximum number of pieces of a text. A text with more is refused: none is omitted silently."""
 
 MAX_BROKEN: Final = 50
-"""Places that were not understood that are told one by one; the others are counted."""
+"""Places that could not be parsed which are reported individually; the others are counted."""
 
 _BESIDE_KEPT = 200
-"""Comments that are kept before a thing comes that they may belong to."""
+"""Comments that are kept until a definition to which they may belong."""
 
 _NAMED_FUNCTIONS = frozenset({CodeForm.FUNCTION, CodeForm.METHOD})
 
 
 class Walk:
-    """Walks one tree; afterwards its attributes have what was found.
+    """Walks one tree; afterwards the results are in its attributes.
 
     Attributes:
-        found: the pieces with their kinds, in no order.
-        broken: the first places that were not understood, with the names around each.
-        broken_count: how many there are.
-        owned: methods by the type that they are written apart from.
+        found: the pieces with their kinds, unordered.
+        broken: the first places that could not be parsed, with the names around each.
+        broken_count: the number of all such places.
+        owned: methods written outside their type, by type.
     """
 
     def __init__(self, tree: Tree, source: bytes, rules: Rules) -> None:
@@ -78,7 +78,7 @@ class Walk:
                 self._leave(path.pop().type)
 
     def _leave(self, kind: str) -> None:
-        """A node and all below it is done."""
+        """Leave a node, after everything below it."""
         depth = len(self._path)
         while self._loops and self._loops[-1][0] == depth:
             self._loops.pop()[1].loop_depth -= 1
@@ -143,7 +143,7 @@ class Walk:
         if definition.form is None:
             return
         if definition.body is None and definition.form is not CodeForm.CLASS:
-            return  # a declaration alone teaches nothing
+            return  # a mere declaration is not worth keeping
         aside = self._beside[-1 - self._steps_up(node, definition.outer)]
         frame.found = Found(
             definition.form,
@@ -158,7 +158,7 @@ class Walk:
         self._note_value(definition, frame.traits)
 
     def _steps_up(self, node: Node, outer: Node) -> int:
-        """How far above a node that is which is cut out."""
+        """How many levels above a node the one to extract is."""
         if node == outer:
             return 0
         steps = 1
@@ -167,7 +167,7 @@ class Walk:
         return steps
 
     def _note_value(self, definition: Definition, traits: NodeTraits) -> None:
-        """Note the name that a body ends with, which is its value in Rust."""
+        """Note the name with which a body ends, which is its value in Rust."""
         body = definition.body
         count = body.named_child_count if body is not None else 0
         last = body.named_child(count - 1) if body is not None and count else None
@@ -198,7 +198,7 @@ class Walk:
         frame = self._frames[-1]
         frame.traits.caught |= dict.fromkeys(handler.caught)
         frame.traits.tags.add("error_handling")
-        if frame.traits.in_handler:  # it is in the text of the outer one
+        if frame.traits.in_handler:  # it is part of the outer one's text
             return
         traits = NodeTraits(
             loop_depth=frame.traits.loop_depth,
@@ -264,7 +264,7 @@ class Walk:
         self.found.append((found, kind))
 
     def _close_statement(self, found: Found) -> None:
-        """A statement is a piece if it is asynchronous, and then what is in it is none."""
+        """A statement is a piece if it is asynchronous, and then nothing inside it is one."""
         if "async" in found.traits.tags:
             self.found = [
                 (one, kind)

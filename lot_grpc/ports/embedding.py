@@ -19,17 +19,17 @@ class EmbeddingContract:
     vocabulary_sha256: str
     """Hash of the model's tokenizer, empty where there is none."""
     tokenizer: str
-    """Name and version of the terms that records are found by beside their vectors. An embedder
-    leaves it empty: the service adds it to what it says of itself."""
+    """Name and version of the lexical terms indexed beside the vectors. Empty in an embedder's own
+    contract; the service fills it in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
     """A unit vector of a text.
 
-    ``truncated``: the text was so long that its tail was not read. A text that is longer than the
-    model reads at once is read in windows (see ``embedding.windows``), so only one that fills all
-    of them is truncated.
+    ``truncated``: the text was so long that its tail was not read. A text longer than the model's
+    input is read in windows (see ``embedding.windows``), so only one that overflows all of them is
+    truncated.
     """
 
     vector: list[float]
@@ -37,15 +37,15 @@ class Embedding:
 
 
 class Embedder(Protocol):
-    """Text to unit vectors. Queries and documents are apart, since models prefix them apart."""
+    """Text to unit vectors. Queries and documents are separate: models prefix them differently."""
 
     @property
     def contract(self) -> EmbeddingContract:
-        """What this embedder makes."""
+        """What its vectors are made with."""
 
     @property
     def max_tokens(self) -> int:
-        """Word pieces that the model reads at once: of a text, or of a window of a longer one."""
+        """Tokens that the model reads at once: of a text, or of one window of a longer text."""
 
     async def embed_query(self, text: str) -> Embedding:
         """Embed a search text. Never blocks the event loop."""
@@ -56,7 +56,7 @@ class Embedder(Protocol):
     async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
         """How many tokens each text has as it stands, special tokens included.
 
-        None if the model does not tell. Never blocks the event loop.
+        None if the model cannot count them. Never blocks the event loop.
         """
 
     async def close(self) -> None:
@@ -73,10 +73,10 @@ class Reranker(Protocol):
     async def score(
         self, query: str, texts: Sequence[str], *, seconds: float
     ) -> list[float | None]:
-        """How well each text answers the query, in [0, 1], in order; the first go first.
+        """How well each text answers the query, in [0, 1], in order; the first are scored first.
 
-        None for those that were not reached within ``seconds``. The scores of one query order its
-        texts; they are no probabilities. Never blocks the event loop.
+        None for texts not reached within ``seconds``. Scores rank the texts of one query; they are
+        not probabilities. Never blocks the event loop.
         Errors: ``EmbeddingFailedError``, ``ModelUnavailableError``.
         """
 

@@ -30,7 +30,7 @@ class SparseVector:
 
 @dataclass(frozen=True, slots=True)
 class MultiVector:
-    """Several dense vectors under one name, at least one. A search counts the nearest of them."""
+    """One or more dense vectors under one name. A search scores the nearest of them."""
 
     vectors: Sequence[Sequence[float]]
 
@@ -40,7 +40,7 @@ Vector: TypeAlias = Sequence[float] | SparseVector | MultiVector
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A stored point. ``id`` is a UUID string, ``vectors`` by name (empty unless asked for)."""
+    """A stored point. ``id`` is a UUID string, ``vectors`` by name (empty unless requested)."""
 
     id: str
     namespace: str
@@ -49,11 +49,11 @@ class Record:
 
 
 Scores: TypeAlias = dict[str, float]
-"""What a search found: ids with scores, best first; larger is nearer."""
+"""The hits of a search: ids with scores, best first; larger is nearer."""
 
 
 class Index(StrEnum):
-    """Kind of a payload index. Every key that a condition, a facet or an order names has one."""
+    """Type of a payload index. Every key used in a condition, a facet or an order has one."""
 
     KEYWORD = "keyword"
     INTEGER = "integer"
@@ -65,9 +65,9 @@ class Index(StrEnum):
 class CollectionSpec:
     """A collection: dense vectors by name and dimensions (cosine), sparse ones (IDF), indexes.
 
-    ``multi`` are dense ones of which a record has several under one name. ``namespace`` (keyword,
-    tenant) and ``expires`` (integer) are indexed in every collection and are not listed. All
-    vectors may be absent: then points carry a payload only.
+    ``multi`` are dense vectors of which a record may have several under one name. ``namespace``
+    (keyword, tenant) and ``expires`` (integer) are indexed in every collection and not listed.
+    With no vectors at all, points carry only a payload.
     """
 
     name: str
@@ -78,11 +78,11 @@ class CollectionSpec:
 
     @property
     def vector_names(self) -> tuple[str, ...]:
-        """Every name under which a record may have vectors."""
+        """The names of all vectors that a record may have."""
         return (*self.dense, *self.sparse, *self.multi)
 
     def extended(self, other: CollectionSpec) -> CollectionSpec:
-        """With the vectors of another spec as well."""
+        """A copy that also has the vectors of another spec."""
         return replace(
             self,
             dense={**self.dense, **other.dense},
@@ -91,7 +91,7 @@ class CollectionSpec:
         )
 
     def without(self, names: Sequence[str]) -> CollectionSpec:
-        """Without the vectors of these names."""
+        """A copy without the vectors of these names."""
         return replace(
             self,
             dense={name: size for name, size in self.dense.items() if name not in names},

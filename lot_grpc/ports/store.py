@@ -20,9 +20,9 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """One leg. Only what has the vector ``using`` is found; ``min_score`` None: no bound.
+    """One query of a search, over records with the vector ``using``; ``min_score`` None: no bound.
 
-    ``vector`` is a single one, dense or sparse, also where records have several under the name.
+    ``vector`` is a single vector, dense or sparse, even where records have several under the name.
     ``records``: how many of the best hits come with their records.
     """
 
@@ -36,11 +36,11 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True)
 class Rescore:
-    """Asks for the cosine of every hit with ``vector``, whichever query found it.
+    """Request the cosine of every hit with ``vector``, whichever query found it.
 
-    The best of those with the dense vectors ``using`` counts; a hit that has none of them gets no
-    cosine. ``ids`` are rescored as well. The queries of one search that is rescored have the same
-    conditions, and the records of ``ids`` meet them.
+    A hit gets the best cosine over its dense vectors ``using``, or none if it has none of them.
+    ``ids`` are rescored as well. All queries of a rescored search must have the same conditions,
+    and the records of ``ids`` must meet them.
     """
 
     using: Sequence[str]
@@ -50,7 +50,7 @@ class Rescore:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The hits of each query, the records asked for by id, and the cosines if rescored."""
+    """The hits of each query, the requested records by id, and the cosines if rescored."""
 
     hits: list[Scores]
     records: Mapping[str, Record] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class StoreInfo:
-    """What the store says of itself. ``points`` by collection; sizes in bytes, 0 when unknown."""
+    """Facts about the store. ``points`` by collection; sizes in bytes, 0 when unknown."""
 
     backend: str
     location: str
@@ -73,10 +73,10 @@ class StoreInfo:
 class VectorStore(Protocol):
     """Records by (collection, namespace, id), their conditions and vectors.
 
-    A write that returned is seen by the next read of any client and survives the death of the
-    process. ``namespace=None`` means all namespaces; only sweeps and the operator's calls use it.
-    Errors: ``domain.errors.StoreUnavailableError`` (cannot be reached or answered wrongly),
-    ``StorageFullError`` (a write refused for want of space; nothing of it was written).
+    Once a write has returned, the next read of any client sees it and it survives the death of the
+    process. ``namespace=None`` means all namespaces; only sweeps and operator calls use it.
+    Errors: ``domain.errors.StoreUnavailableError`` (unreachable, or an unexpected response),
+    ``StorageFullError`` (a write refused for lack of space; nothing was written).
     """
 
     @property
@@ -84,23 +84,23 @@ class VectorStore(Protocol):
         """Whether no other process can write to this store while it is open."""
 
     async def ensure_collections(self, specs: Sequence[CollectionSpec]) -> None:
-        """Create what is missing; add indexes and vectors that a spec names anew. Never drops."""
+        """Create missing collections, and add missing indexes and vectors. Never drops any."""
 
     async def extend(self, spec: CollectionSpec) -> None:
-        """Add the vectors that a spec names anew to its open collection, while it is in use.
+        """Add the missing vectors of a spec to its open collection, while it is in use.
 
-        Those of other names stay. A vector of another size is refused as ``ensure_collections``
-        refuses it.
+        Vectors of other names stay. One of a different size is refused, as in
+        ``ensure_collections``.
         """
 
     async def drop_vectors(self, collection: str, names: Sequence[str]) -> None:
-        """Drop these named vectors, of all records and of the collection. Unknown ones are none."""
+        """Drop these vectors from the collection and all its records. Unknown names are ignored."""
 
     async def insert(self, collection: str, records: Sequence[Record]) -> set[str]:
         """Insert records whose id is free; return the ids that were inserted by this call.
 
-        A taken id leaves its record untouched. Of several calls at once, from any process, just
-        one gets an id. Records of one call are written together or not at all on Edge.
+        A record whose id is taken is left untouched. Of concurrent calls, from any process, exactly
+        one gets an id. On Edge, the records of one call are written together or not at all.
         """
 
     async def put(self, collection: str, records: Sequence[Record]) -> None:
@@ -122,18 +122,18 @@ class VectorStore(Protocol):
         unset: Sequence[str] = (),
         when: Where = (),
     ) -> bool:
-        """Set (and then remove) just these top-level payload keys of an existing record.
+        """Set (and then remove) only these top-level payload keys of an existing record.
 
         False when it does not exist or ``when`` does not hold; then nothing changes. For a
-        compare-and-set put the compared key into ``set`` with a new value. Removing keys is a
-        second write on Qdrant, so ``unset`` only keys that no reader trusts after ``set``.
+        compare-and-set, give the compared key a new value in ``set``. Removing keys is a second
+        write on Qdrant, so ``unset`` only keys that no reader relies on after ``set``.
         """
 
     async def set_vectors(self, collection: str, records: Sequence[Record]) -> None:
-        """Set just the named vectors given; payloads and vectors of other names stay.
+        """Set only the given vectors; payloads and vectors of other names stay.
 
-        The records' payloads are not looked at. What is not there in the record's namespace, or has
-        expired, is left out, never created.
+        The payloads given are ignored. A record that does not exist in its namespace, or has
+        expired, is skipped, never created.
         """
 
     async def delete(
@@ -141,7 +141,7 @@ class VectorStore(Protocol):
     ) -> int:
         """Delete matching records, expired ones included; return how many there were.
 
-        ``limit``: no more than so many, whichever; 0: all of them.
+        ``limit``: at most this many, in no particular order; 0: all of them.
         ``where`` must not be empty when ``namespace`` is None.
         """
 
@@ -173,9 +173,9 @@ class VectorStore(Protocol):
         queries: Sequence[SearchQuery],
         rescore: Rescore | None = None,
     ) -> SearchResult:
-        """Run all legs in one batch; filters are applied before the cut.
+        """Run all queries in one batch; filters are applied before the limit.
 
-        Records come only with as many of the best hits as a query asks for, since reading a whole
+        Records come only with as many of the best hits as a query requests, since reading a whole
         pool costs more than finding it.
         """
 
@@ -188,34 +188,34 @@ class VectorStore(Protocol):
         """Exact counts by value of an indexed keyword, integer or bool key, most frequent first."""
 
     async def namespaces(self, collection: str) -> set[str]:
-        """The namespaces that have records, perhaps with some whose records are all gone.
+        """The namespaces that have records, and possibly some whose records are all gone.
 
         Cheap, however many records there are.
         """
 
     async def expired(self, collection: str, *, limit: int) -> list[Record]:
-        """Up to ``limit`` records whose expiry has passed and that still take up room."""
+        """Up to ``limit`` records whose expiry has passed and that still take up space."""
 
     async def delete_expired(self, collection: str, *, limit: int) -> int:
         """Delete up to ``limit`` records whose expiry has passed; return how many.
 
-        Fewer than ``limit``: there are no more.
+        Fewer than ``limit`` means that none are left.
         """
 
     async def check(self) -> None:
-        """Raise what a write would meet now (``StorageFullError``, ``StoreUnavailableError``)."""
+        """Raise what a write would raise now (``StorageFullError``, ``StoreUnavailableError``)."""
 
     async def compact(self) -> bool:
-        """Merge and index segments where the backend leaves that to us; True if anything changed.
+        """Merge and index segments if the backend leaves that to us; True if anything changed.
 
         Slow and blocking on Edge: never while serving.
         """
 
     async def info(self) -> StoreInfo:
-        """Backend, place, point counts, space."""
+        """Backend, location, point counts and space."""
 
     async def flush(self) -> None:
-        """Bring everything acknowledged to the disk itself."""
+        """Sync every acknowledged write to the disk itself."""
 
     async def close(self) -> None:
         """Flush and release files, locks, connections. Idempotent."""

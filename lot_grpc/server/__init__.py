@@ -1,1 +1,1 @@
-"""The wire: the only room that knows gRPC."""
+"""The wire: the only package that knows gRPC."""

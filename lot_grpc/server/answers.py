@@ -102,7 +102,7 @@ class Shape:
         self._masked = "read_mask" in fields and "next_page_token" not in answered
         self._kind: Any = None
         self._inside = ""
-        if self._masked:  # the thing itself, or the first field of a hit
+        if self._masked:  # the resource itself, or the first field of a hit
             _, self._kind = next(_list_fields(response_type.DESCRIPTOR))
             if self._kind.name.endswith("Hit"):
                 first = self._kind.fields[0]

@@ -1,6 +1,6 @@
-"""Makes a server out of servicers, starts it, and stops it without losing what it has begun.
+"""Builds a server from servicers, starts it, and stops it without losing work in progress.
 
-What gRPC's core refuses by itself, before any of our code sees the call, carries no reason:
+What gRPC's core refuses by itself, before any of our code sees the call, has no reason:
 messages over ``Limits.max_message_bytes`` (RESOURCE_EXHAUSTED "Received message larger than max"),
 metadata over 8 to 16 KiB (RESOURCE_EXHAUSTED), frames that are not gRPC, and calls after the drain
 (UNAVAILABLE).
@@ -32,23 +32,23 @@ from lot_grpc.server.serving_loop import CallServer, watch_port
 from lot_grpc.services.reindex.gate import ModelGate
 
 _LAST_WORDS_SECONDS: Final = 1.0
-"""How long calls may take to end once they are cancelled, beyond the grace."""
+"""How long cancelled calls may take to end after the grace period."""
 _FLUSH_SECONDS: Final = 0.5
 """How long gRPC may take to send the last statuses."""
 
 _LIBRARY: Final = (layers.error_boundary, layers.single_request, layers.checked_requests)
 _LIBRARY_STREAM: Final = (layers.error_boundary, layers.admission, layers.checked_requests)
-"""Around a library's servicer. Single requests have no admission: health answers under load."""
+"""Layers around a library's servicer. Unary requests skip admission: health responds under load."""
 
 
 class LotServer:
-    """A server that is built and not yet started. Made by ``build_server``.
+    """A server that is built but not started. Made by ``build_server``.
 
     Attributes:
-        draining: set when the server begins to stop. Streams end with SHUTTING_DOWN then: one of
-            requests at the next that it reads, one that only answers at once.
-        failed: done when the server no longer takes calls although nobody stopped it. Then stop it
-            and end the process.
+        draining: set when the server begins to stop. Streams then end with SHUTTING_DOWN: request
+            streams at their next read, response-only streams at once.
+        failed: done when the server no longer accepts calls although it was not stopped. Then stop
+            it and end the process.
     """
 
     def __init__(
@@ -69,19 +69,19 @@ class LotServer:
 
     @property
     def calls_in_flight(self) -> int:
-        """Calls being carried out, writes included whose callers have gone."""
+        """Running calls, including writes whose callers have disconnected."""
         return len(self._inflight)
 
     async def start(self, address: str, credentials: grpc.ServerCredentials | None = None) -> int:
-        """Listen and serve. ``address`` is ``host:port``; port 0 takes a free one.
+        """Listen and serve. ``address`` is ``host:port``; port 0 selects a free one.
 
         Returns:
             The port.
 
         Raises:
-            StartupError: the address cannot be had; the sentence says why and what to do.
+            StartupError: the address cannot be used; the message says why and what to do.
         """
-        # A plain socket first: it says why, where gRPC's core writes lines of its own to stderr.
+        # Try a plain socket first: it reports why, while gRPC's core writes to stderr.
         if cause := _why_not(address):
             raise StartupError(f"cannot listen on {address}: {cause}", address=address)
         try:
@@ -104,12 +104,12 @@ class LotServer:
         return port
 
     async def stop(self, grace_seconds: float) -> None:
-        """Drain and stop. May be called again; all wait for the same end.
+        """Drain and stop. Repeated calls wait for the same stop.
 
-        From now on health is NOT_SERVING and new calls are refused with SHUTTING_DOWN, streams are
-        told, and running calls and writes have ``grace_seconds`` to finish. What is left then is
-        cancelled, its callers told SHUTTING_DOWN. When this returns nothing runs any more, so that
-        the store may be closed.
+        Health becomes NOT_SERVING, new calls are refused and streams end with SHUTTING_DOWN, and
+        running calls and writes have ``grace_seconds`` to finish. What is left after that is
+        cancelled with SHUTTING_DOWN. When this returns, nothing is running any more, so the store
+        may be closed.
         """
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._drain(grace_seconds))
@@ -121,7 +121,7 @@ class LotServer:
         report: Callable[[str], None],
         seconds: float = health.PROBE_SECONDS,
     ) -> None:
-        """Let health show whether the store can be used (``Health.follow``), until cancelled."""
+        """Let health reflect whether the store is usable (``Health.follow``), until cancelled."""
         await self._health.follow(check, report, seconds)
 
     async def wait(self) -> None:
@@ -151,14 +151,14 @@ def build_server(
     """A server of ``servicers``, with health and reflection. Call it in the loop that will serve.
 
     Args:
-        servicers: by the descriptor of the service. Each has coroutine methods (for streams of
-            answers async generators) named like the RPCs, taking the request (for streams of
-            requests an iterator) and the context. Requests come parsed and checked. RPCs that it
-            does not have, or only from the generated base class, answer NOT_IMPLEMENTED.
+        servicers: by the descriptor of the service. Each has coroutine methods (async generators
+            for response streams) named like the RPCs, taking the request (an iterator for request
+            streams) and the context. Requests arrive parsed and checked. RPCs that a servicer lacks
+            or only inherits from the generated base class answer NOT_IMPLEMENTED.
         limits: None: the defaults.
-        log: takes one record for each call; None: no log.
-        draining: the event to set when the server begins to stop, for servicers made before it.
-        gate: what calls pass together, so that the model is switched when none is under way.
+        log: receives one record per call; None: no log.
+        draining: the event to set when the server begins to stop, for servicers created before it.
+        gate: calls pass it together, so that the model is switched only while none is running.
     """
     limits = limits or Limits()
     draining = draining or asyncio.Event()
@@ -179,7 +179,7 @@ def build_server(
 
 
 def _fail(failed: asyncio.Future[ServingEndedError], cause: BaseException) -> None:
-    """Record why no calls are taken; the first cause counts."""
+    """Record why no calls are accepted; the first cause counts."""
     if not failed.done():
         error = ServingEndedError(f"the server no longer accepts calls: {cause!r}")
         error.__cause__ = cause
@@ -187,8 +187,8 @@ def _fail(failed: asyncio.Future[ServingEndedError], cause: BaseException) -> No
 
 
 def _add(server: CallServer, name: str, handlers: dict[str, Any]) -> None:
-    # Not `add_registered_method_handlers` as generated code does: grpc.aio then waits for all
-    # methods anew at each call, which costs 70 us with the 80 of the contract.
+    # Not `add_registered_method_handlers` as in generated code: grpc.aio then waits on all methods
+    # again for each call, which costs 70 us with the contract's 80.
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
 
 
@@ -213,7 +213,7 @@ def _handlers(
 def _library_handlers(
     service: Any, servicer: object, around: Surroundings
 ) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
-    """The handlers of a read-only servicer that comes with a library."""
+    """The handlers of a read-only servicer from a library."""
     handlers = {}
     for descriptor in service.methods:
         method = replace(Method.of(descriptor), writes=False)
@@ -242,7 +242,7 @@ def _messages(behaviour: Callable[[Any, Context], Any]) -> Handler:
 
 
 def _behaviour(servicer: object, name: str) -> Callable[[Any, Context], Any] | None:
-    """The method that carries an RPC out; None if only the generated base class has it."""
+    """The method that implements an RPC; None if only the generated base class has it."""
     for kind in type(servicer).__mro__:
         if name in vars(kind):
             if kind.__module__.endswith("_pb2_grpc"):
@@ -255,10 +255,10 @@ def _behaviour(servicer: object, name: str) -> Callable[[Any, Context], Any] | N
 def _rpc_handler(
     method: Method, handler: Handler, serializer: Callable[[Any], bytes] | None = None
 ) -> grpc.RpcMethodHandler[Any, Any]:
-    """The entry for gRPC: bytes in, bytes out, a coroutine for every shape.
+    """The handler for gRPC: bytes in, bytes out, a coroutine for every kind of RPC.
 
-    All are registered with a stream of requests, which is the same on the wire: gRPC would read a
-    single one before any of our code could refuse the call.
+    All are registered with a request stream, which is the same on the wire: gRPC would read a unary
+    request before any of our code could refuse the call.
     """
 
     async def entry(_: Any, context: Context) -> Any:
@@ -282,7 +282,7 @@ class _UnknownRpcs(grpc.GenericRpcHandler):
     def service(
         self, handler_call_details: grpc.HandlerCallDetails
     ) -> grpc.RpcMethodHandler[Any, Any] | None:
-        """Asked last. None: not ours, and core answers UNIMPLEMENTED."""
+        """Called last. None: not ours, and core answers UNIMPLEMENTED."""
         path = str(handler_call_details.method)
         if not path.startswith("/lot."):
             return None
@@ -294,7 +294,7 @@ class _UnknownRpcs(grpc.GenericRpcHandler):
 
 
 def _why_not(address: str) -> str:
-    """Why an address cannot be had, found by trying; empty if it can."""
+    """Why an address cannot be used, found by trying; empty if it can."""
     host, _, port = address.rpartition(":")
     if not port.isdigit():
         return "it is not an address of the form host:port"
@@ -307,7 +307,7 @@ def _bind_error(host: str, port: int) -> str:
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         with socket.socket(family, kind, number) as probe:
-            # As gRPC does: connections of a server that just stopped do not hold the port.
+            # As gRPC does: connections of a server that just stopped do not block the port.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(name)
     except socket.gaierror:

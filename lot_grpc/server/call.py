@@ -1,4 +1,4 @@
-"""One RPC of the contract, and one call of it on its way through the layers."""
+"""An RPC of the contract, and a call of it on its way through the layers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from lot_grpc.work import Work
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 CALL_ID_KEY = "lot-call-id"
-"""Trailing metadata key of the id under which the operator finds a call in the log."""
+"""Trailing metadata key of the id by which the operator finds a call in the log."""
 
 current_call_id: ContextVar[str] = ContextVar("lot_call_id", default="")
-"""Id of the call being carried out, for the logs of whatever runs inside it. Empty outside."""
+"""Id of the current call, for the logs of whatever runs inside it. Empty outside a call."""
 
 _PREFIX = secrets.token_hex(4)
 _NUMBERS = itertools.count(1)
@@ -34,7 +34,7 @@ _NUMBERS = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """An RPC. ``name`` is as callers say it: ``PatternService.SavePattern``."""
+    """An RPC. ``name`` is the form callers know: ``PatternService.SavePattern``."""
 
     name: str
     request_type: type[Message]
@@ -45,7 +45,7 @@ class Method:
 
     @classmethod
     def of(cls, descriptor: MethodDescriptor) -> Method:
-        """Whatever is not marked ``NO_SIDE_EFFECTS`` in the proto writes."""
+        """From a descriptor. An RPC not marked ``NO_SIDE_EFFECTS`` in the proto is a write."""
         level = descriptor.GetOptions().idempotency_level
         return cls(
             name=f"{descriptor.containing_service.name}.{descriptor.name}",
@@ -75,7 +75,7 @@ class Interruptible(Protocol):
 
 
 class Call:
-    """One call. Layers read and fill it; what they leave in it is what the log says."""
+    """One call. Layers read it and fill it in; the log reports what they leave in it."""
 
     __slots__ = (
         "abandoned",
@@ -96,15 +96,14 @@ class Call:
     )
 
     begun: Work
-    """The work that is done for it, or for an identical request that came before."""
+    """The work done for it, or for an identical earlier request."""
 
     def __init__(self, method: Method, context: Context) -> None:
         self.id = f"{_PREFIX}{next(_NUMBERS):04x}"
         self.method = method
         self.context = context
         self.request: Any = None
-        """None at first, then bytes, then a message; for streams of requests what iterates over
-        them."""
+        """None at first, then bytes, then a message; for request streams their iterator."""
         self.namespace = ""
         self.peer = ""
         """Address and port of the client."""
@@ -113,14 +112,14 @@ class Call:
         self.error: BaseException | None = None
         """A failure on the server's side; the log shows its cause."""
         self.task: asyncio.Task[Any] | None = None
-        """The task of the RPC itself, which ends when the caller leaves."""
+        """The task of the RPC itself, which ends when the caller disconnects."""
         self.work: asyncio.Task[Any] | None = None
-        """The shielded task of a write, which does not."""
+        """The shielded task of a write, which runs on."""
         self.reader: Interruptible | None = None
         self.abandoned = False
-        """True once the caller of a write is gone."""
+        """True once the caller of a write has disconnected."""
         self.stopped = False
-        """True if the server cancelled it at the end of its grace."""
+        """True if the server cancelled it at the end of the grace period."""
 
     def when_over(self, then: Callable[[], None]) -> None:
         """Run ``then`` once the call is over, including any shielded work."""
@@ -131,4 +130,4 @@ class Call:
 
 
 Handler: TypeAlias = Callable[[Call], Coroutine[Any, Any, Any]]
-"""What a layer wraps. The answer is serialized, or None for a stream of answers."""
+"""What a layer wraps. It returns the serialized response, or None for a response stream."""

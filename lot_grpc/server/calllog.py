@@ -1,4 +1,4 @@
-"""The one line that is logged for each call."""
+"""The log line of a call."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Final, TypeAlias
 from lot_grpc.server.call import Call
 
 CallLog: TypeAlias = Callable[[Mapping[str, object]], None]
-"""Takes one record for each call: ``level`` (``info``, ``warning`` or ``error``), ``method``,
-``code``, ``reason``, ``duration_ms``, ``call_id``, ``namespace``; ``error`` (an exception) where
-the failure is not the caller's: of INTERNAL the operator should see a traceback, of others what
-caused them; ``late`` (True) in a second record of a write that went on after its caller had left,
-whose ``duration_ms`` counts from then. Never contents. What it raises is dropped."""
+"""Receives one record per call: ``level`` (``info``, ``warning`` or ``error``), ``method``,
+``code``, ``reason``, ``duration_ms``, ``call_id``, ``namespace``; ``error`` (an exception) if the
+failure is not the caller's: for INTERNAL the operator should see a traceback, for others the cause;
+``late`` (True) in a second record of a write that continued after its caller disconnected, whose
+``duration_ms`` counts from then. Never contents. Exceptions from it are dropped."""
 
 _QUIET: Final = frozenset({"OK", "CANCELLED"})
 _FAULTS: Final = frozenset({"INTERNAL", "UNKNOWN"})
 
 
 def write(log: CallLog, call: Call, start: float, *, late: bool = False) -> None:
-    """Log what a call came to. ``start`` is a ``time.perf_counter()``."""
+    """Log the outcome of a call. ``start`` is a ``time.perf_counter()``."""
     code = call.code
     record: dict[str, object] = {
         "level": "info" if code in _QUIET else "error" if code in _FAULTS else "warning",

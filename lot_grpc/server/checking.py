@@ -1,7 +1,7 @@
 """From the bytes of a request to a message that the contract allows.
 
-gRPC hands over raw bytes (``request_deserializer=None``), since a request that cannot be parsed
-inside gRPC is answered by core with INTERNAL and no reason.
+gRPC passes on raw bytes (``request_deserializer=None``), since core answers a request that it
+cannot parse with INTERNAL and no reason.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from lot_grpc.server.views import Views
 
 _VALIDATOR: Final = protovalidate.Validator()
 _VIEW_VALIDATOR: Final = protovalidate.Validator()
-"""For views. A validator knows types by their names: one for both would take a view for its type,
-or the type for its view, whichever came first."""
+"""For views. A validator knows types by name: a single one would confuse a view with its type."""
 _VIEWS: Final = Views()
 
 _MANY_ITEMS: Final = 10_000
@@ -40,13 +39,13 @@ _RULE: Final = re.compile(r"(?<=^error evaluating )[^\s:]+")
 _CAUSES: Final = (
     ("UTF-8", "a string is not valid UTF-8"),
     ("MaxDepth", "it is nested too deeply"),
-    ("corrupt", "it is truncated or is another message"),
+    ("corrupt", "it is truncated or is a different message"),
 )
-"""What the parser's sentence holds, and what it means to a caller."""
+"""Words in the parser's error texts, and what they mean to a caller."""
 
 
 class Checker:
-    """Parses and checks requests of one type. ``checker_of`` keeps one for each."""
+    """Parses and checks requests of one type. ``checker_of`` caches one per type."""
 
     def __init__(self, request_type: type[Message]) -> None:
         self._type = request_type
@@ -62,7 +61,7 @@ class Checker:
         """The message in ``raw``.
 
         Raises:
-            RequestMalformedError: the bytes are no such message.
+            RequestMalformedError: the bytes are not such a message.
             RequestInvalidError: with every violation; only the first if a list is over its limit or
                 the request has more than 10,000 items.
             LimitExceededError: it is too large to check.
@@ -71,7 +70,7 @@ class Checker:
             items = self._counting(raw)
             message = self._type.FromString(raw)
         except DecodeError as error:
-            raise self._malformed(error) from None  # a caller's fault needs no traceback
+            raise self._malformed(error) from None  # a caller's mistake needs no traceback
         found = self._structural.check(message, raw)
         seen = message if self._view is self._type else self._view.FromString(raw)
         try:
@@ -106,7 +105,7 @@ _CHECKERS: Final[dict[type[Message], Checker]] = {}
 
 
 def _violation(violation: protovalidate.Violation, request: Descriptor) -> Violation:
-    """A field path as in the proto, the rule's id, and a sentence that says what to do."""
+    """A violation with the field path as in the proto, the rule's id, and what to do about it."""
     found = violation.proto
     path = ""
     elements = found.field.elements if found.field is not None else ()
@@ -119,7 +118,7 @@ def _violation(violation: protovalidate.Violation, request: Descriptor) -> Viola
     enum = enum_of(request, [element.field_name for element in elements])
     words = rule_text(found.rule_id, violation.rule_value, violation.field_value, enum)
     description = words or found.message or f"violates rule {found.rule_id}"
-    # A rule over a message of the request names the field in its sentence: `pattern.task must …`.
+    # A rule on a message of the request names the field in its text: `pattern.task must …`.
     named, _, rest = description.partition(" ")
     if elements and named.startswith(f"{elements[-1].field_name}."):
         path += named.removeprefix(elements[-1].field_name)

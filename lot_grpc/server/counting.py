@@ -71,7 +71,7 @@ class ItemCounter:
         self._with_structs = _Planner(structs=True).steps(request_type.DESCRIPTOR)
 
     def __call__(self, raw: bytes) -> int:
-        """Items in all.
+        """The total number of items.
 
         Raises:
             DecodeError: the bytes are not a message.
@@ -79,7 +79,7 @@ class ItemCounter:
             LimitExceededError: there are too many items or fields in total.
         """
         count = _Count(raw)
-        # A field takes two bytes at least.
+        # A field takes at least two bytes.
         steps = self._with_structs if len(raw) > 2 * MAX_FIELDS else self._steps
         try:
             count.message(0, len(raw), steps, None, 0)
@@ -97,7 +97,7 @@ class _Count:
         self._raw = raw
         self.items = MAX_ITEMS
         self.fields = MAX_FIELDS
-        """How many more there may be."""
+        """How many more are allowed."""
 
     def message(self, at: int, end: int, steps: _Steps, path: Path, depth: int) -> None:
         """Count the fields between two offsets. IndexError: the bytes end too early."""

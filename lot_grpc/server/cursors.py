@@ -1,7 +1,7 @@
-"""Cursors of the feed of changes and of exports, as callers keep them.
+"""Cursors of the change feed and of exports, in the form that callers see.
 
 A cursor of the feed is base64url of JSON [version, time, positions, since, scan]; one of an export
-of [version, hash of the request, namespace, kind, sort key, id, inner].
+is that of [version, hash of the request, namespace, kind, sort key, id, inner].
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _VERSION = 1
 _WRITER = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MOST_WRITERS = 10_000
 
-# --- the feed of changes --------------------------------------------------------------------------
+# --- the change feed ------------------------------------------------------------------------------
 
 
 def cursor_to_token(cursor: Cursor) -> str:
-    """The cursor as a text."""
+    """Encode a cursor as text."""
     scan = cursor.scan
     where = None if scan is None else [scan.resource_kind, scan.sort_key, *scan.seen]
     return encode([_VERSION, cursor.time, cursor.positions, cursor.since, where])
 
 
 def cursor_from_token(token: str, watched: Container[str]) -> Cursor | None:
-    """The cursor of a text; None for an empty one. Raises RequestInvalidError.
+    """Decode a cursor; None for an empty text. Raises RequestInvalidError.
 
     ``watched`` are the kinds that can be watched.
     """
@@ -81,7 +81,7 @@ def _damaged() -> RequestInvalidError:
 
 
 def request_of(request: transfer_pb2.ExportRequest) -> str:
-    """The same for requests that export the same."""
+    """A key that is equal for requests that export the same."""
     requested = [
         "" if request.all_namespaces else request.namespace or "default",
         sorted(set(request.resource_kinds)),
@@ -91,7 +91,7 @@ def request_of(request: transfer_pb2.ExportRequest) -> str:
 
 
 def export_cursor(request_key: str, place: ExportPosition) -> str:
-    """The cursor behind a record."""
+    """The cursor after a record."""
     where = (place.namespace, place.kind, place.sort_key, place.id, place.inner)
     return encode([_VERSION, request_key, *where])
 
@@ -99,7 +99,7 @@ def export_cursor(request_key: str, place: ExportPosition) -> str:
 def position_of(
     request_key: str, cursor: str, collections: Container[str]
 ) -> ExportPosition | None:
-    """Where to go on; None for an empty cursor. Raises RequestInvalidError.
+    """Where to continue; None for an empty cursor. Raises RequestInvalidError.
 
     ``collections`` are those that are exported.
     """
@@ -127,7 +127,7 @@ def position_of(
 
 
 def _is_inner(inner: str) -> bool:
-    """Whether a name within a thing can be one: events and messages are numbered."""
+    """Whether a name of a part is valid: events and messages are numbered."""
     if inner == "" or inner.startswith("v"):
         return True
     return inner.removeprefix("w").isdecimal() and len(inner) < 17

@@ -1,4 +1,4 @@
-"""The standard health service, whose watchers are told of the end and then let go."""
+"""The standard health service; on shutdown its watchers are notified and their streams end."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ PROBE_SECONDS: Final = 2.0
 class Health(HealthServicer):
     """Health of the server (the empty name) and of each service.
 
-    NOT_SERVING until ``serving`` and from ``draining`` on, and while ``follow`` finds that the
-    store cannot be used.
+    NOT_SERVING until ``serving``, from ``draining`` on, and while ``follow`` finds the store
+    unusable.
     """
 
     def __init__(self, service_names: Iterable[str]) -> None:
@@ -36,7 +36,7 @@ class Health(HealthServicer):
         self._change_watcher: set[asyncio.Task[Any]] = set()
 
     async def Watch(self, request: Any, context: Any) -> None:  # noqa: N802 - the RPC's name
-        """As the library does it, but known here, since the library watches without an end."""
+        """Like the library's, but tracked here, since the library's never ends."""
         task = asyncio.current_task()
         assert task is not None
         self._change_watcher.add(task)
@@ -46,7 +46,7 @@ class Health(HealthServicer):
             self._change_watcher.discard(task)
 
     async def serving(self) -> None:
-        """Calls are taken."""
+        """Report SERVING: calls are accepted."""
         for name in self._names:
             await self.set(name, _SERVING)
 
@@ -56,7 +56,7 @@ class Health(HealthServicer):
         report: Callable[[str], None],
         seconds: float = PROBE_SECONDS,
     ) -> None:
-        """Show whether the store can be used, until cancelled.
+        """Report whether the store is usable, until cancelled.
 
         ``check`` raises whatever a write would fail with. A full disk is ignored: reads still work.
         ``report`` is called with the problem whenever it changes, and with "" once it is gone.
@@ -79,10 +79,10 @@ class Health(HealthServicer):
             known = wrong
 
     async def draining(self) -> None:
-        """No calls are taken any more; watchers are told so."""
+        """Report NOT_SERVING to watchers: no more calls are accepted."""
         await self.enter_graceful_shutdown()
 
     def end(self) -> None:
-        """End the streams of watchers, which would otherwise take up the whole grace."""
+        """End the streams of watchers, which would otherwise use up the whole grace period."""
         for task in self._change_watcher:
             task.cancel()

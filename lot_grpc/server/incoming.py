@@ -1,7 +1,7 @@
 """Memory for unary requests: how many bytes may be arriving or in use, and for how long.
 
 gRPC's core buffers a whole message before its size is known. A small one is already there and takes
-no time. A slower one reserves room for the largest allowed message; what it does not need is
+no time. A slower one reserves the size of the largest allowed message; the unneeded part is
 released when it has arrived, and the rest when its call is over.
 """
 
@@ -23,7 +23,7 @@ QUICK_READS: Final = 32
 _QUICK_SECONDS: Final = 0.05
 """How long a message may take to arrive without a reservation."""
 _HURRY_SECONDS: Final = 1.0
-"""How long one may take while other requests or calls are waiting for room."""
+"""How long one may take while other requests or calls are waiting for memory."""
 _SMALL: Final = 64 * 1024
 """Smaller messages need no reservation: core has buffered them, and calls are limited anyway."""
 
@@ -53,14 +53,14 @@ class Incoming:
 
     @property
     def has_capacity(self) -> bool:
-        """Whether a message of the largest size would find room now."""
+        """Whether there is memory for a message of the largest size now."""
         return self._free >= self._most
 
     async def receive(self, context: Context, request_type: type[Message]) -> bytes:
         """Read the request. Its bytes count until they are returned with ``release``.
 
         Raises:
-            OverloadedError: there is no room for it, or it took too long. Nothing was done.
+            OverloadedError: there is no memory for it, or it took too long. Nothing was done.
             RequestMalformedError: the call has no request.
         """
         await self._quick.acquire()
@@ -104,7 +104,7 @@ class Incoming:
         self._free += size
 
     def hurry(self) -> None:
-        """Drop requests that have been arriving for over a second, since others wait."""
+        """Drop requests that have been arriving for over a second, since others are waiting."""
         now = asyncio.get_running_loop().time()
         for reading in self._slow:
             limit = reading.limit

@@ -1,4 +1,4 @@
-"""The calls that are being carried out: how many may be, and how they end when the server stops."""
+"""The running calls: how many are allowed, and how they end when the server stops."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SHARE: Final = 16
 
 
 def shutting_down() -> ShuttingDownError:
-    """The error of calls that come, or are still open, while the server drains."""
+    """The error for calls that arrive, or are still open, while the server drains."""
     return ShuttingDownError("the server is stopping; repeat the call in a moment")
 
 
 class InFlight:
-    """Counts and holds the calls. A write counts until it is done, even if its caller has gone."""
+    """Tracks the calls. A write counts until it is done, even if its caller has disconnected."""
 
     def __init__(self, limits: Limits, draining: asyncio.Event) -> None:
         self._limits = limits
@@ -40,10 +40,10 @@ class InFlight:
         return len(self._calls) + len(self._streams)
 
     def enter(self, call: Call) -> None:
-        """Let a call in.
+        """Admit a call.
 
         Raises:
-            ShuttingDownError: the server drains.
+            ShuttingDownError: the server is draining.
             OverloadedError: the server is at its limit. Nothing was done.
         """
         if self._draining.is_set():
@@ -68,7 +68,7 @@ class InFlight:
         self._idle.clear()
 
     def leave(self, call: Call) -> None:
-        """The call is over, or will be when its shielded work is done."""
+        """Remove a call, once any shielded work of it is done."""
         call.when_over(lambda: self._remove(call))
 
     def _remove(self, call: Call) -> None:
@@ -80,8 +80,8 @@ class InFlight:
     def interrupt(self) -> None:
         """End streams, and calls that have not begun, with SHUTTING_DOWN.
 
-        A stream that takes messages does so at its next; one that only answers, at once: it writes
-        nothing, and may have no end of its own.
+        A request stream ends at its next message; a response-only stream at once: it writes nothing
+        and may never end by itself.
         """
         for call in self._calls:
             if call.request is None:
@@ -93,12 +93,12 @@ class InFlight:
                 _stop(call)
 
     def cancel(self) -> None:
-        """Cancel what is left; callers that still wait are told SHUTTING_DOWN."""
+        """Cancel what is left; callers that still wait get SHUTTING_DOWN."""
         for call in (*self._calls, *self._streams):
             _stop(call)
 
     async def wait(self, seconds: float) -> bool:
-        """Wait until nothing is in flight. False: ``seconds`` were not enough."""
+        """Wait until nothing is in flight; False if that took longer than ``seconds``."""
         try:
             await asyncio.wait_for(self._idle.wait(), seconds)
         except TimeoutError:

@@ -1,13 +1,13 @@
-"""What every call passes through, in order, from the outside in.
+"""The layers that every call passes through, in order, from the outside in.
 
 The layers are wrapped around each method once, when it is registered, and not by
-``grpc.aio.ServerInterceptor``: that is asked again for every call, makes a new handler each time,
-and only sees the request after gRPC has parsed it. So handlers take raw bytes and give raw bytes,
-and nothing of ours runs outside the error boundary.
+``grpc.aio.ServerInterceptor``: that is consulted for every call, makes a new handler each time, and
+sees the request only after gRPC has parsed it. So handlers take and return raw bytes, and none of
+our code runs outside the error boundary.
 
-Layers are coroutines for all four shapes of RPC: answers of a stream are written with
-``context.write``, so that a cancelled call raises ``CancelledError`` at an await in each of them,
-and only the innermost layer holds the servicer's generator, and closes it.
+Layers are coroutines for all four kinds of RPC: the responses of a stream are written with
+``context.write``, so that a cancelled call raises ``CancelledError`` at an await in each layer, and
+only the innermost one holds the servicer's generator, and closes it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from lot_grpc.work import begin_work
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the layers of one server share."""
+    """The state that the layers of one server share."""
 
     limits: Limits
     inflight: InFlight
@@ -49,14 +49,14 @@ class Surroundings:
 
 
 Layer: TypeAlias = Callable[[Method, Handler, Surroundings], Handler]
-"""Wraps a handler. One that does not concern a method gives the handler back as it is."""
+"""Wraps a handler. A layer that does not concern a method returns the handler unchanged."""
 
 
 # --- access log -----------------------------------------------------------------------------------
 
 
 def access_log(method: Method, handler: Handler, around: Surroundings) -> Handler:
-    """One line per call, whatever becomes of it. It only looks on."""
+    """Logs one line per call, whatever its outcome, without affecting it."""
     log = around.log
     if log is None:
         return handler
@@ -75,7 +75,7 @@ def access_log(method: Method, handler: Handler, around: Surroundings) -> Handle
 
 
 def error_boundary(method: Method, handler: Handler, around: Surroundings) -> Handler:
-    """Whatever is raised inside becomes a status with a reason; nothing else reaches the caller."""
+    """Turns any exception into a status with a reason; nothing else reaches the caller."""
 
     async def bounded(call: Call) -> Any:
         current_call_id.set(call.id)
@@ -83,7 +83,7 @@ def error_boundary(method: Method, handler: Handler, around: Surroundings) -> Ha
         call.context.set_trailing_metadata(((CALL_ID_KEY, call.id),))
         try:
             return await handler(call)
-        except grpc.aio.AbortError:  # the status is sent: it must arrive at gRPC as it is
+        except grpc.aio.AbortError:  # the status is sent: it must reach gRPC unchanged
             call.code = _name(call.context.code())
             raise
         except asyncio.CancelledError:
@@ -99,7 +99,7 @@ def error_boundary(method: Method, handler: Handler, around: Surroundings) -> Ha
 
 
 def _reported(call: Call, error: Exception) -> Status:
-    """The status for an error, noted in the call for the log."""
+    """The status for an error, stored in the call for the log."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]  # a task group with one failure
     if isinstance(error, LotError) and error.reason in TABLE:
@@ -124,13 +124,13 @@ async def _abort(call: Call, status: Status) -> Any:
 
 
 _OURS: Final = {code.value[0] for code in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAVAILABLE)}
-"""Codes of server-side failures, whose cause the operator should see."""
+"""Codes of server-side failures; the operator should see their cause."""
 
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 
 
 def _name(code: Any) -> str:
-    """The code comes back as a number or as the enum."""
+    """The name of a code, which may be a number or the enum."""
     return _CODES[code].name if isinstance(code, int) else str(getattr(code, "name", "UNKNOWN"))
 
 
@@ -143,7 +143,7 @@ def _overdue(context: Context) -> bool:
 
 
 def admission(method: Method, handler: Handler, around: Surroundings) -> Handler:
-    """Refuses what is too much, or too late, before anything is spent on it."""
+    """Refuses calls over the limits, or during a drain, before anything is spent on them."""
     inflight = around.inflight
 
     async def admitted(call: Call) -> Any:
@@ -178,7 +178,7 @@ def single_request(method: Method, handler: Handler, around: Surroundings) -> Ha
 
 
 def checked_requests(method: Method, handler: Handler, around: Surroundings) -> Handler:
-    """Parses and checks, a single request at once and streamed ones as the servicer reads them."""
+    """Parses and checks a unary request at once, and streamed ones as the servicer reads them."""
     check = checker_of(method.request_type)
     if method.client_streaming:
         arriving = around.inflight.bytes
@@ -236,14 +236,14 @@ def time_limit(method: Method, handler: Handler, around: Surroundings) -> Handle
 
 
 def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
-    """Lets a write finish when its caller leaves, its deadline passes or its time is up.
+    """Lets a write finish if its caller disconnects, its deadline passes or its time is up.
 
-    A unary write is finished. A stream of writes finishes the step it is in and ends at the
-    servicer's next read or answer; one that gets to neither is cancelled after
+    A unary write runs to its end. A stream of writes finishes its current step and ends at the
+    servicer's next read or response; if it reaches neither, it is cancelled after
     ``max_call_seconds``. A drain waits for both.
 
-    A repeat of a request that is still being worked on joins that work if it has a request id, or
-    if the first caller has left and so is most likely the one repeating it.
+    A repeat of a request that is still running joins its work if it has a request id, or if the
+    first caller has disconnected and so most likely is the one repeating it.
     """
     if not method.writes:
         return handler
@@ -276,7 +276,7 @@ def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
             if not work.done():
                 left = time.perf_counter()
                 work.add_done_callback(lambda _: _finished_late(around.log, call, work, left))
-                call.abandoned = True  # its reader is closed by the layer outside
+                call.abandoned = True  # its reader is closed by an outer layer
                 call.begun.waiting -= 1
                 if method.streaming and seconds:
                     asyncio.get_running_loop().call_later(seconds, work.cancel)
@@ -286,7 +286,7 @@ def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
 
 
 def _finished_late(log: CallLog | None, call: Call, work: asyncio.Task[Any], left: float) -> None:
-    """Say what became of a write whose caller has gone, as nobody else hears of it."""
+    """Log the outcome of a write whose caller has disconnected, as nothing else reports it."""
     late = Call(call.method, call.context)
     late.id, late.namespace = call.id, call.namespace
     if work.cancelled():
@@ -301,9 +301,9 @@ def _finished_late(log: CallLog | None, call: Call, work: asyncio.Task[Any], lef
 
 
 def one_model(method: Method, handler: Handler, around: Surroundings) -> Handler:
-    """Keeps the embedding model from being switched under a unary call.
+    """Keeps the embedding model from being switched during a unary call.
 
-    What of a stream works with vectors passes the gate itself, message by message.
+    Streams that work with vectors pass the gate themselves, message by message.
     """
     if method.streaming:
         return handler
@@ -318,7 +318,7 @@ def one_model(method: Method, handler: Handler, around: Surroundings) -> Handler
 # --- the order ------------------------------------------------------------------------------------
 
 OUTER: Final[tuple[Layer, ...]] = (access_log, error_boundary)
-"""Around everything, RPCs that are not implemented included."""
+"""Layers around every RPC, including those that are not implemented."""
 
 INNER: Final[tuple[Layer, ...]] = (
     admission,
@@ -328,13 +328,13 @@ INNER: Final[tuple[Layer, ...]] = (
     shield,
     one_model,
 )
-"""Around what a servicer does."""
+"""Layers around a servicer's method."""
 
 
 def compose(
     layers: tuple[Layer, ...], method: Method, handler: Handler, around: Surroundings
 ) -> Handler:
-    """``handler`` inside ``layers``, the first of them outermost."""
+    """``handler`` wrapped in ``layers``, the first outermost."""
     for layer in reversed(layers):
         handler = layer(method, handler, around)
     return handler

@@ -1,4 +1,4 @@
-"""How much a server takes on at once. Deployment limits: the contract's own are in the protos."""
+"""Deployment limits on a server's load; the limits of the contract are in the protos."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ _IDLE_MS: Final = 300_000
 """When an idle connection is closed. Clients reopen it with their next call."""
 _HANDSHAKE_MS: Final = 10_000
 _PENDING: Final = 32_768
-"""How many calls may wait for the loop, which refuses those over the limits within milliseconds."""
+"""How many calls may wait for the event loop, which refuses excess calls within milliseconds."""
 _PENDING_SECONDS: Final = 600
-"""How long one may wait: longer than a starved machine makes it, and than callers do."""
+"""How long one may wait: longer than on an overloaded machine, and than callers do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one server. Numbers are whole and more than 0, but for ``max_call_seconds``.
+    """Limits of one server. All are positive whole numbers, except for ``max_call_seconds``.
 
     Attributes:
         max_message_bytes: largest message received; gRPC's core refuses a larger one itself, with
             RESOURCE_EXHAUSTED and without a reason, since our code never sees the call. Responses
             are limited to 3 MiB, or to this if lower, except for a single item that is larger;
             reading one larger than this is LIMIT_EXCEEDED.
-        max_concurrent_calls: unary calls carried out at once, writes that outlive their caller
-            included; one more is OVERLOADED.
-        max_streams: streams open at once; one more is OVERLOADED.
+        max_concurrent_calls: unary calls running at once, including writes that outlive their
+            caller; further ones are OVERLOADED.
+        max_streams: streams open at once; further ones are OVERLOADED.
         max_connections: open connections; further ones are closed immediately.
-        max_request_bytes: total bytes of unary requests that are arriving or being worked on;
+        max_request_bytes: total bytes of unary requests that are arriving or being processed;
             beyond that, large ones are OVERLOADED. At least ``max_message_bytes``. Incomplete
             messages of streams have the same limit; over it, some streams are ended.
         max_receive_seconds: how long a unary request may take to arrive before its call is
-            OVERLOADED; one second while others find no room.
-        max_call_seconds: how long a unary call may take before it is CALL_TIMEOUT; 0 is no
-            limit. Streams have none; a stream of writes is given as long again once its caller is
-            gone.
-        max_send_seconds: how long a message of a stream of answers may wait for a caller that does
-            not read; then the stream is OVERLOADED. Only of streams that write nothing.
+            OVERLOADED; one second while others are waiting for memory.
+        max_call_seconds: how long a unary call may take before it is CALL_TIMEOUT; 0: no limit.
+            Streams have none; a stream of writes has this long to finish once its caller has
+            disconnected.
+        max_send_seconds: how long a message of a response stream may wait for a caller that does
+            not read; then the stream is OVERLOADED. Only for streams that write nothing.
         stream_idle_seconds: how long a stream of events may be without a message before it is
-            STREAM_IDLE; 0 is no limit.
+            STREAM_IDLE; 0: no limit.
         keepalive_seconds: how long a connection may be silent before it is pinged, so that streams
             of dead callers end.
-        min_ping_seconds: how often a client may ping; more often and core ends the connection.
+        min_ping_seconds: minimum time between a client's pings; below it, core ends the connection.
     """
 
     max_message_bytes: int = 16 * 2**20
@@ -57,14 +57,15 @@ class Limits:
     min_ping_seconds: float = 10.0
 
     def channel_options(self) -> list[tuple[str, int]]:
-        """As options of gRPC's core.
+        """The options for gRPC's core.
 
-        SO_REUSEPORT is off, since it lets a second server bind the same port without a word and
-        take half of the connections. The name of the ping option is the one that has an effect.
+        SO_REUSEPORT is off, since it lets a second server silently bind the same port and take half
+        of the connections. The name of the ping option is the one that has an effect.
 
-        With the bandwidth probe, core buffers 4 MiB of a message that nobody reads yet; without it,
-        64 KiB. Core cancels waiting calls without a reason beyond ``max_pending_requests``, and
-        after 30 s by default; both limits are set so high that every call gets an answer.
+        With the bandwidth probe, core buffers 4 MiB of a message that is not being read yet;
+        without it, 64 KiB. Core cancels waiting calls without a reason beyond
+        ``max_pending_requests``, and after 30 s by default; both limits are set so high that every
+        call gets an answer.
         """
         return [
             ("grpc.so_reuseport", 0),

@@ -16,11 +16,11 @@ from google.protobuf.message import Message
 from lot_grpc.domain.errors import RequestInvalidError, Violation
 
 Tree: TypeAlias = dict[str, Any]
-"""Fields by name, each with the tree of those inside it; empty: the field as a whole."""
+"""Fields by name, each with the tree of its subfields; empty: the whole field."""
 
 
 def nested(field: FieldDescriptor) -> bool:
-    """Whether paths go below a field."""
+    """Whether paths can go below a field."""
     return (
         field.message_type is not None
         and not field.is_repeated
@@ -29,7 +29,7 @@ def nested(field: FieldDescriptor) -> bool:
 
 
 def paths_of(kind: Descriptor, output_only: Iterable[str] = ()) -> list[str]:
-    """All paths of a message type, except these top-level fields and anything inside them."""
+    """All paths of a message type, except ``output_only`` top-level fields and their subfields."""
     oneofs = [one.name for one in kind.oneofs if len(one.fields) > 1]
     return [*(path for path in _paths(kind) if path.split(".")[0] not in output_only), *oneofs]
 
@@ -87,7 +87,7 @@ def _add(tree: Tree, names: list[str]) -> None:
     *outer, last = names
     for name in outer:
         if tree.get(name) == {}:
-            return  # it is kept as a whole already
+            return  # the whole field is kept already
         tree = tree.setdefault(name, {})
     tree[last] = {}
 

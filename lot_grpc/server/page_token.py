@@ -1,4 +1,4 @@
-"""Page tokens: where a list goes on, bound to the question that it answers.
+"""Page tokens: where a list continues, bound to its request.
 
 A token is base64url of JSON [version, hash of the request without its page, position].
 """
@@ -49,7 +49,7 @@ def position_to_token(request: Message, position: Position | None) -> str:
 
 
 def position_from_token(request: Message, token: str) -> Position | None:
-    """Where to go on; None at the beginning. Raises PageTokenMismatchError."""
+    """Where to continue; None at the beginning. Raises PageTokenMismatchError."""
     if not token:
         return None
     position = _decode(request, token)
@@ -65,7 +65,7 @@ def number_to_token(request: Message, number: int | None) -> str:
 
 
 def number_from_token(request: Message, token: str) -> int | None:
-    """The number to go on behind; None at the beginning. Raises PageTokenMismatchError."""
+    """The number after which to continue; None at first. Raises PageTokenMismatchError."""
     if not token:
         return None
     number: int = _decode(request, token)
@@ -80,7 +80,7 @@ def name_to_token(request: Message, name: str | None) -> str:
 
 
 def name_from_token(request: Message, token: str) -> str:
-    """The name to go on behind; empty at the beginning. Raises PageTokenMismatchError."""
+    """The name after which to continue; empty at first. Raises PageTokenMismatchError."""
     if not token:
         return ""
     name = _decode(request, token)

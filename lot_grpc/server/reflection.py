@@ -1,8 +1,8 @@
 """Reflection for grpcurl, buf curl and the like: v1 and v1alpha, with methods as symbols.
 
 The library serves v1alpha only (grpc/grpc#38576) and does not find methods (grpc/grpc#34743). The
-messages of both versions are the same on the wire, so one handler answers under both names; both
-are listed and described, v1 by the contract of v1alpha under its name.
+messages of both versions are the same on the wire, so one handler serves both names; both are
+listed and described, v1 by the contract of v1alpha under its own name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAMES: Final = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.
 
 
 def _describe_v1() -> None:
-    """Add the contract of v1 to what is described."""
+    """Add the contract of v1 to the descriptor pool."""
     try:
         Default().FindServiceByName(NAMES[0])
     except KeyError:
@@ -35,7 +35,7 @@ def _describe_v1() -> None:
 
 
 class _MethodFindingPool:
-    """A descriptor pool that finds ``package.Service.Method`` too."""
+    """A descriptor pool that also finds ``package.Service.Method``."""
 
     def __init__(self, pool: DescriptorPool) -> None:
         self._pool = pool
@@ -54,6 +54,6 @@ class _MethodFindingPool:
 
 
 def servicer(service_names: Iterable[str]) -> ReflectionServicer:
-    """Answers under each of ``NAMES``. Listed are ``service_names``, and reflection itself."""
+    """A servicer for each of ``NAMES``. It lists ``service_names`` and reflection itself."""
     _describe_v1()
     return ReflectionServicer([*service_names, *NAMES], _MethodFindingPool(Default()))

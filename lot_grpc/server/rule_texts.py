@@ -1,6 +1,6 @@
-"""What a caller is told of a rule that a request breaks, where the validator's words are no help.
+"""Texts for violated rules where the validator's own are of little help.
 
-It tells enums by their numbers and ids by a regular expression; a caller wants names and letters.
+It shows enums as numbers and ids as a regular expression; a caller needs names and words.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lot_grpc.domain.counting import counted
 
 
 class Form(NamedTuple):
-    """What a text must be; ``optional``: or empty."""
+    """The form of a text in words; ``optional``: it may be empty."""
 
     words: str
     optional: bool = False
@@ -29,17 +29,17 @@ PATTERNS: Final[Mapping[str, Form]] = {
         "a lower-case letter, then up to 63 lower-case letters, digits, `_` or `-`"
     ),
 }
-"""Every regular expression of the contract, in words; a test holds them complete and true."""
+"""Every regular expression of the contract in words; a test checks them."""
 
 
 def rule_text(rule_id: str, rule: Any, value: Any, enum: EnumDescriptor | None) -> str:
-    """The rule in words; empty where the validator's own are good.
+    """The rule in words; empty if the validator's text is good enough.
 
     Args:
-        rule_id: The validator's name of the rule, as ``string.min_len``.
-        rule: What the contract says, as the 1 of ``min_len``.
-        value: What was given.
-        enum: Whose value it is, if it is of an enum.
+        rule_id: The validator's name of the rule, such as ``string.min_len``.
+        rule: The rule's value in the contract, such as the 1 of ``min_len``.
+        value: The value that was given.
+        enum: The enum to which the value belongs, if any.
     """
     match rule_id:
         case "string.pattern":
@@ -80,7 +80,7 @@ def _names(enum: EnumDescriptor, without: Iterable[int]) -> str:
 
 
 def enum_of(message: Descriptor, path: Sequence[str]) -> EnumDescriptor | None:
-    """The enum of the field at a path of names, or of its items; None if it is of none."""
+    """The enum of the field at a path of names, or of its items; None if it is not an enum."""
     at: Descriptor | None = message
     enum: EnumDescriptor | None = None
     for name in path:

@@ -1,4 +1,4 @@
-"""The innermost handlers: one runs a servicer's method, one answers for missing methods."""
+"""The innermost handlers: one runs a servicer's method, one answers missing methods."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def serve(
         raw = response.SerializeToString()
         if bound and len(raw) > bound:
             raise LimitExceededError(
-                f"the response has {len(raw):,} bytes; the limit is {bound:,}: request less at "
+                f"the response has {len(raw):,} bytes, the limit is {bound:,}; request less at "
                 f"once ({shape.narrowing})",
                 limit=bound,
                 given=len(raw),
@@ -84,16 +84,16 @@ def serve(
                         limit=f"{patience:g} s",
                         limit_seconds=f"{patience:g}",
                     ) from None
-                except Exception as error:  # bytes can only fail to be sent if nobody is there
+                except Exception as error:  # sending bytes only fails if the client is gone
                     raise asyncio.CancelledError from error
 
     return answers
 
 
 async def _send_headers(context: Context) -> None:
-    """Send them apart from the first message: headers wait for no reader.
+    """Send headers separately from the first message: they do not wait for a reader.
 
-    While gRPC sends both, it can send no status, and a call that is ended then has no reason.
+    While gRPC is sending both, it cannot send a status, and a call ended then has no reason.
     """
     sending = asyncio.ensure_future(context.send_initial_metadata(()))
     try:

@@ -3,8 +3,8 @@
 ``grpc.aio`` accepts calls and decodes their paths in one loop: a path that is not UTF-8 raises, the
 loop ends and the port closes for good, since the loop cannot be restarted. So one server owns the
 port, and the loop of another, which has no port, accepts its calls and is replaced when it ends;
-calls that arrive meanwhile wait in gRPC's core. This relies on private names of ``grpc.aio``, which
-are checked at startup.
+calls that arrive in the meantime wait in gRPC's core. This relies on private names of ``grpc.aio``,
+which are checked at startup.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class CallServer(_server.Server):
 
     Args:
         options: of gRPC's core.
-        ended: called with the error if anything else ends the loop; no more calls are taken then.
+        ended: called with the error if anything else ends the loop; no calls are accepted then.
     """
 
     def __init__(self, options: Sequence[tuple[str, int]], ended: Ended) -> None:
@@ -104,7 +104,7 @@ class _Port(cygrpc.AioServer):  # type: ignore[misc]
         return asyncio.create_task(self._request_call())
 
     def taker_ended(self, taker: _Taker, error: BaseException) -> None:
-        """Replace it, or report that no more calls are taken."""
+        """Replace a loop that ended, or report that no more calls are accepted."""
         if not self.is_running():
             return
         if not isinstance(error, UnicodeDecodeError):
@@ -137,7 +137,7 @@ class _Taker(cygrpc.AioServer):  # type: ignore[misc]
 
 
 async def _close(taker: _Taker) -> None:
-    """Release it. If its loop has ended, the first attempt only raises the reason."""
+    """Release a taker. If its loop has ended, the first attempt only raises the reason."""
     for _ in range(2):
         with contextlib.suppress(Exception):
             await taker.shutdown(None)
@@ -145,7 +145,7 @@ async def _close(taker: _Taker) -> None:
 
 _WATCH_SECONDS: Final = 5.0
 _REFUSALS: Final = 3
-"""How many refusals in a row before our own port counts as closed."""
+"""After this many refused connections in a row, our own port counts as closed."""
 
 
 async def watch_port(host: str, port: int, ended: Ended, seconds: float = _WATCH_SECONDS) -> None:
@@ -160,7 +160,7 @@ async def watch_port(host: str, port: int, ended: Ended, seconds: float = _WATCH
             writer.close()
         except ConnectionRefusedError as error:
             refused, cause = refused + 1, error
-        except OSError:  # nothing that says so, such as a lack of file descriptors
+        except OSError:  # not a refusal, for example a lack of file descriptors
             refused = 0
         else:
             refused = 0

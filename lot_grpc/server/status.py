@@ -1,8 +1,8 @@
-"""The one table from what went wrong to what the caller is told.
+"""The table from domain errors to the status that the caller gets.
 
-The reasons and codes are promised in ``error_reason.proto``; a test holds the two together.
-Metadata of a call is refused at random from 8 KiB on, so a status stays well below: what is long is
-cut, and how many violations there were is said even where not all are listed.
+The reasons and codes are documented in ``error_reason.proto``; a test keeps the two in step. From 8
+KiB on, a call's metadata is refused at random, so a status stays well below: long texts are cut,
+and the number of violations is given even if not all are listed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DETAILS_KEY: Final = "grpc-status-details-bin"
 MAX_VIOLATIONS: Final = 20
 MAX_VIOLATIONS_BYTES: Final = 4096
 MAX_MESSAGE_BYTES: Final = 900
-"""Of the sentence as it is sent, that is percent-encoded."""
+"""Limit on the message in its percent-encoded form."""
 _PRINTABLE: Final = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
 MAX_TEXT_BYTES: Final = 256
 MAX_METADATA: Final = 16
@@ -35,7 +35,7 @@ MAX_METADATA_BYTES: Final = 160
 
 
 class Row(NamedTuple):
-    """``retry_seconds`` is how long to wait before a repeat; 0: waiting does not help."""
+    """One error. ``retry_seconds``: how long to wait before a retry; 0: waiting does not help."""
 
     code: grpc.StatusCode
     retry_seconds: float = 0.0
@@ -104,7 +104,7 @@ def to_status(error: LotError) -> Status:
     """The status of an error whose reason the table knows. Always less than 6 KB.
 
     Raises:
-        KeyError: the reason is not in the contract, so the caller must not be told.
+        KeyError: the reason is not in the contract, so the caller must not see it.
     """
     row = TABLE[error.reason]
     metadata = dict(error.metadata)
@@ -129,7 +129,7 @@ def to_status(error: LotError) -> Status:
 
 
 def internal_status(call_id: str) -> Status:
-    """What a caller learns of a fault nobody foresaw: an id to quote, and nothing else."""
+    """The status of an unexpected error: an id to quote, and nothing else."""
     return _status(
         Code.INTERNAL,
         f"internal error; the operator finds the cause in the log under call id {call_id}",
@@ -150,7 +150,7 @@ def cut(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
 
 
 def _cut_message(text: str) -> str:
-    """The sentence, short enough when each byte that is not ASCII takes three."""
+    """The message, short enough even though each non-ASCII byte takes three when encoded."""
     text = cut(text, MAX_MESSAGE_BYTES)
     while len(quote(text, safe=_PRINTABLE)) > MAX_MESSAGE_BYTES:
         text = text[: len(text) * 3 // 4] + "…"
@@ -175,7 +175,7 @@ def _status(
 
 
 def _bad_request(error: RequestInvalidError) -> Any:
-    """The first violations that fit. At least one is always listed."""
+    """The first violations that fit, but always at least one."""
     bad = error_details_pb2.BadRequest()
     room = MAX_VIOLATIONS_BYTES
     for violation in error.violations[:MAX_VIOLATIONS]:

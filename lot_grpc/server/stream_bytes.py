@@ -1,7 +1,7 @@
-"""Ends streams that stop in the middle of messages, where these hold too much memory together.
+"""Ends streams that stall in the middle of messages if these together take too much memory.
 
-A stream may wait for its next message as long as it likes, and nothing in gRPC says whether some of
-it is there. The kernel does: a connection has received more bytes than its messages have.
+A stream may wait for its next message indefinitely, and gRPC does not show whether part of it has
+arrived. The kernel does: the connection has received more bytes than its complete messages have.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ _LOOK_SECONDS: Final = 0.25
 _BYTES_RECEIVED: Final = 128
 """Where ``tcpi_bytes_received`` is in the ``tcp_info`` of Linux."""
 _MANY: Final = 1000
-"""From how many connections on those that are closed are forgotten though no stream is open."""
+"""From this many connections on, closed ones are dropped even while no stream is open."""
 _FRAMING: Final = 2048
-"""Bytes that a message may take on the wire beside its own; and 1/64 of them."""
+"""Maximum overhead of a message on the wire in bytes, in addition to 1/64 of its size."""
 
 
 class StreamBytes:
-    """Counts what connections with streams of requests have sent of messages that are not whole.
+    """Counts the bytes of incomplete messages on connections with request streams.
 
     Args:
         streams: the open streams.
-        most: how many bytes may be so; beyond, the streams of the connections with most of them end
-            with OVERLOADED.
+        most: how many such bytes are allowed; beyond that, the streams of the connections with the
+            most of them end with OVERLOADED.
     """
 
     def __init__(self, streams: Collection[Call], most: int) -> None:
         self._streams = streams
         self._most = most
         self._whole: dict[str, int] = {}
-        """By connection, the bytes that its whole messages took."""
+        """By connection, the bytes of its complete messages."""
 
     def arrived(self, peer: str, size: int) -> None:
-        """A message of a connection is whole."""
+        """Count a complete message of a connection."""
         taken = size + size // 64 + _FRAMING
         self._whole[peer] = self._whole.get(peer, 0) + taken
 
     async def watch(self) -> None:
-        """Look now and then, for ever."""
+        """Check periodically, until cancelled."""
         clock = asyncio.get_running_loop().time
         while True:
             began = clock()
@@ -57,12 +57,12 @@ class StreamBytes:
             await asyncio.sleep(max(_LOOK_SECONDS, 10 * (clock() - began)))
 
     async def look(self) -> None:
-        """End streams where too much is on its way."""
+        """End streams if there are too many bytes of incomplete messages."""
         waiting = [call for call in self._streams if call.reader is not None]
         if not waiting and len(self._whole) < _MANY:
             return
         peers = {*self._whole, *(call.peer for call in waiting)}
-        now = await asyncio.to_thread(received, peers)  # 50 us a connection
+        now = await asyncio.to_thread(received, peers)  # 50 us per connection
         self._whole = {peer: min(self._whole.get(peer, 0), size) for peer, size in now.items()}
         partial = {
             call.peer: now[call.peer] - self._whole[call.peer]
@@ -82,7 +82,7 @@ class StreamBytes:
     def _too_much(self) -> OverloadedError:
         return OverloadedError(
             f"streams hold {self._most:,} bytes of incomplete messages, the most this server "
-            "allows; reopen the stream and resume after what was acknowledged",
+            "allows; reopen the stream and resume after the last acknowledged message",
             limit=self._most,
         )
 

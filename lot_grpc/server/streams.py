@@ -1,8 +1,8 @@
 """The requests of a stream, parsed and checked one by one, with a way to end the wait for the next.
 
-A pending ``context.read()`` is never cancelled while the call lives: core goes on with it, and its
-message would be lost at best. So a task of its own reads, one message ahead, and ends by itself
-when the call does; what is interrupted is only the wait for it.
+A pending ``context.read()`` is never cancelled during a call: core continues it, and its message
+would be lost at best. So a separate task reads one message ahead, and ends by itself with the call;
+only the wait for it is interrupted.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from google.protobuf.message import Message
 from lot_grpc.server.call import Context
 
 CANCEL_SECONDS: Final = 0.005
-"""How long the end of a stream is held back. Core reports a call that was cancelled or cut off just
-like one whose caller has sent all; that it was cancelled follows within 0.4 ms (measured). Without
-the wait half of an import would be taken for the whole."""
+"""How long the end of a stream is held back. Core reports a cancelled or broken call exactly like
+one whose caller has sent everything; the cancellation follows within 0.4 ms (measured). Without the
+wait, half of an import would be taken for the whole."""
 
 _pumps: set[asyncio.Task[None]] = set()
-"""Holds the reading tasks, which asyncio itself does not."""
+"""Strong references to the reading tasks, since asyncio holds only weak ones."""
 
 
 class Requests:
@@ -45,7 +45,7 @@ class Requests:
         self._context = context
         self._check = check
         self._next: Any = None
-        """Bytes read ahead, EOF, an error of the read, or None while there is nothing."""
+        """Bytes read ahead, EOF, an error of the read, or None if nothing has arrived."""
         self._interrupt: BaseException | None = None
         self._demand: asyncio.Future[None] | None = None
         self._space: asyncio.Future[None] | None = None
@@ -53,7 +53,7 @@ class Requests:
         self._limit: tuple[float, Callable[[], Exception]] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._waiting_since: float | None = None
-        """The loop's time at which the consumer began to wait, None while it does not."""
+        """The loop's time at which the consumer began to wait, None if it is not waiting."""
 
     def __aiter__(self) -> Requests:
         return self
@@ -62,9 +62,9 @@ class Requests:
         """The next request.
 
         Raises:
-            RequestMalformedError, RequestInvalidError: it breaks the contract.
-            ShuttingDownError: the server drains.
-            CancelledError: the caller is gone.
+            RequestMalformedError, RequestInvalidError: it violates the contract.
+            ShuttingDownError: the server is draining.
+            CancelledError: the caller has disconnected.
         """
         if not self._started:
             self._started = True
@@ -90,30 +90,30 @@ class Requests:
         return self._check(got)
 
     def limit_wait(self, seconds: float, error: Callable[[], Exception]) -> None:
-        """Raise an ``error`` where the consumer has waited so long for a request; 0 is no limit.
+        """Raise ``error()`` once the consumer has waited this long for a request; 0: no limit.
 
-        What it does meanwhile does not count. Takes the place of an earlier limit.
+        Time it spends otherwise does not count. Replaces an earlier limit.
         """
         self._limit = (seconds, error) if seconds else None
         self._arm(seconds)
 
     def interrupt(self, error: BaseException) -> None:
-        """Raise ``error`` at the next read or the one being waited for. The first error stays."""
+        """Raise ``error`` at the next or the pending read. The first error stays."""
         if self._interrupt is None:
             self._interrupt = error
         _wake(self._demand)
         _wake(self._space)
 
     def close(self) -> None:
-        """Read no more. The reading task ends with the read that it is in."""
+        """Stop reading. The reading task ends after its current read."""
         self._limit = None
         self._arm(0)
         self.interrupt(asyncio.CancelledError())
 
     def _arm(self, seconds: float) -> None:
-        """Look at the wait again after so many seconds, 0 is never.
+        """Check the wait again after this many seconds; 0: never.
 
-        A request moves no timer: one that goes off too early is set anew.
+        A request does not move the timer: if it fires too early, it is set again.
         """
         if self._timer is not None:
             self._timer.cancel()
@@ -146,7 +146,7 @@ class Requests:
                     return
                 self._space = asyncio.get_running_loop().create_future()
                 await self._space
-        except Exception as error:  # noqa: BLE001 - it belongs to the consumer, who may be gone
+        except Exception as error:  # noqa: BLE001 - the consumer, if still there, gets it
             self._next = error
             _wake(self._demand)
 

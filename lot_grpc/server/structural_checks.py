@@ -1,18 +1,18 @@
-r"""What no rule in the proto says of every text, number, Struct and instant.
+r"""Checks that no proto rule covers, on every text, number, Struct and instant.
 
-No NUL, no NaN or infinity, Structs 16 deep at most, times that exist; no key of a map, and no text
-of a list without repetitions, in two Unicode forms. Every request is checked, so it must cost
-little. Looks at the raw bytes tell in a microsecond or two that most messages cannot be wrong;
-each is exact in that direction:
+No NUL, no NaN or infinity, Structs at most 16 deep, times that exist; no key of a map, and no text
+of a list of unique ones, in two Unicode forms. Every request is checked, so checks must be cheap.
+Scans of the raw bytes show within a microsecond or two that most messages cannot be wrong; each
+scan is exact in that direction:
 
 * a NUL in a text is a zero byte;
-* NaN and infinity have an exponent of ones, which little-endian ends in ``[f0-ff][7f|ff]`` for a
+* NaN and infinity have an exponent of ones, which in little-endian ends in ``[f0-ff][7f|ff]`` for a
   double (``[80-ff][7f|ff]`` for a float);
-* each nested ``Value`` costs a byte ``2a`` (``struct_value``) or ``32`` (``list_value``);
-* a text that has another form is not ASCII.
+* each nested ``Value`` has a byte ``2a`` (``struct_value``) or ``32`` (``list_value``);
+* a text with another Unicode form is not ASCII.
 
-What is left is walked along a plan made once for each type, which names only the fields that can
-be wrong.
+The remaining messages are walked along a plan, made once per type, which names only the fields that
+can be wrong.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from lot_grpc.pb.buf.validate import validate_pb2
 
 MAX_STRUCT_DEPTH: Final = 16
 MAX_FOUND: Final = 1000
-"""The walk ends about there: a hostile request must not cost much more than a good one."""
+"""The walk ends around here: a hostile request must not cost much more than a valid one."""
 
 _RULES: Any = vars(validate_pb2)["field"]
 _DOUBLE = re.compile(rb"[\xf0-\xff][\x7f\xff]")
@@ -42,14 +42,14 @@ _MIN_SECONDS, _MAX_SECONDS = -62_135_596_800, 253_402_300_799  # years 1 to 9999
 _MAX_SPAN = 315_576_000_000  # 10,000 years, protobuf's own limit of a Duration
 
 Path: TypeAlias = "tuple[Path, str | int] | None"
-"""Where a walk is: what it came from and the label or index of the step. Made into a text only for
-what is wrong."""
+"""The position of a walk: its parent and the label or index of the step. Rendered as text only for
+violations."""
 
 _Visit: TypeAlias = "Callable[[_Walk, Any, Path, Plan], None]"
 
 
 class Plan:
-    """Which fields of a type can be wrong, and how each is visited. Types may recur."""
+    """Which fields of a type can be wrong, and how each is visited. Types may be recursive."""
 
     __slots__ = ("many", "messages", "numbers", "texts", "visit")
 
@@ -76,19 +76,21 @@ class WellFormed:
         self._unique = "once" in kinds
 
     def check(self, message: Message, raw: bytes) -> list[Violation]:
-        """All that is wrong with ``message``, which was parsed from ``raw``. Empty: nothing."""
+        """All violations in ``message``, which was parsed from ``raw``; empty if there are none."""
         nul, forms = b"\0" in raw, self._unique and not raw.isascii()
         if not (nul or forms or self._times or self._maybe_infinite(raw) or self._maybe_deep(raw)):
             return []
         # Doubles are full of zero bytes, so a message with numbers is mostly walked for NUL; then
-        # all is checked on the way, which costs less than two more scans.
+        # everything is checked along the way, which costs less than two more scans.
         values = nul or self._maybe_infinite(raw) or self._maybe_deep(raw)
         walk = _Walk(nul=nul, values=values, forms=forms)
         walk.message(message, None, self._plan)
         return walk.found[:MAX_FOUND]
 
     def _maybe_infinite(self, raw: bytes) -> bool:
-        if self._pair is None or not (b"\x7f" in raw or b"\xff" in raw):  # 20 times as fast
+        if self._pair is None or not (
+            b"\x7f" in raw or b"\xff" in raw
+        ):  # 20 times as fast as the regex
             return False
         return self._pair.search(raw) is not None
 
@@ -111,7 +113,7 @@ class _Walk:
         """Texts may have another Unicode form."""
 
     def message(self, message: Any, path: Path, plan: Plan) -> None:
-        """The fields that the plan names."""
+        """Visit the fields that the plan names."""
         if self.nul:
             for name in plan.texts:
                 if "\0" in getattr(message, name):
@@ -168,7 +170,7 @@ class _Walk:
                 self.add_infinite((path, subscript(key)))
 
     def unique_texts(self, texts: Sequence[str], path: Path, plan: Plan) -> None:
-        """Texts that must differ; the rule in the proto finds those that are equal."""
+        """Texts that must differ; the rule in the proto finds equal ones."""
         self.texts(texts, path, plan)
         if self.forms:
             given = set(texts)
@@ -206,7 +208,7 @@ class _Walk:
             self.list(values, path, 1)
 
     def struct(self, struct: Any, path: Path, depth: int) -> None:
-        """The hot loop of events: asking for members is cheaper than asking which one is set."""
+        """The hot loop of events: testing each member is cheaper than ``WhichOneof``."""
         fields = struct.fields
         for key in fields:
             value = fields[key]
@@ -248,27 +250,27 @@ class _Walk:
             else:
                 self.list(value.list_value, path, depth + 1)
 
-    # --- what is found --------------------------------------------------------------------------
+    # --- violations -----------------------------------------------------------------------------
 
     def add(self, path: Path, rule: str, description: str) -> None:
-        """One more thing that is wrong."""
+        """Add a violation."""
         self.found.append(Violation(render(path), rule, description))
 
     def add_nul(self, path: Path) -> None:
-        """A text with NUL, which neither the store's index nor C programs can hold."""
+        """Add a text with NUL, which neither the store's index nor C programs can handle."""
         self.add(path, "text.nul", "must not contain NUL (U+0000)")
 
     def add_same_key(self, path: Path) -> None:
-        """A key that its map also has in another Unicode form."""
-        self.add(path, "map.key.form", "must not be a key of the map in another Unicode form")
+        """Add a key that its map also has in another Unicode form."""
+        self.add(path, "map.key.form", "must not also be a key of the map in another Unicode form")
 
     def add_infinite(self, path: Path) -> None:
-        """A number that JSON cannot hold."""
+        """Add a number that JSON cannot represent."""
         self.add(path, "number.finite", "must be a finite number, not NaN or infinity")
 
 
 def render(path: Path) -> str:
-    """A path as violations name it."""
+    """A path in the form that violations use."""
     parts: list[str] = []
     while path is not None:
         path, step = path
@@ -311,7 +313,7 @@ class _Planner:
         self._plans: dict[str, Plan] = {}
 
     def plan(self, descriptor: Descriptor) -> Plan:
-        """The plan is known before its fields are looked at, so that types may recur."""
+        """The plan of a type, registered before its fields are visited: types may be recursive."""
         name = descriptor.full_name
         if name not in self._plans:
             self._plans[name] = plan = Plan(_WELL_KNOWN.get(name, _Walk.message))
@@ -343,7 +345,7 @@ class _Planner:
 
 
 def _kinds(descriptor: Descriptor) -> set[str]:
-    """Names of message types it can hold; ``double``, ``float``; ``once`` (see ``_comes_once``)."""
+    """Names of message types it can contain; ``double``, ``float``; ``once`` (``_comes_once``)."""
     kinds: set[str] = set()
     todo = [descriptor]
     while todo:
@@ -358,7 +360,7 @@ def _kinds(descriptor: Descriptor) -> set[str]:
 
 
 def _comes_once(field: FieldDescriptor) -> bool:
-    """Whether it is a map with texts as keys, or a list of texts that must differ."""
+    """Whether it is a map with text keys, or a list of texts that must differ."""
     kind = field.message_type
     if kind is not None:
         own = kind.GetOptions().map_entry and not kind.full_name.startswith("google.")

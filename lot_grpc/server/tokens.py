@@ -1,4 +1,4 @@
-"""What tokens and cursors have in common: base64url of JSON. They say where, never who may."""
+"""The format of tokens and cursors: base64url of JSON. They are positions, not credentials."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def decode(token: str) -> Any:
 
 
 def short_hash(data: bytes) -> str:
-    """Tells the question of one list from another's."""
+    """A hash that distinguishes the request of one list from another's."""
     return hashlib.sha256(data).hexdigest()[:16]
 
 
 def is_number(value: Any, below: int = 2**53) -> bool:
-    """Whether it is a whole number that counts something."""
+    """Whether it is a non-negative integer below a bound."""
     return type(value) is int and 0 <= value < below
 
 
 def is_point(value: Any) -> bool:
-    """Whether it is the id of a record: a made up token must not reach the store with another."""
+    """Whether it has the form of a record's id: the store must not see anything else."""
     return isinstance(value, str) and _POINT.fullmatch(value) is not None

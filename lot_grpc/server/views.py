@@ -1,10 +1,10 @@
-"""Request types as the validator sees them: without a look into Structs and exported records.
+"""Request types as the validator sees them: with Structs and exported records left opaque.
 
-protovalidate reads each message anew from its bytes, Structs and all, though no rule says anything
-of what is in one: 4.5 of 5.5 us an event (measured). In a view of the type they are plain bytes.
+protovalidate parses each message again from its bytes, Structs included, though no rule concerns
+their contents: 4.5 of 5.5 us per event (measured). In a view of the type they are plain bytes.
 
-So are the records of an import, 80 us each: what they hold is compared with what the server itself
-makes of it (``server.codec.transfer``).
+So are the records of an import, 80 us each: their contents are compared with what the server itself
+makes of them (``server.codec.transfer``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Views:
         self._files: set[str] = set()
 
     def of(self, kind: type[Message]) -> type[Message]:
-        """The view of a type, which reads the same bytes."""
+        """The view of a type, which parses the same bytes."""
         descriptor: Any = kind.DESCRIPTOR
         self._add(descriptor.file)
         view: type[Message] = GetMessageClass(
@@ -39,7 +39,7 @@ class Views:
 
     @staticmethod
     def needed(kind: type[Message]) -> bool:
-        """Whether the view of a type leaves anything out."""
+        """Whether the view of a type leaves anything opaque."""
         descriptor: Any = kind.DESCRIPTOR
         return _leaves_out(descriptor, set())
 
@@ -56,9 +56,9 @@ class Views:
 
 
 def _close(message: DescriptorProto) -> None:
-    """Make bytes of the Structs that no rule speaks of, and of exported records."""
+    """Turn Structs without rules, and exported records, into bytes."""
     for field in message.field:
-        ruled = field.HasField("options")  # how many records there may be is a rule of bytes too
+        ruled = field.HasField("options")  # the maximum number of records is a rule on bytes too
         if (field.type_name == f".{_STRUCT}" and not ruled) or field.type_name == f".{_RECORD}":
             field.type = field.TYPE_BYTES
             field.ClearField("type_name")

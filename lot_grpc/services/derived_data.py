@@ -1,10 +1,10 @@
 """Recomputes terms and signatures that other rules derived, before anything is served.
 
 Both follow from the stored texts alone, without the model. Without a rebuild, a store of another
-version would be searched by terms that are no longer produced, and nobody would notice. The store's
-metadata names the new rules before the first record is written, so that no older version starts
-meanwhile, and records the progress, so that an interrupted rebuild resumes. Several processes may
-run it at once.
+version would be searched by terms that are no longer produced, without any error. The store's
+metadata names the new rules before the first record is written, so that no older version starts in
+the meantime, and records the progress, so that an interrupted rebuild resumes. Several processes
+may run it at once.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ async def rebuild_derived_data(
     Once ``stop`` says so it returns with the rest left undone (``needs_rebuild``).
 
     Raises:
-        SchemaVersionMismatchError: A newer version made the store its own meanwhile.
+        SchemaVersionMismatchError: A newer version has taken over the store in the meantime.
     """
     metadata = await read_metadata(store)
     check_derivation(metadata)
@@ -129,7 +129,9 @@ class _Rebuild:
 
     async def _rebuild(self, collection: str, batch: Sequence[Record]) -> None:
         records = batch
-        while records:  # another process that serves already may have edited some meanwhile
+        while (
+            records
+        ):  # another process that is already serving may have edited some in the meantime
             records = await _derive(self._store, self._searched[collection], records)
         await self._store.flush()  # else the note might outlive the terms when power is lost
         self._up_to = {**self._up_to, collection: batch[-1].payload[SORT_KEY]}
@@ -151,7 +153,7 @@ class _Rebuild:
 async def _derive(
     store: VectorStore, searched: SearchFields, records: Sequence[Record]
 ) -> Sequence[Record]:
-    """Write terms and signatures of records; return the records edited meanwhile."""
+    """Write terms and signatures of records; return the records edited in the meantime."""
     collection = searched.collection
     if collection == ERROR_SOLUTIONS:
         for record in records:

@@ -108,11 +108,11 @@ class Housekeeping:
         return len(records)
 
     async def run(self, report: Report, report_sweep: ReportSweep) -> None:
-        """Write recalls behind every second, sweep every minute, and do what is periodic.
+        """Flush recalls every second, sweep every minute, and run periodic tasks, until cancelled.
 
-        Until cancelled. Apart, so that a long sweep holds up none of the others. A failure is
-        reported, once while it stays the same, and all is tried again. ``report_sweep`` is told
-        what sweeps did.
+        Each runs in a task of its own, so that a long sweep does not delay the others. A failure is
+        reported, once while it stays the same, and the work is retried. ``report_sweep`` is called
+        with the results of sweeps.
         """
         async with asyncio.TaskGroup() as group:
             group.create_task(self._every(_FLUSH_SECONDS, self._retrievals.flush, report))

@@ -89,7 +89,7 @@ def _packed(embedding: Embedding) -> _Packed:
 class _Prepared:
     """What is embedded of a text, and its terms.
 
-    Embedded are its passages if it has several (``cut``: some of it lies behind them), else the
+    Its passages are embedded if it has several (``cut``: there is more text after them), else the
     text, and its code and ``solved`` if it has them.
     """
 

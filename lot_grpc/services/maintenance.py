@@ -27,7 +27,7 @@ class Maintenance:
     Attributes:
         recoveries: Finish what a dead process left; in their order, at a start and every minute.
         sweeps: Drop what is over; every minute. One that returns ``Swept`` is logged.
-        periodic: Done every so many seconds.
+        periodic: Tasks with their interval in seconds.
     """
 
     recoveries: Mapping[str, Recovery] = field(default_factory=dict)

@@ -147,7 +147,7 @@ class Resources(Generic[T, F]):
     async def _drop_dependents(self, stone: Tombstone, left: Record | None) -> None:
         """Delete what belonged to a deleted record; ``left`` has reused its id."""
 
-    # --- beside exports and imports -----------------------------------------------------------
+    # --- exports and imports ------------------------------------------------------------------
 
     async def unique_ids(self, namespace: str, records: Sequence[Record]) -> Collection[str]:
         """The ids of the records that hold the claim on their content."""

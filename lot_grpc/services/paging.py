@@ -18,8 +18,8 @@ Fits: TypeAlias = Callable[[T], bool]
 
 _NEWEST_FIRST = Order(SORT_KEY, descending=True)
 _FIRST_PIECE, _LARGEST_PIECE = 11, 128
-"""Records read at once: things may be large, and a page may end with any of them. The first piece
-is a page of the usual size and one more, which tells whether it is the last page."""
+"""Records per read: they may be large, and a page may end with any of them. The first read is a
+page of the usual size plus one more, which shows whether it is the last page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Position:
 
     @classmethod
     def behind(cls, record: Record, before: Position | None) -> Position:
-        """The position behind a record, the next one after ``before``."""
+        """The position after a record, the next one after ``before``."""
         key = record.payload[SORT_KEY]
         seen = before.seen if before is not None and before.sort_key == key else ()
         return cls(key, (*seen, record.id))
@@ -53,7 +53,7 @@ def any_size(_: object) -> bool:
 
 
 def pieces(size: int) -> Iterator[int]:
-    """How many records to read at once for a page of a size, and the one behind it."""
+    """How many records to read at a time for a page of this size, and the one after it."""
     left, limit = size + 1, _FIRST_PIECE
     while left > 0:
         yield min(limit, left)
@@ -81,9 +81,9 @@ async def read_page(
     read: Callable[[Sequence[Record]], Awaitable[list[T]]],
     fits: Fits[T] = any_size,
 ) -> Page[T, Position]:
-    """Up to ``size`` things behind ``after`` that fit, and where to continue; None at the end.
+    """Up to ``size`` items after ``after`` that fit, and where to continue; None at the end.
 
-    What is created meanwhile comes before the page and is not seen.
+    Records created in the meantime come before the page and are not seen.
     """
     things: list[T] = []
     at = after

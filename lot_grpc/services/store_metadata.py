@@ -25,7 +25,7 @@ DERIVATION = "derivation"
 """Key of the metadata: the rules that terms and signatures are derived by (``derived_data``)."""
 
 DERIVATION_VERSION: Final = f"{TOKENIZER}/signatures-{VERSION}"
-"""The rules of this version. What another version derived is derived anew at the start."""
+"""The rules of this version. Data derived by another version is rebuilt at the start."""
 
 DERIVED_UP_TO = "derived_up_to"
 """Key of the metadata: how far an unfinished rebuild of derived data came, by collection."""
@@ -210,7 +210,7 @@ def _check_embedding(stored: Mapping[str, Any], ours: Mapping[str, Any]) -> None
 
 
 def _different(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """The keys that differ, but for the terms, which need no model to be made anew."""
+    """The keys that differ, except for the terms, which can be rebuilt without the model."""
     return [key for key in other if key != "tokenizer" and one.get(key) != other[key]]
 
 

@@ -50,7 +50,7 @@ class StoreStack:
         time_source: TimeSource,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        """``look_seconds``: how often a shared store is asked for the clears of others."""
+        """``look_seconds``: how often a shared store is polled for the clears of others."""
         self._registry = registry
         self._model = model
         self._time = time_source

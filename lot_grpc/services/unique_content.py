@@ -1,7 +1,7 @@
 """Claims on contents: whoever holds one owns the only pattern with that content.
 
 A claim is a row that names a pattern; insert-only decides between concurrent claims. One whose
-pattern is missing, was deleted, or has other content by now is transferred when it is found.
+pattern is missing, was deleted, or now has different content is transferred when it is found.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Where records are kept. Knows Records and Conditions, not kinds."""
+"""The stores. They know records and conditions, but not the kinds of record."""

@@ -1,7 +1,7 @@
-"""What every store refuses in the same words, before it touches anything.
+"""Argument checks that all stores share, made before anything is touched.
 
-These are mistakes of the program, not of a caller, hence ``ValueError``. Only an unknown collection
-can also come from outside (somebody dropped it).
+They catch programming errors, not a caller's mistakes, hence ``ValueError``. Only an unknown
+collection can have an outside cause (it was dropped).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 
 def known(collections: Mapping[str, _T], name: str) -> _T:
-    """The entry of a collection that ``ensure_collections`` was called for."""
+    """The entry of a collection that ``ensure_collections`` has set up."""
     try:
         return collections[name]
     except KeyError:
@@ -38,7 +38,7 @@ def known(collections: Mapping[str, _T], name: str) -> _T:
 
 
 def check_records(spec: CollectionSpec, records: Sequence[Record]) -> None:
-    """Raise ``ValueError`` for a vector the collection has no place for."""
+    """Raise ``ValueError`` for a vector that does not fit the collection."""
     for record in records:
         for name, vector in record.vectors.items():
             _check_vector(spec, name, vector)
@@ -64,17 +64,17 @@ def check_search(
     for name in rescore.using:
         _check_query(spec, SearchQuery(name, rescore.vector, limit=1))
     if any(query.where != queries[0].where for query in queries):
-        raise ValueError("the queries of a search that is rescored have the same conditions")
+        raise ValueError("the queries of a rescored search must have the same conditions")
 
 
 def check_delete(namespace: str | None, where: Where) -> None:
-    """Refuse to empty a whole collection by accident."""
+    """Raise ``ValueError`` rather than empty a whole collection by accident."""
     if namespace is None and not where:
         raise ValueError("a delete over all namespaces needs a condition")
 
 
 def check_dimensions(name: str, vector: str, stored: int, expected: int) -> str:
-    """The sentence for a collection whose vectors have another size, empty when they agree."""
+    """An error message if the stored vectors have a different size; empty if they agree."""
     if stored == expected:
         return ""
     return (
@@ -87,7 +87,7 @@ def check_dimensions(name: str, vector: str, stored: int, expected: int) -> str:
 def require_same(folder: str, inode: int) -> None:
     """Raise if a folder was deleted or replaced after it was opened: a write would be lost."""
     try:
-        if os.stat(folder).st_ino == inode:  # noqa: PTH116 - before each write, and twice as fast
+        if os.stat(folder).st_ino == inode:  # noqa: PTH116 - runs before each write; twice as fast
             return
         what = "was replaced"
     except OSError as error:
@@ -101,7 +101,7 @@ def require_same(folder: str, inode: int) -> None:
 
 
 def distinct(records: Sequence[Record]) -> dict[str, Record]:
-    """Records by id; of several with one id the first stands."""
+    """Records by id; of several with the same id, the first."""
     by_id: dict[str, Record] = {}
     for record in records:
         by_id.setdefault(record.id, record)

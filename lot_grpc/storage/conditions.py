@@ -1,7 +1,7 @@
 """The meaning of conditions, in plain Python.
 
-``InMemoryStore`` filters with it, and the other stores decide compare-and-set with it on a record
-they have just read. The contract tests hold Qdrant's own filters to the same meaning.
+``InMemoryStore`` filters with it, and the other stores use it for compare-and-set on a record they
+have just read. The contract tests check that Qdrant's own filters mean the same.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def matches(
 ) -> bool:
     """Whether the record meets every condition.
 
-    ``vectors`` are the names of those it has; None where they were not read: then ``ValueError``
-    for a condition on one.
+    ``vectors`` are the names of those it has; None if they were not read, and then a condition on
+    one is a ``ValueError``.
     """
     return all(_holds(condition, id, payload, vectors) for condition in where)
 
 
 def keys_of(where: Iterable[Condition]) -> set[str]:
-    """The payload keys that the conditions look at."""
+    """The payload keys that the conditions read."""
     keys: set[str] = set()
     for condition in where:
         match condition:
@@ -92,7 +92,7 @@ def _values(payload: Mapping[str, Any], key: str) -> Iterable[Any]:
 
 
 def _same(item: Any, value: Scalar) -> bool:
-    # Python holds True == 1 == 1.0; JSON and Qdrant keep the three apart.
+    # In Python True == 1 == 1.0; JSON and Qdrant tell the three apart.
     return type(item) is type(value) and item == value
 
 

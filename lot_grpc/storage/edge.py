@@ -1,9 +1,8 @@
 """The embedded store: Qdrant Edge in this process, one shard folder per collection.
 
-Every call to Edge is short and holds the GIL, so calls are made in line on the event loop; a thread
-would only add a hand-over (docs/adr/0021-edge-in-line.md). That makes compare-and-set simple: the
-folder lock makes this the only process, and nothing comes between a read and a write without an
-``await`` between them.
+Every call to Edge is short and holds the GIL, so calls run inline on the event loop; a thread would
+only add a hand-over (docs/adr/0021-edge-in-line.md). That makes compare-and-set simple: the folder
+lock makes this the only process, and a read and a write with no ``await`` between them are atomic.
 """
 
 from __future__ import annotations
@@ -41,10 +40,10 @@ from lot_grpc.storage.space import DEFAULT_MIN_FREE_BYTES, SpaceGuard, used_byte
 _log = structlog.get_logger()
 
 _DELETE_CHUNK = 250
-"""Holds the loop 14 ms with vectors, 5 without (measured)."""
+"""Blocks the event loop for 14 ms with vectors, 5 ms without (measured)."""
 
 _LOOK_SECONDS = 0.05
-"""Minimum time between two checks, before writes, that the folder is still there."""
+"""Minimum time between two checks, before writes, that the folder still exists."""
 
 _CLOSED = "the store is closed; the service is shutting down"
 
@@ -52,12 +51,12 @@ _CLOSED = "the store is closed; the service is shutting down"
 class EdgeStore:
     """Records in Qdrant Edge under ``path``. Locks the folder from construction to ``close``.
 
-    ``min_free_bytes`` is the watermark of free space (0: none). ``sync_always`` makes a write
-    return only when it is on the disk itself, which power loss needs; writers share one flush.
-    ``accept_loss`` opens a folder from which files or records are missing, with what is left.
+    ``min_free_bytes`` is the free-space watermark (0: none). With ``sync_always`` a write returns
+    only when it is on the disk itself, to survive a power loss; concurrent writers share one flush.
+    ``accept_loss`` opens a folder with missing files or records, with what is left.
 
     Raises:
-        StoreLockedError: another process has the folder.
+        StoreLockedError: another process holds the folder.
         StartupError: the folder cannot be used, something is missing from it, or the disk is full.
     """
 
@@ -115,13 +114,13 @@ class EdgeStore:
         self._missing(list(missing.values()))
 
     async def extend(self, spec: CollectionSpec) -> None:
-        """Add its new vectors to the open shard."""
+        """Add the missing vectors to the open shard."""
         with EDGE_ERRORS:
             self._to_write(spec.name, ()).extend(spec)
         await self._committed()
 
     async def drop_vectors(self, collection: str, names: Sequence[str]) -> None:
-        """Drop them in the open shard; their room is given back by the next compaction."""
+        """Drop vectors from the open shard; the next compaction frees their space."""
         shard = self._shard(collection)
         shard.require_there()
         with EDGE_ERRORS:
@@ -138,7 +137,7 @@ class EdgeStore:
         return inserted
 
     async def put(self, collection: str, records: Sequence[Record]) -> None:
-        """Insert or replace whole records; other callers get their turn between chunks."""
+        """Insert or replace whole records; other tasks run between chunks."""
         await self._in_chunks(collection, records, edge_writes.put)
 
     async def replace(self, collection: str, record: Record, when: Where) -> bool:
@@ -167,7 +166,7 @@ class EdgeStore:
         return True
 
     async def set_vectors(self, collection: str, records: Sequence[Record]) -> None:
-        """Set named vectors; other callers get their turn between chunks."""
+        """Set named vectors; other tasks run between chunks."""
         await self._in_chunks(
             collection,
             records,
@@ -177,7 +176,7 @@ class EdgeStore:
     async def delete(
         self, collection: str, namespace: str | None, where: Where, limit: int = 0
     ) -> int:
-        """Delete matching records in chunks; other callers get their turn in between."""
+        """Delete matching records in chunks; other tasks run in between."""
         check_delete(namespace, where)
         return await self._delete(collection, edge_filter(namespace, where, None), limit)
 
@@ -231,7 +230,7 @@ class EdgeStore:
         queries: Sequence[SearchQuery],
         rescore: Rescore | None = None,
     ) -> SearchResult:
-        """Run the legs as one batch."""
+        """Run the queries as one batch."""
         shard = self._shard(collection)
         return edge_reads.search(shard, namespace, queries, rescore, self._clock.now())
 
@@ -247,7 +246,7 @@ class EdgeStore:
         return edge_reads.facet(shard, namespace, key, where, self._clock.now(), limit)
 
     async def namespaces(self, collection: str) -> set[str]:
-        """As the index has them."""
+        """The namespaces that the index holds."""
         return edge_reads.namespaces(self._shard(collection))
 
     async def expired(self, collection: str, *, limit: int) -> list[Record]:
@@ -257,7 +256,7 @@ class EdgeStore:
     # --- operation ---
 
     async def check(self) -> None:
-        """Raise what a write would meet now."""
+        """Raise what a write would raise now."""
         self._require_open()
         require_same(str(self._path), self._inode)
         for shard in self._shards.values():
@@ -278,7 +277,7 @@ class EdgeStore:
         return any(changed)
 
     async def info(self) -> StoreInfo:
-        """Point counts, sizes by blocks, whether writes are taken."""
+        """Point counts, sizes by blocks, and whether writes are accepted."""
         self._require_open()
         with EDGE_ERRORS:
             points = {name: s.raw.info().points_count for name, s in self._shards.items()}
@@ -295,7 +294,7 @@ class EdgeStore:
         )
 
     async def flush(self) -> None:
-        """Flush the shards that were written to; other callers get their turn in between."""
+        """Flush the shards that were written to; other tasks run in between."""
         for collection in list(self._shards):
             shard = self._shard(collection)
             with EDGE_ERRORS:
@@ -305,7 +304,7 @@ class EdgeStore:
         self._require_open()
 
     async def close(self) -> None:
-        """Flush and close every shard, give the folder up. The first failure is raised at last."""
+        """Flush and close every shard, release the folder, then raise the first failure, if any."""
         if self._closed:
             return
         self._closed = True

@@ -41,9 +41,9 @@ _FALSE: Any = np.bool_(False)
 
 
 def edge_filter(namespace: str | None, where: Where, expired_at: Micros | None) -> Filter | None:
-    """All of ``where`` within ``namespace``, less what has expired at ``expired_at``.
+    """All of ``where`` within ``namespace``, except what has expired at ``expired_at``.
 
-    ``expired_at`` None does not look at expiry. None as the result stands for everything.
+    With ``expired_at`` None, expiry is ignored. A result of None means everything.
     """
     must: list[Any] = []
     must_not: list[Any] = []
@@ -105,8 +105,8 @@ def _condition(condition: Condition) -> Any:
 
 
 def _scalar(value: Scalar) -> Any:
-    # MatchValue(True) becomes the integer 1 in Edge 0.9.0 and never matches a bool; a numpy bool,
-    # which is no int, arrives as what it is.
+    # MatchValue(True) becomes the integer 1 in Edge 0.9.0 and never matches a bool; a numpy bool
+    # is not an int, and so stays a bool.
     if isinstance(value, bool):
         return _TRUE if value else _FALSE
     return value

@@ -5,9 +5,9 @@ so it never runs in the serving process. It runs before serving, in a child proc
 
     python -m lot_grpc.storage.edge_maintenance FOLDER [COLLECTION ...]
 
-which locks the folder, takes the named collections (none named: all), and writes one JSON line per
-collection to its standard output, the fields of ``ShardCompaction``. If it cannot go on it writes
-the reason to its standard error and ends with status 1.
+It locks the folder, compacts the named collections (none named: all), and writes one JSON line per
+collection to its standard output, the fields of ``ShardCompaction``. If it cannot continue, it
+writes the reason to its standard error and exits with status 1.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lot_grpc.storage.space import SpaceGuard, used_bytes
 STATE_NAME = "lot.maintenance.json"
 
 _GROWTH_BYTES = 96 * 2**20
-"""About 10,000 patterns with a 384-d vector: up to there a search costs 1 ms unindexed."""
+"""About 10,000 patterns with a 384-d vector: below that an unindexed search costs 1 ms at most."""
 
 _GROWTH_SHARE = 4
 _LOG_FOLDER = "wal"
@@ -39,7 +39,7 @@ _LOG_FOLDER = "wal"
 
 @dataclass(frozen=True, slots=True)
 class ShardCompaction:
-    """What was done to one collection. ``skipped`` says why nothing was, empty otherwise."""
+    """What was done to one collection. ``skipped`` says why nothing was done, else it is empty."""
 
     collection: str
     points: int
@@ -53,10 +53,10 @@ class ShardCompaction:
 
 
 def needs_compaction(folder: Path) -> list[str]:
-    """Collections that grew by 96 MiB and a quarter since they were last compacted.
+    """Collections that grew by 96 MiB and by a quarter since they were last compacted.
 
-    Looks at file sizes only: it costs milliseconds and needs no lock. Growth stands for unindexed
-    vectors and for the remains of changed and deleted points alike.
+    Reads only file sizes: it takes milliseconds and needs no lock. Growth is a proxy both for
+    unindexed vectors and for the remains of changed and deleted points.
     """
     state = _read_state(folder)
     grown = []
@@ -71,7 +71,7 @@ def needs_compaction(folder: Path) -> list[str]:
 def compact_folder(folder: Path, collections: Sequence[str] = ()) -> Iterator[ShardCompaction]:
     """Compact the collections (none named: all) one by one, under the folder's lock.
 
-    Safe to kill: Edge swaps segments in whole.
+    Safe to kill: Edge swaps whole segments.
     """
     lock = FolderLock(folder)
     try:
@@ -93,14 +93,14 @@ async def compact_in_child(
     """Run this module in a child process and report each collection as it is done.
 
     Raises:
-        StartupError: the child could not go on; the message is the child's.
+        StartupError: the child could not continue; the message is the child's.
     """
     command = [sys.executable, "-m", __name__, str(folder), *collections]
     child = await asyncio.create_subprocess_exec(
         *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
     if child.stdout is None or child.stderr is None:
-        raise RuntimeError("pipes were asked for")
+        raise RuntimeError("the child process has no pipes")
     try:
         async for line in child.stdout:
             yield ShardCompaction(**json.loads(line))
@@ -120,7 +120,7 @@ def _compact(folder: Path, manifest: Manifest) -> ShardCompaction:
     bytes_before = used_bytes(folder, without=_LOG_FOLDER)
     free = SpaceGuard(folder).free()
     if free < 2 * bytes_before:
-        reason = f"needs {2 * bytes_before // 2**20} MiB free, there are {free // 2**20}"
+        reason = f"needs {2 * bytes_before // 2**20} MiB free, only {free // 2**20} are available"
         return ShardCompaction(
             folder.name, 0, 0, 0, bytes_before, bytes_before, 0.0, changed=False, skipped=reason
         )
@@ -154,7 +154,7 @@ def _compact(folder: Path, manifest: Manifest) -> ShardCompaction:
 def _read_state(folder: Path) -> dict[str, int]:
     try:
         state = json.loads((folder / STATE_NAME).read_text())
-    except (OSError, ValueError):  # nothing is lost: everything is looked at again
+    except (OSError, ValueError):  # nothing is lost: every collection is examined again
         return {}
     return {str(name): int(size) for name, size in state.items()}
 
@@ -169,7 +169,7 @@ def _write_state(folder: Path, done: ShardCompaction) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The child process."""
+    """The entry point of the child process; returns its exit status."""
     if not arguments:
         sys.stderr.write("usage: FOLDER [COLLECTION ...]\n")
         return 1

@@ -17,7 +17,7 @@ def point(record: Record) -> edge.Point:
 
 
 def point_vectors(record: Record) -> edge.PointVectors:
-    """Just the record's vectors, to be set in a point that is there."""
+    """Only the record's vectors, to be set in an existing point."""
     return edge.PointVectors(record.id, _to_edge(record.vectors))
 
 
@@ -39,7 +39,7 @@ def reader(namespace: str | None) -> Callable[[Any], Record]:
 
 
 def query_vector(vector: Vector) -> Any:
-    """A vector to search with; also as it is stored."""
+    """The vector as Edge takes it, in a query and in a point."""
     if isinstance(vector, SparseVector):
         return edge.SparseVector(list(vector.indices), list(vector.values))
     if isinstance(vector, MultiVector):

@@ -1,4 +1,4 @@
-"""What is read from one shard of the Edge store. Each call is short and holds the GIL."""
+"""Reads from one shard of the Edge store. Each call is short and holds the GIL."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MOST_NAMESPACES = 1_000_000
 def get(
     shard: Shard, namespace: str, ids: Sequence[str], now: Micros, *, vectors: bool
 ) -> dict[str, Record]:
-    """Living records by id, those read or written lately from memory."""
+    """Records by id that have not expired; recently read or written ones come from memory."""
     records: list[Record] = []
     unread: list[Any] = []
     for point_id in ids:
@@ -71,7 +71,7 @@ def get(
 def current(
     shard: Shard, namespace: str, id: str, when: Where, now: Micros, *, whole: bool
 ) -> Payload | None:
-    """The payload (``whole``, or what was needed) of a living record that meets ``when``."""
+    """The payload (``whole``, or the keys of ``when``) of an unexpired record that meets it."""
     payload: Payload | None
     kept = None if whole else shard.recent.get(id)
     if kept is not None:
@@ -119,9 +119,9 @@ def search(
     rescore: Rescore | None,
     now: Micros,
 ) -> SearchResult:
-    """Run the legs as one batch, then rescore and read.
+    """Run the queries as one batch, then rescore and read.
 
-    A batch that does all three, with prefetches, takes half as long again here.
+    A single batch for all three, with prefetches, takes half as long again here.
     """
     check_search(shard.spec, queries, rescore)
     hits = _run(shard, namespace, queries, now)
@@ -142,9 +142,10 @@ def search(
 def _not_scored(
     rescore: Rescore, queries: Sequence[SearchQuery], hits: Sequence[Scores], cosines: Scores
 ) -> list[SearchQuery]:
-    """Takes the cosines that the queries brought; returns the queries for those still unknown.
+    """Take over the cosines that the queries found; return queries for those still unknown.
 
-    A pool that is not full has all that meet the conditions, so only full ones hide some.
+    A pool that is not full contains every record that meets the conditions; only full pools leave
+    some out.
     """
     every = {point for found in hits for point in found}.union(rescore.ids)
     missing = []
@@ -168,7 +169,7 @@ def _take_best(best: Scores, found: Scores) -> None:
 
 def _run(shard: Shard, namespace: str, queries: Sequence[SearchQuery], now: Micros) -> list[Scores]:
     expired_at = shard.expired_at(now)
-    filters: dict[int, Any] = {}  # legs usually share one `where`
+    filters: dict[int, Any] = {}  # queries usually share one `where`
     requests = []
     for query in queries:
         if not shard.has(query.using):
@@ -212,7 +213,7 @@ def facet(
 
 
 def namespaces(shard: Shard) -> set[str]:
-    """As the index has them: 0.2 ms, where exact counts of 100,000 points take 20."""
+    """The namespaces in the index: 0.2 ms, where exact counts of 100,000 points take 20 ms."""
     request = FacetRequest(NAMESPACE_KEY, _MOST_NAMESPACES, False, None)
     with EDGE_ERRORS:
         return {str(hit.value) for hit in shard.raw.facet(request).hits}

@@ -1,9 +1,10 @@
-"""Mends a shard whose process died while a named vector was added or dropped.
+"""Repairs a shard whose process died while a named vector was added or dropped.
 
-Edge writes that into each segment and then into the shard's own file, and refuses to open a shard
-whose files disagree (killed at random around the call: at least one time in six). What the own file
-does not name was being added: nobody was told of it yet, so that it is taken out of the segments.
-What some segment lacks was being dropped: the others and the own file follow.
+Edge writes such a change to each segment and then to the shard's own file, and refuses to open a
+shard whose files disagree (at least one time in six when killed at random around the call). A
+vector that the shard's file does not name was being added: it was not acknowledged yet, so it is
+removed from the segments. One that a segment lacks was being dropped: it is dropped from the other
+segments and the shard's file.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from typing import Any, Final
 _CONFIG = "edge_config.json"
 _SEGMENT = "segment.json"
 _KINDS: Final = (("vectors", "vector_data"), ("sparse_vectors", "sparse_vector_data"))
-"""How the own file and the segments call dense and sparse vectors."""
+"""The keys of dense and sparse vectors in the shard's own file and in the segments' files."""
 
 
 def mend(folder: Path) -> list[str]:
-    """Make the files of a closed shard agree; return the vectors that are gone.
+    """Make the files of a closed shard agree; return the vectors that were removed.
 
-    May be called again wherever it stopped.
+    If interrupted at any point, it can simply be called again.
     """
     config = _read(folder / _CONFIG)
     segments = {file: _read(file) for file in sorted(folder.glob(f"segments/*/{_SEGMENT}"))}
@@ -48,7 +49,7 @@ def _unfinished(kind: tuple[str, str], config: Mapping[str, Any], segments: Any)
 
 
 def _without(config: dict[str, Any], kinds: list[str], gone: list[str]) -> bool:
-    """Take names out; whether any was there."""
+    """Remove names from a configuration; return whether any was there."""
     found = False
     for kind in kinds:
         for name in gone:

@@ -1,8 +1,8 @@
 """One collection of the Edge store: a shard in a folder of its own.
 
-Opens or creates the shard, brings its schema up to the spec, and keeps what the store needs to know
-of it at hand: when the next record expires, how much is not flushed yet, and whether its folder is
-still there.
+Opens or creates the shard, brings its schema up to the spec, and tracks what the store needs to
+know: when the next record expires, how much is not flushed yet, and whether its folder still
+exists.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _NEVER_OPENED = "lot.never-opened"
 """Present in a shard until its first load is complete."""
 
 NO_VECTOR = "_none"
-"""Edge refuses a shard without vectors; payload-only collections get a sparse one, never filled."""
+"""Edge refuses a shard without vectors, so payload-only collections get an unused sparse one."""
 
 _FLUSH_EVERY_POINTS = 10_000
-"""Bounds the replay at the next start to a quarter of a second, and how long a flush holds the
-loop: some 25 ms, where twice as many points take 45."""
+"""Bounds the replay at the next start to a quarter of a second, and how long a flush blocks the
+event loop: about 25 ms, where twice as many points take 45."""
 
 _RECENT = 10_000
 
 _INCOMPATIBLE = "Incompatible configs"
-"""What Edge says of a shard whose files disagree on its vectors."""
+"""Edge's error text for a shard whose files disagree on its vectors."""
 
 _MAX_SIM: Final = edge.MultiVectorConfig(edge.MultiVectorComparator.MaxSim)
-"""With one vector in the query it is the cosine of the nearest."""
+"""For a single query vector this is the cosine of the nearest one."""
 
 _SCHEMA_TYPES: Final = {
     Index.KEYWORD: ("keyword", edge.PayloadSchemaType.Keyword),
@@ -59,7 +59,7 @@ _SCHEMA_TYPES: Final = {
 class _EdgeErrors:
     """Turns Edge's bare ``Exception`` (and a Rust panic) into ``StoreUnavailableError``.
 
-    Its ``ValueError`` and ``TypeError`` mean a mistake of ours and pass.
+    Its ``ValueError`` and ``TypeError`` mean a bug of ours and pass through.
     """
 
     def __enter__(self) -> None:
@@ -91,7 +91,7 @@ class Shard:
         self._folder = folder
         self._manifest = manifest
         self.recent = RecentRecords(_RECENT if spec.dense else 0)
-        """Of what is recalled, that is; logs are read once."""
+        """Only for collections that recall reads; logs are read once."""
         self.unflushed = 0
         self._looked = float("-inf")
         self.raw = _opened(folder, spec, search_threads)
@@ -110,8 +110,8 @@ class Shard:
     def require_there(self, *, within_seconds: float = 0) -> None:
         """Raise if its folder is no longer the one that was opened: a write would be lost.
 
-        A look costs as much as a fifth of a write, so that one may be reused for a moment: what was
-        written in that moment is lost no more than what was written right before it.
+        A check costs a fifth of a write, so its result may be reused for ``within_seconds``. Writes
+        made in that time are no more at risk than those made just before the folder went away.
         """
         now = time.monotonic()
         if now - self._looked < within_seconds:
@@ -134,12 +134,12 @@ class Shard:
         """Add the vectors that a spec names and the shard lacks."""
         _add_vectors(self.raw, self._folder, spec)
         self.spec = self.spec.extended(spec)
-        # An unfinished attempt may have left some, which no write of this process told of.
+        # An unfinished attempt may have left vectors that `note_vectors` has not seen.
         new = {name for name in spec.vector_names if name not in self._filled}
         self._filled |= {name for name in new if self._is_filled(name)}
 
     def drop_vectors(self, names: Sequence[str]) -> None:
-        """Drop named vectors; those that are not there are none."""
+        """Drop named vectors; unknown names are ignored."""
         dense, sparse = _vectors(self._folder)
         self._manifest.forget(self.spec.name)
         for name in names:
@@ -158,7 +158,7 @@ class Shard:
             self.list_files()
 
     def deleting(self, ids: Sequence[Any]) -> UpdateOperation:
-        """The operation that deletes these points, which are there."""
+        """The operation that deletes these points, which must exist."""
         self._manifest.add(self.spec.name, -len(ids))
         return UpdateOperation.delete_points(list(ids))
 
@@ -174,8 +174,8 @@ class Shard:
     def close(self) -> None:
         """Flush and close; close even if the flush fails, as on a full disk.
 
-        Without its folder it stays open to the end of the process: Edge flushes by path as it
-        closes, which would damage a backup that was put there meanwhile.
+        If its folder is gone, it stays open until the process ends: Edge flushes by path when it
+        closes, which would damage a backup restored there in the meantime.
         """
         try:
             self.require_there()
@@ -195,11 +195,11 @@ class Shard:
                 self.next_expiry = expires
 
     def has(self, vector: str) -> bool:
-        """Whether any record has, or had, this vector: a search that need not be made is not."""
+        """Whether any record has, or had, this vector; if not, a search by it can be skipped."""
         return vector in self._filled
 
     def note_vectors(self, records: Iterable[Record]) -> None:
-        """Remember which vectors records about to be written have."""
+        """Remember the vector names of records about to be written."""
         for record in records:
             self._filled.update(record.vectors)
 
@@ -216,7 +216,7 @@ class Shard:
         return bool(found)
 
     def expired_at(self, now: Micros) -> Micros | None:
-        """``now`` if anything may have expired, else None: then no read need pay for it."""
+        """``now`` if anything may have expired, else None, which spares reads the condition."""
         return now if self.next_expiry is not None and self.next_expiry <= now else None
 
     def find_next_expiry(self) -> None:
@@ -279,8 +279,8 @@ def _loaded(folder: Path) -> edge.EdgeShard:
 def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
     """Build the shard elsewhere and move it into place, so that it is never half made.
 
-    Its files name its indexes, and the first load makes them all at once; for one added later Edge
-    flushes the whole shard. A shard whose first load was cut short is empty, and is made again.
+    Its files list its indexes, and the first load builds them all at once; for an index added later
+    Edge flushes the whole shard. A shard whose first load was interrupted is empty, and is rebuilt.
     """
     new = folder.with_name(f".new-{folder.name}")
     shutil.rmtree(new, ignore_errors=True)
@@ -322,7 +322,7 @@ def _complete(shard: edge.EdgeShard, folder: Path, spec: CollectionSpec) -> None
 
 
 def _fields(spec: CollectionSpec) -> dict[str, tuple[Any, Any]]:
-    """The indexes by path, each as in Edge's files and as in its API."""
+    """The indexes by path, each in the form of Edge's files and of its API."""
     tenant = ({"type": "keyword", "is_tenant": True}, edge.KeywordIndexParams(is_tenant=True))
     expires = _SCHEMA_TYPES[Index.INTEGER]
     return {
@@ -333,7 +333,7 @@ def _fields(spec: CollectionSpec) -> dict[str, tuple[Any, Any]]:
 
 
 def _vectors(folder: Path) -> tuple[dict[str, int], set[str]]:
-    """Dense sizes and sparse names as the shard's own file has them; Edge has no call for it."""
+    """Dense sizes and sparse names, read from the shard's own file; Edge has no call for them."""
     config = json.loads((folder / CONFIG_NAME).read_text())
     dense = {name: int(params["size"]) for name, params in config.get("vectors", {}).items()}
     return dense, set(config.get("sparse_vectors", {}))

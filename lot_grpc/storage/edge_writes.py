@@ -1,6 +1,6 @@
-"""What is written to one shard of the Edge store. Each call is short and holds the GIL.
+"""Writes to one shard of the Edge store. Each call is short and holds the GIL.
 
-Between the read and the write of a call nobody else comes in: there is no ``await`` here.
+The read and the write of a call are atomic: there is no ``await`` here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lot_grpc.storage.edge_reads import current
 from lot_grpc.storage.edge_shard import EDGE_ERRORS, Shard
 
 _CHUNK = 512
-"""What one operation writes, while nobody else gets a turn: so many records without vectors."""
+"""Size limit of one operation, which no other task can interrupt, in records without vectors."""
 
 
 def insert(shard: Shard, records: Sequence[Record], now: Micros) -> set[str]:
@@ -33,7 +33,7 @@ def insert(shard: Shard, records: Sequence[Record], now: Micros) -> set[str]:
         if expired:
             shard.raw.update(shard.deleting(expired))
         if fresh:
-            # Their ids are free, and nobody came in between; InsertOnly would look again.
+            # Their ids are free and nothing can run in between; InsertOnly would check again.
             _upsert(shard, list(fresh.values()), UpdateMode.Upsert, added=len(fresh))
     return set(fresh)
 
@@ -85,7 +85,7 @@ def update(
 
 
 def set_vectors(shard: Shard, records: Sequence[Record], now: Micros) -> None:
-    """Set named vectors of those that are there."""
+    """Set named vectors of existing records."""
     ids: list[Any] = [record.id for record in records]
     shard.note_vectors(records)
     with EDGE_ERRORS:
@@ -94,7 +94,7 @@ def set_vectors(shard: Shard, records: Sequence[Record], now: Micros) -> None:
             for found in shard.raw.retrieve(ids, [NAMESPACE_KEY, EXPIRES_KEY], False)
             if found.payload and not is_expired(found.payload, now)
         }
-        # Edge fails for an id that is not there, after it has written the others.
+        # Edge fails for a missing id, after it has written the others.
         points = [
             point_vectors(record)
             for record in records
@@ -107,7 +107,7 @@ def set_vectors(shard: Shard, records: Sequence[Record], now: Micros) -> None:
 
 
 def delete(shard: Shard, chosen: Any, limit: int) -> tuple[int, bool]:
-    """Delete what a filter chooses, up to ``limit``: how many, and whether there are more."""
+    """Delete up to ``limit`` matches of a filter; return how many, and whether there are more."""
     request = ScrollRequest(limit=limit, filter=chosen, with_payload=False, with_vector=False)
     with EDGE_ERRORS:
         found, more = shard.raw.scroll(request)
@@ -119,7 +119,7 @@ def delete(shard: Shard, chosen: Any, limit: int) -> tuple[int, bool]:
 
 
 def chunks(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
-    """The records in order, cut to what one operation writes."""
+    """The records in order, split into chunks of one operation each."""
     start = cost = 0
     for end, record in enumerate(records):
         more = _cost(record)
@@ -132,7 +132,7 @@ def chunks(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
 
 
 def _cost(record: Record) -> int:
-    """What writing it costs, in records that are a payload only."""
+    """The cost of writing it, in records without vectors."""
     several = (v for v in record.vectors.values() if isinstance(v, MultiVector))
     return (4 if record.vectors else 1) + sum(2 * len(vector.vectors) for vector in several)
 

@@ -1,4 +1,4 @@
-"""One flush for all writers of the moment."""
+"""One flush shared by all concurrent writers."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Callable
 
 
 class GroupCommit:
-    """Writers who come while a flush is due share it."""
+    """Lets writers that arrive while a flush is pending share it."""
 
     def __init__(self, flush: Callable[[], None]) -> None:
         self._flush = flush
         self._due: asyncio.Task[None] | None = None
 
     async def join(self) -> None:
-        """Return when everything written so far is on the disk."""
+        """Return once everything written so far is on the disk."""
         if self._due is None:
             self._due = asyncio.create_task(self._run())
         await asyncio.shield(self._due)
 
     async def _run(self) -> None:
-        await asyncio.sleep(0)  # writers that are ready now still join
+        await asyncio.sleep(0)  # let writers that are ready now still join
         self._due = None
         self._flush()

@@ -26,7 +26,7 @@ def json_path(key: str) -> str:
 
 
 def payload_choice(payload: bool | tuple[str, ...], namespace: str | None) -> bool | list[str]:
-    """What of a payload to ask for. The namespace is fetched only where it is not known already."""
+    """The payload keys to fetch. The namespace is included only where it is not already known."""
     if payload is True:
         return True
     paths = [json_path(key) for key in payload or ()]

@@ -1,7 +1,7 @@
 """One process per data folder.
 
-The lock is the kernel's (``flock``), so it ends with the process however that ends; what the file
-says is only for the message to whoever comes second.
+The lock is the kernel's (``flock``), so it ends with the process, however that ends. The file's
+contents only serve the error message of a second process.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class FolderLock:
         os.pwrite(file, json.dumps(holder).encode(), 0)
 
     def release(self) -> None:
-        """Give the folder up. Idempotent. The file stays, since removing it would race."""
+        """Release the folder. Idempotent. The file stays, since removing it would race."""
         if self._file is not None:
             os.ftruncate(self._file, 0)
             os.close(self._file)

@@ -1,12 +1,12 @@
 """Records what the data folder should contain, so that a start can detect losses.
 
-If segments, the id tracker or the write-ahead log are missing, Edge opens the folder as if they had
-been empty. So two files next to the shards describe their contents:
+If segments, the id tracker or the write-ahead log are missing, Edge opens the folder as if they
+were empty. So two files next to the shards describe their contents:
 
 ``lot.counts`` has a line with the number of records for each collection. The number is raised after
 records are added and lowered before they are deleted, by a plain write that survives the death of
-the process, so it is a lower bound at any time. A line is compared only within the boot of the
-machine that wrote it, since a power loss may keep the line and lose the write before it.
+the process, so it is a lower bound at any time. A line is compared only during the boot that wrote
+it, since a power loss may keep the line and lose the write before it.
 
 ``lot.files.json`` lists the files of each collection with their minimum sizes. While a collection
 is open, files are only added or grow; whatever removes some (a dropped vector, compaction) discards
@@ -66,7 +66,7 @@ def _disk_errors() -> Iterator[None]:
 
 
 class Manifest:
-    """The two files of a data folder, whose lock the caller holds."""
+    """The two files of a data folder; the caller must hold the folder's lock."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -93,7 +93,7 @@ class Manifest:
     # --- at a start ---
 
     def missing_files(self) -> list[str]:
-        """A phrase for each collection that had records and has lost files, before it is opened."""
+        """A phrase for each collection with records that has lost files. Call before opening."""
         phrases = []
         for name in sorted({*self._files, *self._count}):
             if not (count := self._count.get(name, 1)):
@@ -120,7 +120,7 @@ class Manifest:
     # --- while serving ---
 
     def opened(self, name: str, count: int) -> None:
-        """Accept the current contents, and count from here on."""
+        """Accept the current contents as the new baseline."""
         self._files.pop(name, None)
         self._from_boot[name] = self._boot
         if name not in self._lines:
@@ -130,12 +130,12 @@ class Manifest:
         self.note(name)
 
     def add(self, name: str, records: int) -> None:
-        """Records were added (or, below 0, are about to be deleted)."""
+        """Count records that were added (or, if negative, are about to be deleted)."""
         if records:
             self._set(name, self._count[name] + records)
 
     def note(self, name: str) -> None:
-        """List the files of a collection, keeping those listed. ``save`` stores the list."""
+        """Add a collection's current files to the list, which ``save`` writes."""
         found = _listed(self._folder / name)
         former = self._files.get(name, {})
         if any(path.startswith("wal/") for path in found):  # the log rotates its files
@@ -146,15 +146,15 @@ class Manifest:
         self._files[name] = found
 
     def forget(self, name: str) -> None:
-        """Expect no files until the collection is listed again: some are about to be removed."""
+        """Expect no files until the collection is listed again; call before removing any."""
         if self._files.pop(name, None):
             self.save(sync=True)
 
     def save(self, *, sync: bool = False) -> None:
-        """Write the list, unless the folder was deleted, emptied or replaced meanwhile.
+        """Write the list, unless the folder was deleted, emptied or replaced in the meantime.
 
         Raises:
-            StoreUnavailableError: The disk is full. The former list still holds.
+            StoreUnavailableError: The disk is full. The previous list remains in force.
         """
         with contextlib.suppress(FileNotFoundError), _disk_errors():
             if not os.path.samestat((self._folder / COUNTS_NAME).stat(), os.fstat(self._counts)):

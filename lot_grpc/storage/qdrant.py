@@ -1,4 +1,4 @@
-"""The same port on a Qdrant server or cluster, which several services may write to."""
+"""The store on a Qdrant server or cluster, which several services may write to."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _GRPC_OPTIONS = {"grpc.max_reconnect_backoff_ms": 1000}
 
 
 class QdrantStore:
-    """Records on the Qdrant server at ``url``; collections are named with ``prefix``.
+    """Records on the Qdrant server at ``url``; collection names start with ``prefix``.
 
-    ``replicas`` above 1 makes new collections replicated, and reads and writes go by majority.
-    ``location`` (``":memory:"``) is the client's own imitation of a server, for tests.
+    ``replicas`` above 1 makes new collections replicated, with majority reads and writes.
+    ``location`` (``":memory:"``) selects the client's local mode, for tests.
     """
 
     def __init__(
@@ -83,17 +83,17 @@ class QdrantStore:
                 grpc_port=grpc_port,
                 grpc_options=dict(_GRPC_OPTIONS),
                 timeout=timeout_seconds,
-                check_compatibility=False,  # require_version does, and says what to do
+                check_compatibility=False,  # require_version checks it, with advice
             )
         )
 
     @property
     def exclusive(self) -> bool:
-        """Other processes may write to the server."""
+        """False: other processes may write to the server."""
         return False
 
     async def collections(self) -> set[str]:
-        """The names of the existing collections, without the prefix. Refuses too old a server."""
+        """Names of the existing collections, without the prefix. Refuses a server too old."""
         with self._ready():
             await require_version(self._client)
             there = (await self._client.get_collections()).collections
@@ -118,14 +118,14 @@ class QdrantStore:
                 self._collections[spec.name] = held
 
     async def extend(self, spec: CollectionSpec) -> None:
-        """Add its new vectors to the collection."""
+        """Add the missing vectors to the collection."""
         held = known(self._collections, spec.name)
         with self._ready():
             await extend(self._client, held.name, spec)
         held.spec = held.spec.extended(spec)
 
     async def drop_vectors(self, collection: str, names: Sequence[str]) -> None:
-        """Drop them in the collection."""
+        """Drop vectors from the collection and its records."""
         held = known(self._collections, collection)
         with self._ready():
             await drop_vectors(self._client, held.name, names)
@@ -160,13 +160,13 @@ class QdrantStore:
         return await held.update(namespace, id, set, unset, when)
 
     async def set_vectors(self, collection: str, records: Sequence[Record]) -> None:
-        """Set named vectors of what is there."""
+        """Set named vectors of existing records."""
         await self._to_write(collection, records).set_vectors(records)
 
     async def delete(
         self, collection: str, namespace: str | None, where: Where, limit: int = 0
     ) -> int:
-        """Delete what matches."""
+        """Delete matching records."""
         check_delete(namespace, where)
         held = known(self._collections, collection)
         return await held.delete(qdrant_filter(namespace, where, None), limit)
@@ -179,7 +179,7 @@ class QdrantStore:
     # --- reading ---
 
     async def namespaces(self, collection: str) -> set[str]:
-        """Those of all records."""
+        """The namespaces of all records."""
         held = known(self._collections, collection)
         with self._ready():
             response = await self._client.facet(
@@ -306,17 +306,17 @@ class QdrantStore:
     # --- operation ---
 
     async def check(self) -> None:
-        """Raise if the server does not answer soon."""
+        """Raise if the server does not respond soon."""
         with self._ready():
             async with asyncio.timeout(_CHECK_SECONDS):
                 await self._client.get_collections()
 
     async def compact(self) -> bool:
-        """The server does it itself."""
+        """Do nothing: the server takes care of it."""
         return False
 
     async def info(self) -> StoreInfo:
-        """Point counts; the server's disk is not ours to see."""
+        """Point counts; the server's disk usage is unknown."""
         with self._ready():
             version = (await self._client.info()).version
             points = {
@@ -326,7 +326,7 @@ class QdrantStore:
         return StoreInfo("qdrant", self._place, points, detail=f"Qdrant {version}")
 
     async def flush(self) -> None:
-        """The server does it itself."""
+        """Do nothing: the server takes care of it."""
 
     async def close(self) -> None:
         """Close the connections."""

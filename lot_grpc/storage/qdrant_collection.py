@@ -1,8 +1,8 @@
-"""One collection of a Qdrant server: what is written to it, and what a write reads for that.
+"""Writes to one collection of a Qdrant server, and the reads they need.
 
-Several services may write to one server, so compare-and-set is made of three steps: read the record
-with its stamp (``qdrant_stamp``), write on the condition that the stamp is still the same, read the
-stamp back.
+Several services may write to one server, so compare-and-set takes three steps: read the record with
+its stamp (``qdrant_stamp``), write on the condition that the stamp is unchanged, read the stamp
+back.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _Write: TypeAlias = Callable[[Stamp, models.Filter], Awaitable[object]]
 class QdrantCollection:
     """The collection ``name`` of the server. ``majority``: it is replicated.
 
-    ``ready`` refuses a closed store, and turns what the client raises into errors of ours.
+    ``ready`` refuses a closed store, and turns the client's exceptions into domain errors.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class QdrantCollection:
         self._ready = ready
 
     async def insert(self, records: Sequence[Record]) -> set[str]:
-        """Insert only; whose stamp is found afterwards was inserted by this call."""
+        """Insert only; a record found with its stamp afterwards was inserted by this call."""
         pending = distinct(records)
         inserted: set[str] = set()
         stamp = Stamp.first()
@@ -91,7 +91,7 @@ class QdrantCollection:
             await self._upsert(records, Stamp.first())
 
     async def replace(self, record: Record, when: Where) -> bool:
-        """Replace an existing record on condition of its stamp."""
+        """Replace an existing record if its stamp is unchanged."""
 
         async def write(stamp: Stamp, unchanged: models.Filter) -> None:
             await self._upsert(
@@ -111,7 +111,7 @@ class QdrantCollection:
         unset: Sequence[str],
         when: Where,
     ) -> bool:
-        """Set keys on condition of the stamp, then remove keys unless somebody wrote since."""
+        """Set keys if the stamp is unchanged, then remove keys unless it was written since."""
 
         async def write(stamp: Stamp, unchanged: models.Filter) -> None:
             await self._client.set_payload(
@@ -133,7 +133,7 @@ class QdrantCollection:
         return await self._compare_and_set(namespace, id, when, write)
 
     async def set_vectors(self, records: Sequence[Record]) -> None:
-        """Set named vectors of what is there."""
+        """Set named vectors of existing records."""
         for start in range(0, len(records), _UPSERT_CHUNK):
             with self._ready():
                 await self._set_vectors(records[start : start + _UPSERT_CHUNK])
@@ -158,7 +158,7 @@ class QdrantCollection:
             return len(found)
 
     async def count(self, chosen: models.Filter) -> int:
-        """Exactly how many records a filter chooses. To be called while ``ready``."""
+        """Exact number of records that match a filter. Call it inside ``ready``."""
         # The client offers no read consistency here; with wait=True a lagging replica is rare.
         return (await self._client.count(self.name, chosen, exact=True)).count
 
@@ -168,9 +168,10 @@ class QdrantCollection:
             await self._client.upsert(self.name, points, wait=True, ordering=self._ordering, **mode)
 
     async def _set_vectors(self, records: Sequence[Record]) -> None:
-        """The server fails for an id that is not there, after it has written the others.
+        """Set the vectors of the records that exist.
 
-        So only those that are there are named; when some go away meanwhile, it is done again.
+        The server fails for a missing id, after it has written the others. So only existing ids are
+        sent, and sent again if some disappear in the meantime.
         """
         pending = await self._living([record for record in records if record.vectors])
         while pending:
@@ -190,7 +191,7 @@ class QdrantCollection:
                 return
 
     async def _living(self, records: Sequence[Record]) -> list[Record]:
-        """Those that are there, in their namespace, and have not expired."""
+        """The records that exist in their namespace and have not expired."""
         if not records:
             return []
         ids = [record.id for record in records]
@@ -219,11 +220,11 @@ class QdrantCollection:
         )
 
     async def _compare_and_set(self, namespace: str, id: str, when: Where, write: _Write) -> bool:
-        """Write while ``when`` holds and nobody came in between.
+        """Write if ``when`` holds and no other write intervenes.
 
         Raises:
-            ContentionError: others kept coming in between; nothing was written.
-            StoreUnavailableError: so many did that the outcome cannot be told.
+            ContentionError: other writes kept intervening; nothing was written.
+            StoreUnavailableError: so many intervened that the outcome is unknown.
         """
         keys = [NAMESPACE_KEY, EXPIRES_KEY, *STAMP_KEYS, *map(json_path, keys_of(when))]
         for attempt in range(_CAS_ROUNDS):

@@ -1,4 +1,4 @@
-"""Whatever the client raises, as an error of the domain."""
+"""Turns the client's exceptions into domain errors."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ class Talking:
 
 
 def without_credentials(url: str) -> str:
-    """The URL as it may be shown."""
+    """The URL without user name and password, safe to show."""
     scheme, separator, rest = url.rpartition("://")
     return f"{scheme}{separator}{rest.rpartition('@')[2]}"

@@ -27,7 +27,7 @@ from lot_grpc.storage.json_path import json_path
 
 
 def qdrant_filter(namespace: str | None, where: Where, now: Micros | None) -> models.Filter:
-    """All of ``where`` within ``namespace``, less what has expired at ``now`` (None: no look)."""
+    """All of ``where`` within ``namespace``, except what has expired at ``now`` (None: keep it)."""
     must: list[Any] = []
     must_not: list[Any] = []
     if namespace is not None:
@@ -62,7 +62,7 @@ def _condition(condition: Condition) -> Any:
         case Equals(key, value):
             return equal(key, value)
         case AnyOf(_, ()) | OneOf(()):
-            return having_ids(())  # an empty list would hold always, or be refused
+            return having_ids(())  # an empty list would always hold, or be refused
         case AnyOf(key, values):
             any_of: Any = list(values)
             return models.FieldCondition(key=json_path(key), match=models.MatchAny(any=any_of))

@@ -23,7 +23,7 @@ def point(record: Record, stamp: Stamp) -> models.PointStruct:
 
 
 def point_vectors(record: Record) -> models.PointVectors:
-    """Just the record's vectors, to be set in a point that is there."""
+    """Only the record's vectors, to be set in an existing point."""
     return models.PointVectors(id=record.id, vector=_vectors(record))
 
 

@@ -1,4 +1,4 @@
-"""Collections of a Qdrant server: created, and completed when a spec grew."""
+"""Creates the collections of a Qdrant server, and extends them when a spec has grown."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lot_grpc.storage.json_path import json_path
 from lot_grpc.storage.qdrant_stamp import WRITE_KEY
 
 OLDEST_SERVER: Final = (1, 17)
-"""The first with insert-only upserts. An older one would ignore the mode and overwrite."""
+"""The first version with insert-only upserts. An older one would ignore the mode and overwrite."""
 
 _MAX_SIM: Final = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
-"""With one vector in the query it is the cosine of the nearest."""
+"""For a single query vector this is the cosine of the nearest one."""
 
 _SCHEMA_TYPES: Final = {
     Index.KEYWORD: models.PayloadSchemaType.KEYWORD,
@@ -47,7 +47,7 @@ async def ensure_collection(
         try:
             await _create(client, name, spec, replicas)
         except Exception:
-            # Another process may have come first.
+            # Another process may have created it first.
             if not await client.collection_exists(name):
                 raise
     info = await client.get_collection(name)
@@ -62,7 +62,7 @@ async def extend(client: AsyncQdrantClient, name: str, spec: CollectionSpec) -> 
 
 
 async def drop_vectors(client: AsyncQdrantClient, name: str, vectors: Sequence[str]) -> None:
-    """Drop these named vectors; those that are not there are none."""
+    """Drop these named vectors; unknown names are ignored."""
     params = (await client.get_collection(name)).config.params
     dense = params.vectors if isinstance(params.vectors, dict) else {}
     for vector in vectors:
@@ -88,7 +88,7 @@ async def _create(
             for vector in spec.sparse
         },
         replication_factor=replicas,
-        # A write is answered when most replicas have it, so that a majority read sees it.
+        # A write is acknowledged once most replicas have it, so that a majority read sees it.
         write_consistency_factor=replicas // 2 + 1,
     )
 

@@ -22,11 +22,11 @@ from lot_grpc.storage.qdrant_points import record, to_qdrant
 
 
 class SearchBatch:
-    """The requests of a search, and what their responses mean.
+    """The requests of a search, and how to read their responses.
 
-    First come those for the hits. A query that wants the records of only some of its hits is sent
-    once more with that limit, since the server gives payloads to all hits of a request or to none.
-    Cosines are a request for each dense vector, over what the queries find (their prefetches).
+    The requests for the hits come first. A query that needs records for only some of its hits is
+    sent a second time with that limit, since the server returns payloads for all hits of a request
+    or for none. Cosines take one request per dense vector, with the queries as prefetches.
     ``multi`` names the vectors of which a record has several.
 
     Each shard of a collection rescores what it prefetched itself, so there are more candidates than
@@ -57,7 +57,7 @@ class SearchBatch:
         ]
 
     def result(self, responses: Sequence[Sequence[models.ScoredPoint]]) -> SearchResult:
-        """The result by the points of each response."""
+        """The search result from the points of each response."""
         left = iter(responses)
         found = [next(left) if _has_terms(query) else [] for query in self._queries]
         read = [

@@ -1,8 +1,8 @@
-"""Who wrote a record last, written in the record itself.
+"""A write's mark, stored in the record itself.
 
-Qdrant says of a conditional write only that it was carried out, not whether the condition held. So
+Qdrant reports that a conditional write was carried out, but not whether the condition held. So
 every write leaves a stamp of its own, and the writer reads the record back. Since others may have
-written in between, a stamp carries its predecessors: a write is found as long as fewer than
+written in between, a stamp carries its predecessors: a write is recognised as long as fewer than
 ``_REMEMBERED`` others followed it.
 """
 
@@ -22,7 +22,7 @@ _REMEMBERED = 12
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """The last write of a record, and those before it, newest first."""
+    """The last write of a record and those before it, newest first."""
 
     write: str
     past: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Stamp:
 
 
 def without_stamp(payload: dict[str, Any]) -> dict[str, Any]:
-    """Take the stamp out of a payload, in place."""
+    """Remove the stamp from a payload, in place."""
     for key in STAMP_KEYS:
         payload.pop(key, None)
     return payload

@@ -1,7 +1,7 @@
-"""Records read lately, decoded.
+"""A cache of recently read records, decoded.
 
-To decode a record costs Edge and Python 20 us, and a recall looks at a dozen or two (measured). The
-embedded store alone writes to its folder, so what it read stays true until it writes there itself.
+Decoding a record takes Edge and Python 20 us, and a recall reads one or two dozen (measured). Only
+the embedded store writes to its folder, so what it has read stays valid until it writes itself.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 from lot_grpc.ports import Record
 
 _HEAVIEST = 8192
-"""Weight of a record that is still kept: characters, and 16 for every other value."""
+"""Maximum weight of a cached record: its characters, and 16 for every other value."""
 
 
 class RecentRecords:
-    """The ``entries`` records read last, without vectors. Every write must ``forget`` its ids.
+    """The last ``entries`` records read, without vectors. Every write must ``forget`` its ids.
 
-    Takes about 5 KB an entry.
+    Takes about 5 KB per entry.
     """
 
     def __init__(self, entries: int) -> None:
@@ -28,14 +28,14 @@ class RecentRecords:
         self._records: OrderedDict[str, Record] = OrderedDict()
 
     def get(self, id: str) -> Record | None:
-        """The record, not to be changed. It thereby counts as just read."""
+        """The record, which must not be changed. It becomes the most recently read."""
         found = self._records.get(id)
         if found is not None:
             self._records.move_to_end(id)
         return found
 
     def keep(self, record: Record) -> None:
-        """Remember a record as it is in the store, unless it is a large one."""
+        """Cache a record as it is in the store, unless it is too large."""
         if _room_left(record.payload, _HEAVIEST) < 0:
             return
         payload = {intern(key): value for key, value in record.payload.items()}
@@ -44,31 +44,31 @@ class RecentRecords:
             self._records.popitem(last=False)
 
     def pop(self, id: str) -> Record | None:
-        """The record, which is about to be changed and is forgotten with this."""
+        """Remove and return a record that is about to be changed."""
         return self._records.pop(id, None)
 
     def keep_changed(self, old: Record, changed: Mapping[str, Any]) -> None:
-        """Remember ``old`` with these keys, as they were just written."""
+        """Cache ``old`` with these keys, which were just written."""
         if all(map(_as_given, changed.values())):
             self.keep(Record(old.id, old.namespace, {**old.payload, **changed}))
 
     def forget(self, ids: Iterable[str]) -> None:
-        """These are about to be written."""
+        """Remove records that are about to be written."""
         for one in ids:
             self._records.pop(one, None)
 
     def clear(self) -> None:
-        """Any may be about to be written."""
+        """Remove all records, before a write that may touch any."""
         self._records.clear()
 
 
 def _room_left(value: dict[str, Any] | list[Any], room: int) -> int:
-    """What is left of ``room`` with ``value`` in it. Less than 0 is too heavy, and not exact."""
+    """What ``value`` leaves of ``room``. Below 0 means too heavy, and is not exact."""
     items: Iterable[Any] = value
     if isinstance(value, dict):
         room -= sum(map(len, value))
         items = value.values()
-    for item in items:  # mostly strings and numbers, so that few are looked into
+    for item in items:  # mostly strings and numbers; few need recursion
         if isinstance(item, str):
             room -= len(item)
         elif isinstance(item, dict | list):
@@ -81,7 +81,7 @@ def _room_left(value: dict[str, Any] | list[Any], room: int) -> int:
 
 
 def _as_given(value: Any) -> bool:
-    """Whether a value surely comes back from the store just as it went there."""
+    """Whether a value is certain to come back from the store unchanged."""
     if isinstance(value, list):
         return all(type(item) is str for item in value)
     return type(value) in (str, int, float, bool)

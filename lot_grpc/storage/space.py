@@ -1,9 +1,9 @@
-"""Free space, watched before every write.
+"""Free space, checked before every write.
 
-Edge maps sparse files into memory: a write that finds the disk full ends the process with SIGBUS,
-and so does opening a store then. So writes stop while there is still room, and start again by
-themselves. A reading costs a microsecond and is never reused: with one that was 250 ms old, a file
-that took all the room at once killed the process.
+Edge maps sparse files into memory: on a full disk, a write or opening a store ends the process with
+SIGBUS. So writes stop while there is still space, and resume by themselves. A reading takes a
+microsecond and is never reused: with one 250 ms old, a file that filled the disk at once killed the
+process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EMERGENCY_SHARE = 4
 
 
 class FileSystem(Protocol):
-    """What is read of ``os.statvfs_result``."""
+    """The fields used of ``os.statvfs_result``."""
 
     @property
     def f_bavail(self) -> int:
@@ -52,11 +52,11 @@ class SpaceGuard:
 
     @property
     def emergency_bytes(self) -> int:
-        """Below this not even a delete or an open is tried."""
+        """Below this, not even a delete or an open is attempted."""
         return self.min_free_bytes // _EMERGENCY_SHARE
 
     def free(self) -> int:
-        """Bytes that this user may still write. Raises ``StoreUnavailableError``."""
+        """Bytes that this user may still write. May raise ``StoreUnavailableError``."""
         try:
             stat = self._statvfs(self._folder)
         except OSError as error:
@@ -72,7 +72,7 @@ class SpaceGuard:
         self._require(self.min_free_bytes)
 
     def require_delete(self) -> None:
-        """Raise ``StorageFullError`` below the emergency margin: deletes may go further."""
+        """Raise ``StorageFullError`` below the emergency margin, which is lower for deletes."""
         self._require(self.emergency_bytes)
 
     def require_open(self) -> None:
@@ -92,7 +92,7 @@ class SpaceGuard:
 
 
 def used_bytes(folder: Path, *, without: str = "") -> int:
-    """Bytes on disk below ``folder``, by blocks since Edge's files are sparse.
+    """Bytes on disk below ``folder``, counted in blocks since Edge's files are sparse.
 
     Folders named ``without`` are left out.
     """

@@ -1,4 +1,4 @@
-"""Doubles for tests, of this service and of what is built on it.
+"""Test doubles, for this service and for applications built on it.
 
 ``InMemoryStore`` (in ``.in_memory``) is the reference store, ``FaultInjectingStore`` (in
 ``.faults``) dies at a chosen write, ``HashingEmbedder`` and ``OverlapReranker`` (in ``.hashing``)

@@ -1,4 +1,4 @@
-"""A store that dies on demand, to prove that every write sequence can be taken up again."""
+"""A store that dies on demand, to prove that every sequence of writes can be resumed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lot_grpc.services.forwarding_store import ForwardingStore
 
 
 class InjectedFault(Exception):  # noqa: N818 - not an error of the product, the death of a process
-    """The process died here. No code of the product may catch it by name."""
+    """The process died here. Product code must not catch it by name."""
 
 
 class When(StrEnum):
@@ -45,9 +45,9 @@ def _read(name: str) -> _Call:
 
 
 class FaultInjectingStore(ForwardingStore):
-    """Passes calls on to ``inner``, counts writes, and dies at the chosen one.
+    """Forwards calls to ``inner``, counts writes, and dies at the chosen one.
 
-    ``writes`` lists (operation, collection) of every write that began, also the fatal one.
+    ``writes`` lists (operation, collection) of every write that began, including the fatal one.
     """
 
     def __init__(self, inner: VectorStore) -> None:
@@ -59,12 +59,12 @@ class FaultInjectingStore(ForwardingStore):
         self._dead = False
 
     def fail_at(self, n: int, when: When = When.BEFORE) -> None:
-        """Die at the ``n``-th write from now, counted from 1; 0 never."""
+        """Die at the ``n``-th write from now, counted from 1; 0: never."""
         self._fatal = len(self.writes) + n if n else 0
         self._when = when
 
     def revive(self) -> None:
-        """Start the process again; nothing is planned to fail."""
+        """Restart the process, with no fault planned."""
         self._dead = False
         self._fatal = 0
 

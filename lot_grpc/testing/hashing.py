@@ -15,18 +15,18 @@ from lot_grpc.ports import Embedding, EmbeddingContract
 _WORD = re.compile(r"\w+")
 _GRAM = 3
 _WORD_WEIGHT = 2.0
-"""A shared word says more than a shared trigram."""
+"""A shared word counts more than a shared trigram."""
 
 
 class HashingEmbedder:
-    """Hashed words and letter trigrams, so that overlapping texts are near.
+    """Hashes words and letter trigrams, so that overlapping texts are similar.
 
     The same text gives the same vector in every process, and queries and documents are embedded
-    alike. It knows no meaning: "sign in" and "log in" are as far apart as any two texts.
+    alike. It ignores meaning: "sign in" and "log in" are as far apart as any two texts.
 
     Args:
         dimensions: Length of the vectors.
-        max_words: Words read at once; a longer text is read in windows, as ``windows`` says.
+        max_words: Words read at once; a longer text is read in windows, see ``windows``.
     """
 
     def __init__(self, dimensions: int = 64, max_words: int = 512) -> None:
@@ -40,7 +40,7 @@ class HashingEmbedder:
 
     @property
     def contract(self) -> EmbeddingContract:
-        """What this embedder makes; there is no model file, so its hash is empty."""
+        """What its vectors are made with; there is no model file, so its hash is empty."""
         return EmbeddingContract(
             model="test-double/hashing",
             dimensions=self._dimensions,
@@ -92,11 +92,11 @@ class HashingEmbedder:
 
 
 class OverlapReranker:
-    """A text's score is the share of the query's words that it has.
+    """Scores a text by the share of the query's words that it has.
 
     Args:
-        reached: Texts of a call that are scored, None for all; the rest is None, as when the time
-            was over.
+        reached: Texts of a call that are scored, None for all; the rest is None, as after the time
+            ran out.
     """
 
     def __init__(self, reached: int | None = None) -> None:
@@ -110,7 +110,7 @@ class OverlapReranker:
     async def score(
         self, query: str, texts: Sequence[str], *, seconds: float
     ) -> list[float | None]:
-        """Score the first texts, in order; none when there are no ``seconds``."""
+        """Score the first texts, in order; none if ``seconds`` is 0."""
         reached = 0 if seconds <= 0 else len(texts) if self._reached is None else self._reached
         words = set(_WORD.findall(query.lower()))
         scores: list[float | None] = [

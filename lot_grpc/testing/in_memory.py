@@ -1,7 +1,7 @@
-"""The reference store: plain Python, exact, every condition by the book.
+"""The reference store: plain Python, exact, every condition implemented to the letter.
 
-The other stores are compared with it, and tests of the services run on it. It copies whatever goes
-in or out, so that a caller who keeps and changes a payload is found out here.
+The other stores are compared with it, and tests of the services run on it. It copies everything
+that goes in or out, so that a caller that modifies a payload it has kept is caught here.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Collection:
 
 
 class InMemoryStore:
-    """Keeps records in dictionaries; what it holds ends with the process."""
+    """Keeps records in dictionaries; they are lost when the process ends."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -55,11 +55,11 @@ class InMemoryStore:
 
     @property
     def exclusive(self) -> bool:
-        """Nobody else has it."""
+        """True: no other process can use it."""
         return True
 
     async def ensure_collections(self, specs: Sequence[CollectionSpec]) -> None:
-        """Create what is missing; a collection that exists takes the spec's additions."""
+        """Create missing collections; existing ones get the spec's additions."""
         self._require_open()
         for spec in specs:
             old = self._collections.get(spec.name)
@@ -69,12 +69,12 @@ class InMemoryStore:
                 old.spec = _merged(old.spec, spec)
 
     async def extend(self, spec: CollectionSpec) -> None:
-        """Take the spec's additions."""
+        """Apply the spec's additions."""
         held = self._open(spec.name)
         held.spec = _merged(held.spec, spec)
 
     async def drop_vectors(self, collection: str, names: Sequence[str]) -> None:
-        """Drop them of the spec and of each record."""
+        """Drop vectors from the spec and from each record."""
         held = self._open(collection)
         held.spec = held.spec.without(names)
         for record in held.records.values():
@@ -222,7 +222,7 @@ class InMemoryStore:
         return dict(ranked[:limit])
 
     async def namespaces(self, collection: str) -> set[str]:
-        """Those of all records."""
+        """The namespaces of all records."""
         return {record.namespace for record in self._open(collection).records.values()}
 
     async def expired(self, collection: str, *, limit: int) -> list[Record]:
@@ -242,7 +242,7 @@ class InMemoryStore:
         return len(gone)
 
     async def check(self) -> None:
-        """A write would meet nothing, unless the store is closed."""
+        """Raise only if the store is closed."""
         self._require_open()
 
     async def compact(self) -> bool:
@@ -325,7 +325,7 @@ def _stored(record: Record) -> Record:
 
 
 def _stored_vector(vector: Vector) -> Vector:
-    """As Qdrant keeps it: dense ones at unit length."""
+    """The vector as Qdrant stores it: dense ones at unit length."""
     if isinstance(vector, SparseVector):
         return SparseVector(tuple(vector.indices), tuple(vector.values))
     if isinstance(vector, MultiVector):

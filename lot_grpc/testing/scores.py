@@ -9,7 +9,7 @@ from lot_grpc.ports import MultiVector, Record, SearchQuery, SparseVector, Vecto
 
 
 def unit_vector(vector: Sequence[float]) -> list[float]:
-    """The vector at length 1; a vector of zeros stays one."""
+    """The vector scaled to length 1; a vector of zeros is unchanged."""
     length = math.sqrt(sum(x * x for x in vector)) or 1.0
     return [x / length for x in vector]
 
@@ -31,7 +31,7 @@ def inverse_frequencies(query: SearchQuery, records: Iterable[Record]) -> dict[i
 
 
 def score_of(query: Vector, vector: Vector, idf: Mapping[int, float]) -> float | None:
-    """Cosine of the nearest, or the IDF-weighted dot product; None when no term is shared."""
+    """Cosine of the nearest, or the IDF-weighted dot product; None if no term is shared."""
     if isinstance(query, SparseVector):
         if not isinstance(vector, SparseVector):
             return None

@@ -64,15 +64,15 @@ CUT = {"prompt_text": "x", "truncated": True, "prompt_token_count": 1234}
         (
             {"truncated": True},
             ["--max-tokens", "1"],
-            "nothing fits into that few tokens; raise --max-tokens",
+            "nothing fits into so few tokens; raise --max-tokens",
         ),
         (
             CUT,
             ["--max-tokens", "1300"],
-            "parts were shortened or left out (1,234 tokens); raise --max-tokens for more; --json "
+            "parts were shortened or omitted (1,234 tokens); raise --max-tokens for more; --json "
             "shows everything",
         ),
-        (CUT, [], "parts were shortened or left out (1,234 tokens); --json shows everything"),
+        (CUT, [], "parts were shortened or omitted (1,234 tokens); --json shows everything"),
     ],
 )
 def test_what_is_missing_is_said_on_stderr_only(runner, fake, fields, options, said):

@@ -224,7 +224,7 @@ def test_failures_are_shown_group_by_group(runner, fake):
     result = ran(runner, fake, "episodes", "--failures", "--category", "ops", "--limit", "3")
     first, second, third = result.stdout.split("\n\n")
     rows = rows_of(first)
-    assert rows.pop("12 of 40 failures (30.0%)") == "↑ +1.2 points a day"
+    assert rows.pop("12 of 40 failures (30.0%)") == "↑ +1.2 points per day"
     assert rows == {
         "signature": "TimeoutError: <path>",
         "failed after": "tool_call",
@@ -233,7 +233,7 @@ def test_failures_are_shown_group_by_group(runner, fake):
         "last": local_time(group.last_time),
         "examples": "e-9 e-7",
     }
-    assert "(5.0%)  ↓ -50.0 points a day" in second
+    assert "(5.0%)  ↓ -50.0 points per day" in second
     assert "→ steady" in third
     [asked] = fake.episodes.asked
     assert (list(asked.filter.categories), asked.limit) == (["ops"], 3)

@@ -111,7 +111,7 @@ def test_clear_of_some_kinds_as_a_dry_run(runner, address, told):
 def test_without_a_terminal_nothing_is_cleared_unless_it_is_said(runner, address, told):
     ran = runner.invoke(command_line, ["clear", "a", "-a", address])
     assert ran.exit_code == 2
-    assert "--yes clears" in ran.stderr
+    assert "use --yes to clear" in ran.stderr
     assert told.cleared == []
 
 

@@ -189,7 +189,7 @@ def test_one_as_json_is_the_pattern(runner, fake):
         (["recall", "x", "--min-success-rate", "1.1"], "--min-success-rate"),
         (["recall"], "TEXT"),
         (["patterns", "p-1", "--language", "go"], "an ID only goes with --limit or --all"),
-        (["patterns", "--limit", "3", "--all"], "exclude each other"),
+        (["patterns", "--limit", "3", "--all"], "mutually exclusive"),
         (["stats", "--kind", "lost"], "task, code, learned, distilled"),
     ],
 )

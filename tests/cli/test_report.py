@@ -135,7 +135,7 @@ def test_without_episodes_it_says_so(runner, told, address):
 def test_json_and_markdown_exclude_each_other(runner, told, address):
     result = runner.invoke(command_line, ["report", "-a", address, "--json", "--markdown"])
     assert result.exit_code == 2
-    assert "exclude each other" in result.stderr
+    assert "mutually exclusive" in result.stderr
     assert told.asked == []
 
 

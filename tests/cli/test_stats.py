@@ -97,7 +97,7 @@ def test_a_store_that_takes_no_writes_is_told(runner, fake):
     tell_stats(fake)
     fake.admin.info.store.writable = False
     fake.admin.info.store.detail = "the disk is full"
-    assert "takes no writes: the disk is full" in ran(runner, fake, "stats").stdout
+    assert "rejects writes: the disk is full" in ran(runner, fake, "stats").stdout
 
 
 def test_stats_as_json_are_both_answers(runner, fake):

@@ -182,7 +182,7 @@ def test_a_cursor_that_is_too_old_says_what_to_do(runner, fake):
     result = ran(runner, fake, "watch", "--after", "c1")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "OUT_OF_RANGE CURSOR_EXPIRED: that cursor is too old" in result.stderr
-    assert "hint: --from-start prints everything" in result.stderr
+    assert "hint: --from-start prints all existing records" in result.stderr
 
 
 @pytest.mark.parametrize(

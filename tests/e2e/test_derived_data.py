@@ -1,4 +1,4 @@
-"""Terms of other rules: ``check`` reports them, ``serve`` derives them anew first."""
+"""Terms of other rules: ``check`` reports them, ``serve`` rebuilds them first."""
 
 from __future__ import annotations
 
@@ -63,18 +63,18 @@ def test_what_other_rules_derived_is_derived_anew_before_it_serves(serve, data):
 
     told = run(data, "check")
     assert told.code == 0, told
-    assert "the next start derives them anew" in told.stdout
+    assert "the next start rebuilds them" in told.stdout
     derivation, patterns = asyncio.run(opened(data, old=False))
     assert derivation == EARLIER
     assert terms_of(patterns) == [[1], [1]], "a check changes no record"
 
     second = serve(data)
-    assert "derived terms and signatures anew" in second.logged()
+    assert "rebuilt terms and signatures" in second.logged()
     assert second.stop() == 0
     derivation, patterns = asyncio.run(opened(data, old=False))
     assert derivation == DERIVATION_VERSION
     assert terms_of(patterns) == terms
 
-    assert "derives them anew" not in run(data, "check").stdout
+    assert "rebuilds them" not in run(data, "check").stdout
     third = serve(data)
-    assert "derived terms and signatures anew" not in third.logged()
+    assert "rebuilt terms and signatures" not in third.logged()

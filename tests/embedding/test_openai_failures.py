@@ -176,7 +176,7 @@ def with_index(value: Any) -> Callable[[dict[str, Any]], Any]:
         (with_vector(["1.0"] * 64), "not a list of numbers"),
         (with_vector([[1.0]] * 64), "not a list of numbers"),
         (with_vector("AAAA"), "not a list of numbers"),
-        (lambda right: right | {"model": "some-other"}, "another model than at startup"),
+        (lambda right: right | {"model": "some-other"}, "a different model than at startup"),
     ],
 )
 async def test_an_answer_that_cannot_be_used_is_an_error_and_never_repaired(

@@ -65,7 +65,7 @@ def test_what_the_contract_has_no_room_for_is_refused(fields, words):
 
 def test_a_filter_that_errors_are_not_found_by_is_refused():
     documents = (document(message="m", solution="s"),)
-    with pytest.raises(EvalDataError, match="leave the filter out"):
+    with pytest.raises(EvalDataError, match="omit the filter"):
         check_fits(Dataset("made", Path("made"), documents, (), "shelf"))
     query = EvalQuery("q1", "?", filter_value="x" * 65)
     with pytest.raises(EvalDataError, match="'q1'"):

@@ -129,7 +129,7 @@ def test_a_missing_file_is_named(tmp_path, name):
         ("qrels.tsv", rows([("q1", "tax", "nan")]), 2, "and a number"),
         ("qrels.tsv", rows([("q1", "tax")]), 2, "separated by tabs"),
         ("qrels.tsv", "q1\ttax\tgood\n", 1, "and a number"),
-        ("qrels.tsv", rows([("q1", "tax", 1), ("q1", "tax", 2)]), 3, "again, differently"),
+        ("qrels.tsv", rows([("q1", "tax", 1), ("q1", "tax", 2)]), 3, "again with another score"),
         ("exclusions.tsv", "q1\n", 1, "separated by a tab"),
         ("exclusions.tsv", "q1\tnope\n", 1, "'nope'"),
         ("exclusions.tsv", "a\tb\nq1\ttax\nq7\ttax\n", 3, "'q7'"),

@@ -227,7 +227,7 @@ def test_a_field_that_comes_again_and_again_is_bounded(monkeypatch):
 def test_bytes_that_are_no_message_are_refused_at_once(raw):
     with pytest.raises(DecodeError):
         ItemCounter(BATCH)(raw)
-    with pytest.raises(RequestMalformedError, match="truncated or is another message"):
+    with pytest.raises(RequestMalformedError, match="truncated or is a different message"):
         Checker(BATCH)(raw)
 
 

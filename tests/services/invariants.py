@@ -353,7 +353,7 @@ _HOW_IT_CAME_ABOUT = {
     "pending_ids", "stats_revision", "delete_time", "undone_time",
     "pending_feedback", "last_feedback_time",
     "pending_steps", "pending_events",
-    "pending_requests", "expires", "result_revision", "time", "target_key", "taught_pattern_ids",
+    "pending_requests", "expires", "result_revision", "time", "target_key", "extracted_pattern_ids",
     "writer_id", "change_seq", "stored_by", "stored_seq",
     "generation", "former_generations", "values_put", "bytes_put", "message_time", "created_by",
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Selects distinct episodes: of runs of one task that went the same way, one is enough."""
+"""Selects distinct episodes: of runs of one task with the same course, one is enough."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def _course(episode: Episode) -> tuple[str, ...]:
-    """The same for runs of one task, as it is worded, that went the same way."""
+    """A key that is equal for runs of the same task, as worded, with the same course."""
     error = episode.end.error if episode.end else None
     return (
         folded(episode.start.task),
@@ -23,7 +23,7 @@ def _course(episode: Episode) -> tuple[str, ...]:
 
 
 def distinguish(found: Sequence[tuple[T, Episode]], limit: int) -> list[T]:
-    """The best ``limit``, of each course of a task the first; others fill up what is left."""
+    """The best ``limit``: the first of each course of a task, then others to fill the rest."""
     firsts: list[T] = []
     others: list[T] = []
     seen: set[tuple[str, ...]] = set()

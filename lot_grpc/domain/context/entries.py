@@ -81,7 +81,7 @@ def warning_entry(warning: TaskWarning, bounds: Bounds) -> Entry:
 
 
 def advice_entry(advice: Recommendations, episode_ids: tuple[str, ...], bounds: Bounds) -> Entry:
-    """What to do, based on what went well."""
+    """What to do, based on what worked."""
     caption = f"From {_ids('episode', episode_ids) if episode_ids else 'similar tasks'}"
     first, *others = advice.sentences
     entry = Entry.headed(bounds, caption, first)
@@ -148,7 +148,7 @@ def episode_entry(known: KnownEpisode, bounds: Bounds) -> Entry:
 
 
 def _likely(match: float | None) -> list[str]:
-    """How likely it is for the same task, where that is known."""
+    """The probability that it is for the same task, if known."""
     return [] if match is None else [f"{match:.0%} likely the same task"]
 
 

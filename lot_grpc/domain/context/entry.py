@@ -11,7 +11,7 @@ from lot_grpc.domain.context.markdown import SHORTENED, fenced, of_several_lines
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much of a field an entry has.
+    """The limits of an entry's fields.
 
     ``line``: characters of a text, ``code``: of a piece of code, ``listed``: parts of a list.
     """
@@ -23,12 +23,12 @@ class Bounds:
 
 FULL: Final = Bounds(2_000, 4_000, 20)
 BRIEF: Final = Bounds(240, 600, 4)
-"""Where the full entry has no room."""
+"""The limits if the full entry does not fit."""
 
 
 @dataclass(slots=True)
 class Entry:
-    """Lines of Markdown. ``cut``: something was left out of them."""
+    """Lines of Markdown. ``cut``: something was omitted from them."""
 
     bounds: Bounds
     lines: list[str]
@@ -36,7 +36,7 @@ class Entry:
 
     @classmethod
     def headed(cls, bounds: Bounds, caption: str, text: str) -> Entry:
-        """An entry: what we say of it, and behind it a stored text."""
+        """An entry: our caption, followed by a stored text."""
         entry = cls(bounds, [])
         entry._stored(f"- {caption}", text)
         entry.lines = entry.lines or [f"- {caption}"]
@@ -61,7 +61,7 @@ class Entry:
             self.part(label, text)
 
     def steps(self, texts: Iterable[str]) -> None:
-        """Numbered, each on a line."""
+        """Add numbered steps, one per line."""
         for number, text in enumerate(texts, 1):
             if number > self.bounds.listed:
                 self.cut = True

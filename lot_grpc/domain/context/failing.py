@@ -14,7 +14,7 @@ from lot_grpc.domain.failures.failure import UNKNOWN, error_of, signature_or_non
 
 _ERROR_CHARACTERS = 300
 _READ_CHARACTERS = 16_384
-"""Of an error's message: its line is at one of its ends."""
+"""Characters read of each end of an error's message: its headline is at one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class TaskWarning:
 
 
 def warnings_of(failures: Sequence[Episode], limit: int) -> tuple[TaskWarning, ...]:
-    """Failed episodes, the most similar first, by what they failed of (its signature).
+    """Group failed episodes, the most similar first, by the signature of their error.
 
-    The most frequent first, of equally frequent ones that of the most similar task.
+    The most frequent group comes first, of equals that of the most similar task.
     """
     groups: dict[str, list[tuple[Episode, ErrorSeen]]] = {}
     for episode in failures:
@@ -56,7 +56,7 @@ def warnings_of(failures: Sequence[Episode], limit: int) -> tuple[TaskWarning, .
 
 
 def _error(episode: Episode) -> ErrorSeen:
-    """What its end tells; its events are not read."""
+    """The error in its end; its events are not read."""
     end = episode.end
     if end is None:
         return UNKNOWN

@@ -16,9 +16,9 @@ from lot_grpc.domain.recommendation import Recommendations
 
 @dataclass(frozen=True, slots=True)
 class KnownError:
-    """A solution of an error that the task names. ``exact``: of the same signature.
+    """A solution of an error that the task names. ``exact``: it has the same signature.
 
-    ``differences`` are those of the same signature.
+    ``differences`` are for the same signature only.
     """
 
     solution: ErrorSolution
@@ -30,7 +30,7 @@ class KnownError:
 class KnownPattern:
     """A pattern. ``matched``: its own regular expression matches the task or its type.
 
-    ``match``: how likely it is for the same task, None where that is not known.
+    ``match``: the probability that it is for the same task, None if unknown.
     """
 
     pattern: Pattern

@@ -1,12 +1,11 @@
-"""Stored text in Markdown that it cannot break.
+"""Embeds stored text in Markdown safely.
 
-What a caller stored once, another agent reads as part of a prompt. So a stored text must not begin
-a heading, end a code fence or stand for a section of its own, and it must read as it was stored. A
-text of one line stands behind a label and is the last thing on its line: then no block can begin in
-it and nothing that it leaves open reaches further; what Markdown would take for HTML or an image
-stands in a code span. Texts of several lines and code stand below the label, in a fence that is
-longer than any in them and whose lines are all indented. Long runs that say nothing, such as
-base64, are shortened, with a note.
+Text that a caller stored is later read by another agent as part of a prompt. So a stored text must
+not begin a heading, end a code fence or look like a section, and it must read as it was stored. A
+single line follows a label and ends its line: then no block can begin in it and nothing that it
+leaves open reaches further; what Markdown would take for HTML or an image is put in a code span.
+Texts of several lines and code go below the label, in a fence that is longer than any in them and
+whose lines are all indented. Long meaningless runs, such as base64, are shortened, with a note.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from datetime import UTC, datetime
 from typing import Final
 
 SHORTENED: Final = "[…]"
-"""Stands where the rest of a text was left out."""
+"""Marks where the rest of a text was omitted."""
 
 _HIDDEN: Final = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
 )
-"""What is not seen: controls (a line break is no such), overrides of the writing direction, which
-would turn round what comes behind, and tags, which spell letters invisibly."""
+"""Invisible characters: controls (except line breaks), overrides of the writing direction, which
+would reverse the following text, and tags, which spell letters invisibly."""
 
 _TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
 _IMAGE: Final = re.compile(r"!(?=\[)")
@@ -41,11 +40,11 @@ _NOISE: Final = re.compile(
     re.VERBOSE,
 )
 _MAYBE_NOISE: Final = re.compile(r"\S{60}|[0-9A-Fa-fux\\%.,;:\s+-]{96}")
-"""What any noise has, and hardly any other text: a tenth of the work."""
+"""A quick test that all noise passes, and hardly any other text: a tenth of the work."""
 
 _NOISE_LEAST: Final = 160
 _NOISE_KEPT: Final = 40
-"""Characters of noise that is shortened at all, and that are kept of it: what it is still shows."""
+"""Minimum length of noise to shorten, and the characters kept, which still show what it is."""
 
 _BACKTICKS: Final = re.compile("`+")
 _LINE_ENDS: Final = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -72,12 +71,12 @@ def inline_and_cut(text: str, most: int) -> tuple[str, bool]:
 
 
 def of_several_lines(text: str) -> bool:
-    """Whether it has a line break, but for those at its ends."""
+    """Whether it has a line break other than at its ends."""
     return _LINE_ENDS.search(text.strip()) is not None
 
 
 def stored(before: str, text: str, most: int) -> tuple[list[str], bool]:
-    """The lines of a stored text behind a label, and whether it was shortened; none if it is empty.
+    """The lines of a stored text after a label, and whether it was shortened; none if it is empty.
 
     It is on the label's line, or below it in a fence if it has several.
     """
@@ -111,7 +110,7 @@ def _without_noise(text: str, most: int) -> tuple[str, bool, bool]:
 
 
 def beginning(text: str, most: int) -> str:
-    """At most so many characters of a text, to the end of a word if one ends shortly before."""
+    """At most ``most`` characters of a text, up to the end of a word if one ends shortly before."""
     end = _character_end(text, most)
     space = text.rfind(" ", 0, end + 1)
     if space > 0.8 * end:
@@ -120,7 +119,7 @@ def beginning(text: str, most: int) -> str:
 
 
 def _character_end(text: str, end: int) -> int:
-    """The last place up to ``end`` that no character as it is seen spans."""
+    """The last position up to ``end`` that is not inside a visible character."""
     end = min(end, len(text))
     while 0 < end < len(text) and (_attached(text[end]) or text[end - 1] == "\u200d"):
         end -= 1
@@ -139,7 +138,7 @@ def _attached(character: str) -> bool:
 def fenced(code: str, language: str, most: int, indent: str) -> tuple[list[str], bool]:
     """The lines of a code block, and whether it was shortened.
 
-    It is to whole lines, but for a line that is most of it. ``most``: characters of the code.
+    It is cut to whole lines, except within a line that is most of it. ``most``: characters of code.
     """
     code, noisy, unread = _without_noise(code, most + 1)
     lines = [_HIDDEN.sub("", line) for line in _LINE_ENDS.split(code[: most + 1].strip("\r\n"))]
@@ -165,7 +164,7 @@ def fenced(code: str, language: str, most: int, indent: str) -> tuple[list[str],
 
 
 def span(text: str) -> str:
-    """An id or a text of one line as a code span, in which it reads as it is."""
+    """An id or a single line of text as a code span, in which it reads unchanged."""
     ticks = "`" * (1 + max((len(run) for run in _BACKTICKS.findall(text)), default=0))
     pad = " " * (text.startswith("`") or text.endswith("`"))
     return f"{ticks}{pad}{text}{pad}{ticks}"

@@ -1,4 +1,4 @@
-"""The error that a task names, without what is said around it."""
+"""Extracts the error that a task names."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _BEGINS: Final = re.compile(
 
 
 def named_error(task: str) -> str:
-    """The error, "" where the task names none.
+    """The error, "" if the task names none.
 
-    "Fix the build: error[E0382]: use of moved value" names what stands behind "build: ". Where no
-    beginning is seen it is the whole task; what is in backticks ends with them.
+    "Fix the build: error[E0382]: use of moved value" names what follows "build: ". If no beginning
+    is found it is the whole task; an error in backticks ends with them.
     """
     if not looks_like_error(task):
         return ""

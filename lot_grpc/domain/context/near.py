@@ -1,8 +1,8 @@
 """Which of the nearest hits are likely enough to help.
 
-Something is always nearest. A thing whose probability of being for the task
-(``domain.match_probability``) is far below that of the best one can only mislead; so can all of
-them if none is likely.
+There is always a nearest hit. One whose probability of being for the task
+(``domain.match_probability``) is far below that of the best can only mislead; so can all of them if
+none is likely.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Iterable
 from typing import Final
 
 LEAST: Final = 0.05
-"""The lowest probability with which anything is shown."""
+"""The minimum probability for a hit to be shown."""
 
 OF_BEST: Final = 0.25
-"""And the lowest share of the highest probability, of whatever kind.
+"""And the minimum share of the highest probability of all kinds.
 
 Both were chosen with ``python -m tests.context.measure`` (docs/context.md).
 """
 
 
 def least_likely(matches: Iterable[float | None]) -> float:
-    """The lowest probability with which one of these is shown; None: unknown."""
+    """The minimum probability for one of these to be shown; None: unknown."""
     return max(LEAST, OF_BEST * max((one for one in matches if one is not None), default=0.0))
 
 
 def likely_enough(match: float | None, least: float) -> bool:
-    """Whether it is shown; so is one whose probability is unknown."""
+    """Whether a hit is shown; one whose probability is unknown is."""
     return match is None or match >= least

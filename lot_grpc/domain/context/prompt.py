@@ -37,14 +37,14 @@ _NOTHING: Final = (
 )
 
 _LEAST: Final = 16
-"""Tokens that no entry does without."""
+"""Minimum number of tokens of an entry."""
 
 _Write: TypeAlias = Callable[[Bounds], Entry]
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """``tokens`` as estimated. ``truncated``: something is not in it, or not in full."""
+    """``tokens`` is an estimate. ``truncated``: something is missing or shortened."""
 
     text: str
     tokens: int
@@ -52,7 +52,7 @@ class Prompt:
 
 
 def prompt_of(known: Known, max_tokens: int = 0) -> Prompt:
-    """What is known in words, at most ``max_tokens`` (0: no bound); "" where nothing has room."""
+    """What is known, as text of at most ``max_tokens`` (0: no bound); "" if nothing fits."""
     sections = {title: writes for title, writes in _sections(known) if writes}
     if not sections:
         text = f"{_TITLE}\n{_NOTHING}"
@@ -84,7 +84,7 @@ class _TokenBudget:
         self.truncated = False
 
     def place(self, write: _Write, heading: str) -> list[str]:
-        """The entry as it has room below its heading, if any; none if it has no room."""
+        """The entry, shortened if needed, below its heading, if any; empty if it does not fit."""
         for bounds in (FULL, BRIEF) if self.left is None or self.left >= _LEAST else ():
             entry = write(bounds)
             text = f"{entry.text}\n"
@@ -105,9 +105,9 @@ class _TokenBudget:
 
 
 def _sections(known: Known) -> Sequence[tuple[str, list[_Write]]]:
-    """The sections in their order: what answers most directly first, what it was drawn from last.
+    """The sections in order: the most direct answers first, their sources last.
 
-    Advice from no episode is none.
+    Advice that is based on no episode is omitted.
     """
     advice: list[_Write] = []
     if known.recommendations.similar_count:

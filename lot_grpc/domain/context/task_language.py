@@ -70,10 +70,10 @@ _NAMES: Final = {
 
 @lru_cache(maxsize=8)
 def languages_of(task: str) -> tuple[str, ...]:
-    """The languages of which the task has one; empty if it is unclear, or if there are several.
+    """The language of the task, with those that count as the same; empty if unclear or several.
 
-    An error in the task takes precedence over a name. Cached, as the search for every kind of thing
-    needs it.
+    An error in the task takes precedence over a name. Cached, since the search for every kind needs
+    it.
     """
     if len(task) > _READ:
         task = f"{task[: _READ // 2]}\n{task[-_READ // 2 :]}"

@@ -1,12 +1,12 @@
 """Estimates the number of tokens of a text.
 
-The reader's tokenizer is not known, and the embedding model's is another. So tokens are counted by
-characters, on the high side: what fits by this estimate fits a reader's window. A run of ASCII
-letters counts one for each three begun, one that has digits as well two for each three, since ids
-and numbers are in no vocabulary. Other visible ASCII characters count one each, and so does a line
-break. Of all else the bytes of UTF-8 count, two for each three begun: two for a Chinese character
-or a kana; a Korean syllable, which some vocabularies take apart, counts three. Single spaces are
-free, as they are part of the next word; a run of several counts one.
+The reader's tokenizer is unknown, and differs from the embedding model's. So tokens are estimated
+from characters, on the high side: what fits by this estimate fits a reader's window. A run of ASCII
+letters counts one for each three begun, one with digits two for each three, since ids and numbers
+are in no vocabulary. Other visible ASCII characters count one each, and so does a line break. For
+all else UTF-8 bytes count, two for each three begun: two for a Chinese character or a kana; a
+Korean syllable, which some vocabularies split, counts three. Single spaces are free, as they are
+part of the next word; a run of several counts one.
 
 Counts of two texts that are joined at a line break add up.
 """

@@ -1,1 +1,1 @@
-"""What an error message says: which error it is, and in what two of one kind differ."""
+"""Reads error messages: which error a message is, and how two of the same error differ."""

@@ -1,7 +1,7 @@
 """Whether two statements say the same although their names, or a clause, differ.
 
-They do if one is the other with a clause added. Else their words are aligned (``weighing``): they
-must have enough in common, in the same order, compared with what one says beyond the other, and
+They do if one is the other with an added clause. Otherwise their words are aligned (``weighing``):
+they must have enough in common, in the same order, compared with what only one of them says, and
 must not contradict each other anywhere.
 """
 
@@ -32,26 +32,26 @@ _LEAST: Final = 1.2
 _STRANGERS: Final = 1.5
 _BESIDES: Final = 2.0
 _ENOUGH: Final = 2.2
-"""Common weight that is needed: the minimum, the minimum where different programs say it, and this
-much per weight that is said besides, up to what is enough whatever else is said."""
+"""Common weight required: the minimum, the minimum if different programs say it, and this much per
+weight of additional text, up to a weight that is enough whatever else is said."""
 OWN: Final = 1.2
-"""Weight of a statement that is enough by itself, whoever says it and whatever precedes it."""
+"""Weight of a statement that is enough by itself, whichever program says it."""
 _TELLING: Final = 2
-"""Words of this weight that must be in common."""
+"""Weight of a word from which at least one must be in common."""
 _BEHIND: Final = 0.5
-"""What is said besides at the end weighs less: versions add details there."""
+"""Additional text at the end weighs less: versions add details there."""
 _CONFLICT: Final = 0.15
-"""The most that may conflict, as a share of the common weight."""
+"""The maximum conflicting weight, as a share of the common weight."""
 _FOR_A_NAME: Final = 0.35
-"""Weight of a word where the other text has a name."""
+"""Weight of a word at a place where the other text has a name."""
 _COVERED: Final = 0.75
 _WHOLE: Final = 0.5
-"""Shares in common, at least, of what the shorter and of what the longer says."""
+"""Minimum shares in common, of the shorter and of the longer statement."""
 
 _NO_REASON: Final = re.compile(
     r"(?:.*: )?(?:cannot (?!find|locate|resolve)|[Ee]rror [a-z]+ing\b)[^:]*"
 )
-"""A statement of what could not be done. What could not be found is a reason already."""
+"""A statement of what could not be done. What could not be found is already a reason."""
 _NEXT_CLAUSE: Final = (",", ";", ". ", " - ", " -- ")
 
 
@@ -62,7 +62,7 @@ def alike(one: str, other: str) -> bool:
         return False
     if _contains(bare(one), without_heads(other)) or _contains(bare(other), without_heads(one)):
         return True
-    a, b = sorted((words_in(one), words_in(other)))  # a matcher pairs unlike either way
+    a, b = sorted((words_in(one), words_in(other)))  # a matcher is not symmetric
     others = {word.word for word in b}
     if sum(word.is_telling and word.word in others for word in a) < _TELLING:
         return False
@@ -99,7 +99,7 @@ def alike(one: str, other: str) -> bool:
 
 
 def overlap(one: str, other: str) -> float:
-    """The share of what two statements say that they have in common, in [0, 1]."""
+    """The share of two statements that they have in common, in [0, 1]."""
     a, b = sorted((words_in(one), words_in(other)))
     if _unlike_causes(a, b):
         return 0.0
@@ -108,7 +108,7 @@ def overlap(one: str, other: str) -> float:
 
 
 def _shares(one: Sequence[Word], other: Sequence[Word]) -> tuple[float, list[float]]:
-    """The weight of what two statements have in common, and of what each says besides."""
+    """The weight of what two statements have in common, and of what only each one says."""
     common, besides = 0.0, [0.0, 0.0]
     for same, left, right, _ in _aligned(one, other):
         if same:
@@ -126,7 +126,7 @@ def states_no_reason(text: str) -> bool:
 
 
 def _says_enough(text: str) -> bool:
-    """Whether a statement is enough by itself, whoever says it."""
+    """Whether a statement is enough by itself, whichever program says it."""
     words = words_in(text)
     parts = sum(word.weight >= TELLING for word in words)
     parts += "<name>" in text or any(word.jargon for word in words)
@@ -138,7 +138,7 @@ def _aligned(
 ) -> Iterator[tuple[bool, Sequence[Word], Sequence[Word], bool]]:
     """Runs of words: whether they are the same, those of either, whether they are the last.
 
-    A word that stands where the other text has a name is most likely a name too, and weighs little.
+    A word in place of a name in the other text is most likely a name too, and weighs little.
     """
     left, right = ([word.word for word in words[:-1]] for words in (one, other))
     for tag, i, j, k, n in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
@@ -153,13 +153,13 @@ def _aligned(
 
 
 def _names_between(words: Sequence[Word], start: int, end: int) -> int:
-    """How many names stand with a run of words, between the words around it."""
+    """The number of names within a run of words and up to the words around it."""
     before = words[start - 1].names if start else 0
     return words[end].names - before
 
 
 def _name_for(words: Sequence[Word], names: int, other: Sequence[Word]) -> bool:
-    """Whether a single word stands where the other text has a name, and besides only jargon."""
+    """Whether a single word is in place of a name in the other text, with only jargon besides."""
     return (
         len(words) == 1
         and all(word.jargon for word in other)
@@ -169,13 +169,13 @@ def _name_for(words: Sequence[Word], names: int, other: Sequence[Word]) -> bool:
 
 
 def _unlike_causes(one: Sequence[Word], other: Sequence[Word]) -> bool:
-    """Whether both have a phrase that systems say of any failure, and none in common."""
+    """Whether both have a phrase that systems use for any failure, but none in common."""
     left, right = ({word.word for word in words if " " in word.word} for words in (one, other))
     return bool(left and right) and not left & right
 
 
 def _unlike_reasons(one: str, other: str) -> bool:
-    """Whether both begin with the same clauses, and each gives a reason that the other does not."""
+    """Whether both begin with the same clauses, but each gives a reason of its own."""
     left, right = one.split(": "), other.split(": ")
     same = sum(1 for _ in takewhile(lambda pair: eq(*pair), zip(left, right, strict=False)))
     common, besides = _shares(*sorted(words_in(": ".join(each[same:])) for each in (left, right)))
@@ -183,7 +183,7 @@ def _unlike_reasons(one: str, other: str) -> bool:
 
 
 def _besides(words: Sequence[Word]) -> float:
-    """How much is said besides; generic words and names are not counted."""
+    """The weight of additional words, without generic words and names."""
     return sum(
         word.weight * word.counts
         for word in words
@@ -192,7 +192,7 @@ def _besides(words: Sequence[Word]) -> float:
 
 
 def _negated(one: Sequence[Word], other: Sequence[Word]) -> bool:
-    """Whether one denies what the other does not."""
+    """Whether one is negated and the other is not."""
     left, right = ({word.word for word in words} for words in (one, other))
     return bool(
         (left & NEGATIONS and not right & NEGATIVE) or (right & NEGATIONS and not left & NEGATIVE)
@@ -200,7 +200,7 @@ def _negated(one: Sequence[Word], other: Sequence[Word]) -> bool:
 
 
 def _contains(whole: str, part: str) -> bool:
-    """Whether a statement says what another one says, with a clause added at either end."""
+    """Whether a statement is another one with a clause added at either end."""
     at = whole.find(part) if part else -1
     return (
         at >= 0

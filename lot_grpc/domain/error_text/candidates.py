@@ -1,7 +1,7 @@
-"""What one line of an error message is, and how much it counts.
+"""Classifies one line of an error message, and scores it.
 
-Every rule reads a line from its beginning and none looks further than a few lines ahead, so that
-the time is linear in the message.
+Every rule reads a line from its beginning and none looks more than a few lines ahead, so that the
+time is linear in the message.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ PROSE: Final = 2.0
 WARNING: Final = 1.0
 NOTE: Final = 0.8
 ANY: Final = 0.0
-"""How much a line counts by what it is: the end of a trace, what a build tool reports, a typed or
-coded error, a line marked as an error, prose that says that something failed, a warning, a note,
-any other line."""
+"""The score of a line by its type: the end of a trace, the report of a build tool, a typed or coded
+error, a line marked as an error, prose that says that something failed, a warning, a note, any
+other line."""
 
 _WRAPPED: Final = 60
-"""Characters from which a line may have been wrapped."""
+"""A line may have been wrapped from this many characters on."""
 
 _FRAME = re.compile(
     r"[ \t]*at \S+.*[:(]|[ \t]+at \S|goroutine \d|[ \t]+\.\.\. \d+ more|[ \t]*File \""
@@ -91,7 +91,7 @@ _SUMMARY = re.compile(
     r"(?: (?:previous|above|earlier|other|following|some|these|the|\d+))* errors?\b"
     r"|Errors? (?:occurred|encountered)\b"
 )
-"""A line that only says that there are errors, which stand elsewhere."""
+"""A line that only says that there are errors, which are elsewhere."""
 
 _COUNT_OF_ERRORS = re.compile(
     r"(?:Found )?\d+ (?:errors?|warnings?|problems?|issues?|failures?)"
@@ -99,7 +99,7 @@ _COUNT_OF_ERRORS = re.compile(
 )
 _HEADING_START = re.compile(r"\W?[\u2550\u2500\u2501=_*-]{2}")
 _HEADING_END = re.compile(r"[\u2550\u2500\u2501=_*-]{5}")
-"""The drawn lines that a heading stands between."""
+"""The drawn lines around a heading."""
 
 _HEADING_END_LENGTH = 5
 _OF_TYPE = re.compile(r"[A-Z]\w+ error \((\w+)\) at ")
@@ -113,7 +113,7 @@ a an and as at be because been but by for from had has have if in into is not of
 than that the to was were when which while with within without
 """
 _JOINS: Final = frozenset(_JOIN_WORDS.split())
-"""Words that no sentence ends in; a line that does continues on the next one."""
+"""Words that do not end a sentence; a line that ends with one continues on the next."""
 
 _SHELL = re.compile(
     r"(?:\S+: )?(?:line \d+: |\d+: )?[^\s:]+: (?:command )?not found$|\S+: command not found: \S+$"
@@ -160,7 +160,7 @@ class Candidate:
 
 
 def candidate(line: str, behind: Sequence[str]) -> Candidate | None:
-    """What a line is, ``behind`` being the next ones; None for one that cannot name the error."""
+    """Classify a line; ``behind`` are the next ones. None if it cannot name the error."""
     bare = line[_MARGIN.match(line).end() :]  # type: ignore[union-attr]  # matches ""
     if (
         not bare
@@ -231,7 +231,7 @@ def candidate(line: str, behind: Sequence[str]) -> Candidate | None:
 
 
 def _sentence_of(line: str, behind: Sequence[str]) -> str:
-    """A line with the next ones if it breaks off in the middle of a sentence."""
+    """A line with the next ones if it stops in the middle of a sentence."""
     for more in behind:
         more = more.strip()
         if line.rpartition(" ")[2] not in _JOINS or not more[:1].islower() or _FRAME.match(more):
@@ -241,7 +241,7 @@ def _sentence_of(line: str, behind: Sequence[str]) -> str:
 
 
 def _unwrapped(line: str, behind: Sequence[str]) -> str:
-    """A line with those that carry its sentence on."""
+    """A line with the lines that continue its sentence."""
     for more in behind:
         more = more.strip()
         if len(line) < _WRAPPED or line[-1] in ".:;!?)" or not more[:1].islower():
@@ -251,7 +251,7 @@ def _unwrapped(line: str, behind: Sequence[str]) -> str:
 
 
 def _continued(headline: Headline, behind: Sequence[str]) -> Headline:
-    """With the next line where it only announces that."""
+    """The headline with the next line, if it only announces that."""
     text = headline.text.rstrip()
     if behind and (code := _CODE_ALONE.fullmatch(text)):
         return Headline(headline.type or code[1], _MARGIN.sub("", behind[0], count=1).strip())
@@ -264,7 +264,7 @@ def _continued(headline: Headline, behind: Sequence[str]) -> Headline:
 
 
 def announced(headline: Headline, behind: Sequence[str]) -> Headline:
-    """With the next line where the text ends in a colon, unless that lists names."""
+    """The headline with the next line, if it ends in a colon and the line does not list names."""
     text = headline.text.rstrip()
     more = behind[0].strip() if behind else ""
     if not text.endswith(":") or not _SEVERAL.match(more) or _LISTED.match(more):

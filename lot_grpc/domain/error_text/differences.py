@@ -1,7 +1,7 @@
-"""In what two errors of one signature differ: the parts that the signature leaves out.
+"""How two errors with the same signature differ: in the parts that the signature omits.
 
-Another module's name is another fix, another line of a file mostly is not. So the parts weigh
-unlike, and what two errors agree in tells how surely the fix of the one is that of the other.
+A different module name means a different fix, a different line number mostly does not. So the parts
+have different weights, and the agreement of two errors shows how likely they have the same fix.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lot_grpc.domain.error_text.parts import LeftOut
 
 _WEIGHTS: Final[Mapping[str, float]] = {"name": 1.0, "url": 0.5, "version": 0.3, "path": 0.3}
 _LITTLE: Final = 0.05
-"""Weight of a number, an address, an id, a time: they differ from case to case anyway."""
+"""Weight of a number, an address, an id or a time: these differ from case to case anyway."""
 
 _PLACE_BEHIND: Final = re.compile(r"[:(]\d+(?:[:,]\d+)*\)?$")
 _FOLDER_END: Final = re.compile(r"[/\\]")
@@ -25,7 +25,7 @@ _FOLDER_END: Final = re.compile(r"[/\\]")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A part that is not the same: what it is (``path``, ``name`` …), and its two texts."""
+    """A part that differs: its kind (``path``, ``name`` …), and its two texts."""
 
     part: str
     given: str
@@ -34,18 +34,18 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """``differences`` in the order of the message. ``agreement`` in [0, 1]; 1: all is the same."""
+    """``differences`` in the order of the message. ``agreement`` in [0, 1]; 1: no difference."""
 
     differences: tuple[Difference, ...]
     agreement: float
 
 
 def compared(given: Sequence[LeftOut], stored: Sequence[LeftOut]) -> Compared:
-    """Compare what was left out of two errors of one signature, part by part.
+    """Compare the omitted parts of two errors with the same signature, one by one.
 
-    Of paths the name of the file is what agrees or not, since folders are those of a machine; the
-    difference is told all the same. What one of them has and the other has not counts as "". Where
-    just a number or an address differs, the errors agree nearly in full.
+    Paths agree if their file names do, since folders depend on the machine; the difference is
+    reported anyway. A part that only one error has is compared with "". If only a number or an
+    address differs, the errors agree almost completely.
     """
     differences: list[Difference] = []
     weight_of_all = weight_of_others = 0.0
@@ -62,9 +62,9 @@ def compared(given: Sequence[LeftOut], stored: Sequence[LeftOut]) -> Compared:
 def _pairs(
     given: Sequence[LeftOut], stored: Sequence[LeftOut]
 ) -> Iterator[tuple[LeftOut, LeftOut]]:
-    """Parts beside those of the same kind at the same place; beside "" where there is none."""
+    """Pairs of parts of the same kind at the same place; paired with "" if there is none."""
     kinds = [[one.part for one in parts] for parts in (given, stored)]
-    if kinds[0] > kinds[1]:  # a matcher pairs unlike either way
+    if kinds[0] > kinds[1]:  # a matcher is not symmetric
         yield from ((one, other) for other, one in _pairs(stored, given))
         return
     for _, i, j, k, n in SequenceMatcher(None, kinds[0], kinds[1], autojunk=False).get_opcodes():

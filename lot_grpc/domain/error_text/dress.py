@@ -1,11 +1,11 @@
-"""Removes what a log, a terminal or a chat puts around an error, and leaves the lines themselves.
+"""Removes what a log, a terminal or a chat adds around an error, and leaves the lines themselves.
 
 Whole texts first: colours, HTML entities, quotes with escapes, JSON and XML (``reports``). Then the
 prefixes of lines: times, names of containers and units, numbers, quote marks, margins. A prefix
-that could be part of an error is removed only where most lines have it. Prefixes are stacked (a
-build server's time before a container's name), so this is repeated until nothing changes.
+that could be part of an error is removed only if most lines have it. Prefixes are stacked (a build
+server's time before a container's name), so this is repeated until nothing changes.
 
-Every expression reads a line from its beginning and lines are bounded, so the time is linear.
+Every expression reads a line from its beginning and lines are limited, so the time is linear.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from typing import Final
 from lot_grpc.domain.error_text.reports import report_text
 
 _LONGEST_LINE: Final = 1024
-"""Characters of a line that are read; what lies behind is no part of a signature."""
+"""Characters of a line that are read; the rest is not part of a signature."""
 
 _LINES: Final = 1000
-"""So many lines are read from the beginning, and so many from the end."""
+"""Number of lines read from the beginning, and from the end."""
 
 _ROUNDS: Final = 6
 _MOST: Final = 0.6
-"""Share of the lines that have a prefix where it is one."""
+"""Minimum share of the lines with a prefix for it to count as one."""
 
 ESCAPES: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\)|\x1b[()][A-Z0-9]"
 )
-"""Colours, and the links that compilers give to terminals."""
+"""Colours, and the links that compilers print on terminals."""
 
 _ENTITY: Final = re.compile(r"&(?:lt|gt|quot|amp|apos|nbsp|#\d{1,5}|#x[0-9a-fA-F]{1,4});")
 _TAG: Final = re.compile(r"</?(?:pre|code|br|p|div|span|samp|tt|b|i)(?: [^<>\n]{0,200})?/?>")
@@ -121,7 +121,7 @@ def _plain(text: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """What is quoted and escaped as a whole, as JSON, a ``repr`` or a string in code has it."""
+    """The contents of a text quoted and escaped as a whole, as in JSON, a ``repr`` or code."""
     bare = text.strip()
     if "\n" in bare or not bare or bare[0] in "{[":
         return text
@@ -154,14 +154,14 @@ def _is_json(lines: Sequence[str]) -> bool:
 
 
 def _without_prefixes(lines: Sequence[str]) -> list[str]:
-    """Without what is never part of an error."""
+    """The lines without prefixes that are never part of an error."""
     levelled = (_LEVEL.sub("warning: ", line, count=1) for line in lines)
     bare = (line[found.end() :] if (found := _ALWAYS.match(line)) else line for line in levelled)
     return [line for line in bare if line.strip()]
 
 
 def _without_repeated(lines: Sequence[str]) -> list[str]:
-    """Without a prefix that most lines have."""
+    """The lines without a prefix that most of them have."""
     if len(lines) < 2:
         return list(lines)
     for rule in _MOSTLY:
@@ -179,7 +179,7 @@ def _without_repeated(lines: Sequence[str]) -> list[str]:
 
 
 def _shape(line: str) -> str:
-    """What stands before the first mark, without its numbers; "" where it may be an error."""
+    """The text before the first mark, without numbers; "" if it may be an error."""
     found = _GENERIC.match(line)
     if found is None or _ERROR_WORD.search(found[0]) or found[0][0] in " \t":
         return ""
@@ -187,6 +187,6 @@ def _shape(line: str) -> str:
 
 
 def _without_margin(lines: Sequence[str]) -> list[str]:
-    """Without the indentation that all lines have."""
+    """The lines without their common indentation."""
     margin = min((len(line) - len(line.lstrip()) for line in lines), default=0)
     return [line[margin:] for line in lines] if margin else list(lines)

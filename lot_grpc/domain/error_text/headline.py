@@ -9,7 +9,7 @@ from lot_grpc.domain.error_text.line import Headline
 from lot_grpc.domain.error_text.statements import first_line, statements_of
 
 _MAX_PARSED = 16_384
-"""Characters of a task that are looked at."""
+"""Characters of a task that are read."""
 
 _INFORMATIVE = re.compile(
     r"\b[A-Z][a-z]\w*(?:Error|Exception)\b"
@@ -29,20 +29,20 @@ _INFORMATIVE = re.compile(
     r"|\b\w+ is not (?:defined|a function|iterable|assignable)\b",
     re.MULTILINE,
 )
-"""What names an error. No repetition is longer than a word, so that the time is linear."""
+"""Signs of an error. No repetition is longer than a word, so that the time is linear."""
 
 
 def headline_of(message: str) -> Headline:
-    """The headline of a message: what it states first of all, else its first line."""
+    """The headline of a message: its main statement, else its first line."""
     stated = statements_of(message)
     return stated[0].headline if stated else first_line(message)
 
 
 def looks_like_error(text: str) -> bool:
-    """Whether a task names an error: has what a tool prints when it fails, or a type of error.
+    """Whether a task names an error: contains a tool's error output, or a type of error.
 
-    Cautious: who speaks of errors in general ("show an error page", "handle exceptions") names
-    none. Of a long text both ends are read.
+    Conservative: mentioning errors in general ("show an error page", "handle exceptions") does not
+    count. Of a long text both ends are read.
     """
     if len(text) > _MAX_PARSED:
         text = f"{text[: _MAX_PARSED // 2]}\n{text[-_MAX_PARSED // 2 :]}"

@@ -1,6 +1,6 @@
-"""The text of an error by which a second telling of it is known.
+"""The text of an error by which a repeated report is recognised.
 
-Names, amounts and codes are kept: two errors that differ in one of them are two.
+Names, amounts and codes are kept: two errors that differ in one of them are distinct.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _PASSING: Final = re.compile(
     r"|(?<=[\w)]):\d+(?::\d+)?\b|\bline \d+|\(\d+,\d+\)|\[\d{1,7}(?:,\d+)?\]"
     r"|\b\d+(?:\.\d+)? ?(?:ms|s|secs?|seconds?|minutes?)\b"
 )
-"""Addresses, ids, times, places in a file, durations."""
+"""Addresses, ids, times, positions in a file, durations."""
 
 
 def distinct_text(message: str) -> str:
-    """A message without its dress and without what passes."""
+    """A message without what surrounds it in logs, and without what varies between runs."""
     lines = (" ".join(line.split()) for line in undressed(normal_form(message)))
     return _PASSING.sub("*", "\n".join(line for line in lines if line))

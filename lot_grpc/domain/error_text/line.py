@@ -1,4 +1,4 @@
-"""One line of an error message, parted into the type that it begins with and the rest."""
+"""Splits a line of an error message into the type that it begins with and the rest."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _TYPE_AHEAD = re.compile(
     r"([A-Z][a-z]\w*[a-z](?:Error|Exception)) "
     r"(?!(?:at|in|on|is|was|has|when|while|during|occurred|raised)\b)(?=\w)"
 )
-"""Where else a type stands: ``undefined method 'a' (NoMethodError)``, ``KeyError (key not found:
+"""Other positions of a type: ``undefined method 'a' (NoMethodError)``, ``KeyError (key not found:
 1):``, and without a colon, as in Clojure."""
 
 ANY_TYPED = re.compile(r"([A-Za-z_][\w.$]*)(?:: ?(.*)|$)")
-"""Behind a Python traceback whatever stands there is the type, however it is called."""
+"""After a Python traceback the first word is the type, whatever its name."""
 
 _INSPECTED = re.compile(r"\[(\w.*)\](?: \{)?$")
-"""As Node shows an error: ``[Error: text] {``."""
+"""Node's form of an error: ``[Error: text] {``."""
 
 _ARGUMENTS = re.compile(r"(?:[\w.]+)?[({]")
 _ARGUMENT = re.compile(r"(['\"])((?:(?!\1)[^\\]|\\.)*)\1")
 _SENTENCE = 2
-"""Spaces that an argument has at least if it is a sentence."""
+"""An argument with at least this many spaces is a sentence."""
 
 _SYSTEM_CODE = re.compile(r"(E[A-Z]{3,20}[0-9]?|ERR_[A-Z_]{2,60})(?:: ?| )(.*)")
 _SYSTEM_CALL = re.compile(r"[a-z]\w{1,30}(?: \S{1,200})? (E[A-Z][A-Z_]{2,20})\b")
@@ -48,14 +48,14 @@ _CODE_ALONE = re.compile(r"(?:[\w.-]+: )?([A-Z]{1,6}-?\d{2,6}): (.*)")
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """``type`` as it stands in the message, "" where it names none; the ``text`` behind it."""
+    """``type`` as written in the message, "" if it names none; the ``text`` after it."""
 
     type: str
     text: str
 
 
 def typed(line: str) -> Headline:
-    """A line parted into the type that it begins with and the rest."""
+    """Split a line into the type that it begins with and the rest."""
     line = line.strip()
     if found := THREAD.match(line):
         line = line[found.end() :]
@@ -75,14 +75,14 @@ def typed(line: str) -> Headline:
     text = _prose(found[3] or "")
     if found[1] == "Error" and found[2]:
         return Headline(found[2], text)
-    if found[1] == "Error":  # as Node calls them all; the code says more
+    if found[1] == "Error":  # Node's name for all errors; the code says more
         coded = typed(text) if _SYSTEM_CODE.match(text) or _SYSTEM_CALL.match(text) else None
         return coded or Headline(found[1], text)
     return Headline(found[1], text)
 
 
 def _prose(text: str) -> str:
-    """The text; if it shows the arguments of an error, the longest of them that is a sentence."""
+    """The text, or if it shows the arguments of an error, the longest one that is a sentence."""
     if not _ARGUMENTS.match(text):
         return text
     sentences = (one[2] for one in _ARGUMENT.finditer(text) if one[2].count(" ") >= _SENTENCE)
@@ -90,7 +90,7 @@ def _prose(text: str) -> str:
 
 
 def _typed_elsewhere(line: str) -> Headline:
-    """A line whose type stands behind or around the text, or before it without a colon."""
+    """Split a line whose type is after or around the text, or before it without a colon."""
     if found := _TYPE_BEHIND.match(line):
         return Headline(found[2], found[1])
     if found := _TYPE_AROUND.match(line):

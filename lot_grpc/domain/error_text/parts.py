@@ -1,7 +1,7 @@
-"""A line of an error parted into what says which error it is and what differs from case to case.
+"""Separates a line of an error into what identifies the error and what varies from case to case.
 
-Left out are paths and lines, addresses, ids, hashes, quoted names, versions, counts, durations,
-urls and ports. Kept are the names of built-in types (``'NoneType' object has no attribute …`` and
+Omitted are paths and lines, addresses, ids, hashes, quoted names, versions, counts, durations, URLs
+and ports. Kept are the names of built-in types (``'NoneType' object has no attribute …`` and
 ``'str' object has no attribute …`` are two errors) and numbers that name an error (``Errno 111``,
 ``status 404``).
 
@@ -19,14 +19,14 @@ from typing import Final
 from lot_grpc.domain.error_text.vocabulary import is_known, is_prose, says_nothing
 
 _NOTHING: Final = frozenset({"nil", "none", "nonetype", "null", "undefined"})
-"""Kept wherever they stand in quotes."""
+"""Types that are kept wherever they are quoted."""
 
 _TYPES: Final = re.compile(
     "any|array|bigint|bool|boolean|bytes|char|coroutine|dict|double|f32|f64|float(?:16|32|64)?|frozenset|function"
     "|generator|i32|i64|u?int(?:8|16|32|64)?|integer|list|map|method|module|never|number|object|set|slice|str|string"
     "|symbol|tuple|type|u32|u64|unknown|usize|vec|void"
 )
-"""Kept where the words beside them say that they are types: a key or a module may be named so."""
+"""Types that are kept if the words next to them show it: keys and modules have such names too."""
 
 _BEFORE_TYPES: Final = ("type ", "types ", "not ", "and ", "between ", "than ", "expected ", "got ")
 _BEHIND_TYPES: Final = (" object", " and ", " instance", " type")
@@ -43,7 +43,7 @@ _UNITS = (
 )
 
 _PLACE = r"(?:[:(]\d+(?:[:,]\d+)*\)?)?"
-"""Line and column behind a path."""
+"""Line and column after a path."""
 
 _DRIVE = r"(?<!\w)[A-Za-z]:[\\/][^\s'\"`:;,()<>|]+"
 _ROOTED = r"(?<![\w.~/-])(?:~|\.{1,2}|[\w@-][\w.@-]*)?/[^\s'\"`:;,()<>]+"
@@ -83,7 +83,7 @@ _PARTS: Final = re.compile(
 )
 
 _MARKS: Final = re.compile("[\ue000-\uf8ff]")
-"""Characters of the private use area; each stands for a part while a line is taken apart."""
+"""Characters of the private use area; each is a placeholder for a part during the split."""
 
 _M = "[\ue000-\uf8ff]"
 _UNQUOTED: Final = tuple(
@@ -110,13 +110,13 @@ _UNQUOTED: Final = tuple(
         (r"^(?:\S+: )?permission denied: (?P<part>\S+)$", "path", ": Permission denied"),
     )
 )  # fmt: skip
-"""Names that shells, Go, pip and JavaScript do not quote: ``part`` is what is left out, and with it
-whatever else the rule takes in; what comes behind it instead makes shells alike."""
+"""Names that shells, Go, pip and JavaScript do not quote: ``part`` is omitted, with everything else
+that the rule matches; the replacement after it makes different shells equal."""
 
 _LAST: Final = re.compile(
     r"^(?P<slot>.*(?:: | for | requirement ))(?P<part>-?[A-Za-z@$_][\w@$./-]*)$", re.DOTALL
 )
-"""One word at the end, which is a name where it is none of the language of messages."""
+"""One word at the end, which is a name if it is not in the vocabulary of messages."""
 
 _ASIDE: Final = re.compile(
     r"[;,.?]? ?\(?[Dd]id you mean [^\n]*$|\.? Perhaps you forgot [^\n]*$"
@@ -124,7 +124,7 @@ _ASIDE: Final = re.compile(
     r"| -> \[Help \d+\]|(?:, [a-z]+: (?:\"[^\"\n]*\"|[^\s,]+)){2,}$"
     r"| \(from -r [^()\n]*\(line \d+\)\)| \(from versions: [^()\n]*\)"
 )
-"""What newer versions of a tool suggest or add."""
+"""Suggestions and additions of newer versions of tools."""
 
 _SLOT: Final = re.compile(
     r"(?P<slot>\b(?:[Pp]ackage|[Mm]odule|[Pp]roject|[Ii]mage|[Cc]ontainer|[Uu]ser|[Tt]able|[Cc]olumn"
@@ -134,18 +134,18 @@ _SLOT: Final = re.compile(
     r"(?= (?:is|was|does|do|has|had|not|in|of|from|for|to|on|at|with|already|cannot|could|must|by"
     r"|and|or)\b|[,;:)]|$)"
 )
-"""A noun that a name follows; what stands behind the name shows that it is one."""
+"""A noun followed by a name; the words after the name show that it is one."""
 
 _FIRST_MARK: Final = 0xE000
 _MOST_MARKS: Final = 6_000
 _NAMES: Final = frozenset(
     {"qualified", "dotted", "counted", "coordinates", "requirement", "identifier"}
 )
-"""Ways to see that a word is a name."""
+"""Signs that a word is a name."""
 _VERSION: Final = re.compile(r"v\d[\w.+-]*|[-+]?\d+(?:\.\d+){2,}[\w.+-]*")
 _PATH: Final = re.compile(rf"(?:{_DRIVE}|{_ROOTED}|{_FILE}){_PLACE}")
 _IMPORTED: Final = re.compile(r"[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)+(?:/[\w.-]+)+")
-"""What Go imports by; no other path begins with the name of a host."""
+"""Go's import paths; no other path begins with a host name."""
 _URL: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{1,15}://\S+")
 _NUMBER: Final = re.compile(r"[-+]?\d[\d.,]*")
 
@@ -154,7 +154,7 @@ _SPACES = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A part that a signature leaves out: its kind, and the text that stood there."""
+    """A part that a signature omits: its kind, and its text."""
 
     part: str
     text: str
@@ -162,7 +162,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class TakenApart:
-    """A line without what differs from case to case, and that, in the order of the line."""
+    """A line without what varies from case to case, and the omitted parts in order."""
 
     text: str
     left_out: tuple[LeftOut, ...]
@@ -170,7 +170,7 @@ class TakenApart:
 
 @lru_cache(1024)
 def taken_apart(text: str) -> TakenApart:
-    """Take a line apart. Lines with the same text have the same kinds of parts left out."""
+    """Take a line apart. Lines with the same resulting text omit the same kinds of parts."""
     stands: list[tuple[str, LeftOut]] = []
 
     def mark(stand_in: str, left_out: LeftOut) -> str:
@@ -219,7 +219,7 @@ def _stand_in(kind: str) -> str:
 
 
 def _part(kind: str, text: str) -> str:
-    """What a part is called to callers."""
+    """The name of a part for callers."""
     if kind == "number" and _VERSION.fullmatch(text):
         return "version"
     if kind == "path" and _IMPORTED.fullmatch(text):
@@ -228,7 +228,7 @@ def _part(kind: str, text: str) -> str:
 
 
 def _quoted(text: str) -> LeftOut:
-    """What stood in quotes; mostly a name."""
+    """The part for a quoted text; mostly a name."""
     for part, rule in (("url", _URL), ("path", _PATH), ("version", _VERSION), ("number", _NUMBER)):
         if rule.fullmatch(text):
             return LeftOut(part, text)
@@ -236,7 +236,7 @@ def _quoted(text: str) -> LeftOut:
 
 
 def _says_which(quoted: re.Match[str]) -> bool:
-    """Whether what is quoted says which error it is: a type that a language builds in."""
+    """Whether a quoted text identifies the error: a built-in type of a language."""
     name, whole = quoted[0][1:-1].casefold(), quoted.string
     if name in _NOTHING:
         return True

@@ -1,7 +1,7 @@
 """Errors that tools report as data: JSON documents and lines, SARIF, JUnit's XML, key=value lines.
 
-The messages of a document are read in its order, each with the code beside it
-(``error[code]: message``). Where one entry is an error, those of a lower level are left out.
+The messages of a document are read in its order, each with its code (``error[code]: message``). If
+any entry is an error, those of a lower level are omitted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 _DEEPEST: Final = 12
 _MOST: Final = 400
-"""Texts that are taken from one document."""
+"""Maximum number of texts from one document."""
 
 _WHOLE: Final = (
     "rendered",
@@ -27,7 +27,7 @@ _WHOLE: Final = (
     "traceback",
     "exc_info",
 )
-"""Holds the error as it would be printed, the message included."""
+"""Field with the error as it would be printed, including the message."""
 
 _TEXTS_WORDS: Final = """
 message msg log error err errors stderr output stdout text reason detail details title
@@ -37,10 +37,10 @@ event data response shortmessage fulldescription
 _TEXTS: Final = frozenset(_TEXTS_WORDS.split())
 _MESSAGES: Final = ("msg", "message")
 _REASONS: Final = ("error", "err")
-"""Fields for what went wrong, and for why."""
+"""Fields for what went wrong, and for the reason."""
 _CODES: Final = ("code", "ruleId", "rule_id", "error_type", "errorType")
 _TYPES: Final = ("type", "name", "class", "exc_type")
-"""Hold a code only where they are the name of an error."""
+"""Fields that are a code only if they have the name of an error."""
 _LEVELS: Final = ("level", "severity", "levelname", "kind")
 _MINOR: Final = frozenset(
     [
@@ -76,7 +76,7 @@ _ERRORS: Final = frozenset(
     ]
 )
 _TAILS: Final = 3
-"""Places in a line where data may begin that are tried."""
+"""How many places in a line are tried as the beginning of data."""
 
 _CODE: Final = re.compile(r"[A-Za-z@][\w@/.-]{2,60}")
 _TYPE: Final = re.compile(r"[\w.]{0,60}(?:Error|Exception|Fault|Failure|_error|_exceeded)")
@@ -96,7 +96,7 @@ _ATTRIBUTE: Final = re.compile(r"\b(message|type)=(?:\"([^\"]*)\"|'([^']*)')")
 
 
 def report_text(text: str) -> str:
-    """What is reported as data, as text; any other text as it came."""
+    """The messages of data as text; any other text unchanged."""
     bare = text.strip()
     if bare.startswith("<") and "<test" in bare[:2000] and _XML.search(bare):
         return "\n".join(_xml(bare)) or text
@@ -108,7 +108,7 @@ def report_text(text: str) -> str:
 
 
 def _line(line: str) -> str:
-    """A line of a log that holds data: whole, behind a message, or as key="value" pairs."""
+    """A log line with data: as a whole, after a message, or as key="value" pairs."""
     bare = line.strip()
     if bare[:1] in ("{", "[") and (data := _loaded(bare)) is not None:
         return "".join(_logged(data)) or line
@@ -130,7 +130,7 @@ def _unescaped(text: str) -> str:
 
 
 def _loaded(text: str) -> Any:
-    """JSON, or a ``repr`` of the like; None for neither."""
+    """The value of JSON or of a similar ``repr``; None for neither."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -144,7 +144,7 @@ def _loaded(text: str) -> Any:
 
 
 def _logged(data: Any) -> Iterator[str]:
-    """The text of one line of a log; Docker's has its own end of line."""
+    """The text of one log line; Docker's includes the line break."""
     if isinstance(data, dict) and isinstance(data.get("log"), str):
         yield data["log"].rstrip("\n")
     else:
@@ -159,7 +159,7 @@ def _texts(data: Any) -> list[str]:
 
 
 def _walked(data: Any, depth: int, level: str = "", outer: str = "") -> Iterator[tuple[str, str]]:
-    """Texts with the level of the entry that they stand in."""
+    """Texts with the level of their entry."""
     if depth > _DEEPEST:
         return
     if isinstance(data, list):
@@ -167,7 +167,7 @@ def _walked(data: Any, depth: int, level: str = "", outer: str = "") -> Iterator
             yield from _walked(one, depth + 1, level, outer)
     if not isinstance(data, dict):
         return
-    if isinstance(data.get("runs"), list):  # SARIF: the rules beside the results are no errors
+    if isinstance(data.get("runs"), list):  # SARIF: the rules next to the results are not errors
         runs = [run for run in data["runs"][:_MOST] if isinstance(run, dict)]
         yield from _walked([run.get("results") for run in runs], depth + 1, level)
         return
@@ -222,7 +222,7 @@ def _code(value: object) -> str:
 
 
 def _xml(text: str) -> Iterator[str]:
-    """Failures of a JUnit report: what they print, else their message."""
+    """Failures of a JUnit report: their output, else their message."""
     for found in _XML.finditer(text):
         named = {
             one[1]: html.unescape(one[2] or one[3] or "") for one in _ATTRIBUTE.finditer(found[2])

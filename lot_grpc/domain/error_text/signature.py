@@ -1,8 +1,8 @@
-"""The signatures of an error: what it states without what differs from case to case.
+"""The signatures of an error: its statements without what varies from case to case.
 
 The same error at another place, on another machine or with another name has the same signature.
-Two missing modules share one: what differs is in the messages themselves (``differences``). An
-error has up to six, the most telling first, since a log holds more than its error; a message of
+Two missing modules share one: the difference is in the messages themselves (``differences``). An
+error has up to six, the most specific first, since a log contains more than its error; a message of
 generic words has none.
 """
 
@@ -30,35 +30,35 @@ from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.text_form import normal_form
 
 VERSION: Final = 5
-"""Raised whenever a rule changes. At the next start, signatures of another version are recomputed
-from the messages, which are stored as they came (``services.derived_data``)."""
+"""Increased whenever a rule changes. At the next start, signatures of another version are
+recomputed from the messages, which are stored unchanged (``services.derived_data``)."""
 
 _KEPT_CHARACTERS: Final = 512
-"""Of messages whose readings are remembered."""
+"""Messages up to this many characters are cached."""
 
 _LONGEST: Final = 400
-"""Characters of a signature. Of a longer one the rest is hashed."""
+"""Characters of a signature; the rest of a longer one is hashed."""
 
 _CAUSE_WORDS: Final = 3
-"""Telling words of a cause that two errors are known by."""
+"""Minimum number of specific words for a cause to identify an error."""
 
 _UNRELATED: Final = 3
-"""So many different errors behind one line make that a wrapper."""
+"""A line before this many different errors is a wrapper."""
 
 _BESIDES: Final = 1.75
-"""Weight that further statements in common must have to make two errors the same whose first
-statements only overlap."""
+"""Weight of further common statements that makes two errors the same whose first statements only
+overlap."""
 
 _OVERLAP: Final = 0.5
-"""The share in common that those first statements must have."""
+"""The minimum overlap of those first statements."""
 
 _ANY: Final = frozenset({"Error", "Exception", "error", "exception"})
-"""Types that say nothing; what the message names is better."""
+"""Types that say nothing; a type in the message is better."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """``text`` is ``Type: message``, ``left_out`` what that leaves out, ``line`` it as printed."""
+    """``text`` is ``Type: message``, ``left_out`` the omitted parts, ``line`` the original line."""
 
     text: str
     left_out: tuple[LeftOut, ...]
@@ -66,39 +66,39 @@ class Signature:
 
     @property
     def names(self) -> tuple[LeftOut, ...]:
-        """What it leaves out, and the names that it has not."""
+        """The omitted parts, and the names in its text."""
         return names_in(self.text, self.left_out)
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorRead:
-    """An error's signatures, the most telling first; none for one that says nothing.
+    """An error's signatures, the most specific first; none for an error that says nothing.
 
-    ``line`` says what went wrong: of the first signature, else the first line of the message.
+    ``line`` says what went wrong: the line of the first signature, else the message's first line.
     """
 
     signatures: tuple[Signature, ...]
     line: str
     cause: str = ""
-    """The signature of the last part of the most telling line, where that is a chain of causes
+    """The signature of the last part of the most specific line, if that is a chain of causes
     (``cannot start: cannot read settings: permission denied for user 'a'``); "" for no chain."""
 
     @property
     def signature(self) -> str:
-        """The most telling one; "" for none."""
+        """The most specific signature; "" if there is none."""
         return self.signatures[0].text if self.signatures else ""
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
-        """What the most telling one leaves out."""
+        """The parts that the most specific one omits."""
         return self.signatures[0].left_out if self.signatures else ()
 
 
 def read_error(error_type: str, message: str) -> ErrorRead:
-    """Read an error. ``error_type`` may be empty: then it is what the message names.
+    """Read an error. ``error_type`` may be empty: then it is taken from the message.
 
-    Of a qualified name (``asyncio.exceptions.TimeoutError``, ``java.net.ConnectException``) only
-    the last part counts.
+    Only the last part of a qualified name counts (``asyncio.exceptions.TimeoutError``,
+    ``java.net.ConnectException``).
     """
     remembered = _long_ones if len(message) > _KEPT_CHARACTERS else _remembered
     return remembered(error_type, message)
@@ -106,13 +106,13 @@ def read_error(error_type: str, message: str) -> ErrorRead:
 
 @lru_cache(4096)
 def _remembered(error_type: str, message: str) -> ErrorRead:
-    """Of a short message: the same failures come again and again."""
+    """``read_error`` for short messages, cached: the same failures occur again and again."""
     return _read(error_type, message)
 
 
 @lru_cache(32)
 def _long_ones(error_type: str, message: str) -> ErrorRead:
-    """Of a long message: a save looks at its reading several times."""
+    """``read_error`` for long messages, cached: a save reads the same one several times."""
     return _read(error_type, message)
 
 
@@ -138,7 +138,7 @@ def _read(error_type: str, message: str) -> ErrorRead:
 
 
 def _cause(signature: Signature) -> Signature | None:
-    """The last part of a chain of causes, where it says enough to be known by."""
+    """The last part of a chain of causes, if it is specific enough."""
     head, colon, last = signature.line.rpartition(": ")
     if not colon or ": " not in head:
         return None
@@ -173,13 +173,13 @@ def _signature(given: str, stated: Statement) -> Signature:
 def same_error(
     one: ErrorRead, other: ErrorRead, little: AbstractSet[str] = frozenset()
 ) -> tuple[Signature, Signature] | None:
-    """The signatures by which two errors are the same; None where they are two.
+    """The signatures by which two errors are the same; None if they are different errors.
 
-    The most telling one of either, or its cause, must be one of the other's, or say the same as one
-    of them (``alike``). ``little`` are those that say too little for that: then the errors must
-    share another one. If the statements in common say only what could not be done, and each error
-    gives another reason, they are two. Without such a statement they are still the same if their
-    most telling ones overlap and they have enough further statements in common.
+    The most specific one of either, or its cause, must be one of the other's, or say the same as
+    one of them (``alike``). ``little`` are signatures that are not enough for that: then the errors
+    must share another one. If the common statements say only what could not be done, and each error
+    gives a different reason, they are different. Without a common statement they are still the same
+    if their most specific ones overlap and they have enough further statements in common.
     """
     first = {one.signature, one.cause, other.signature, other.cause} - {""}
     equal, agreed = [], []
@@ -218,7 +218,7 @@ def same_error(
 
 
 def _contradicted(one: ErrorRead, other: ErrorRead, by: tuple[Signature, Signature]) -> bool:
-    """Whether two errors agree only in what could not be done, and each gives another reason."""
+    """Whether two errors agree only in what could not be done, but not in the reason."""
     if not all(states_no_reason(each.text) for each in by):
         return False
     left, right = (
@@ -233,8 +233,8 @@ def _contradicted(one: ErrorRead, other: ErrorRead, by: tuple[Signature, Signatu
 def wrappers(error: ErrorRead, stored: Sequence[ErrorRead]) -> AbstractSet[str]:
     """Which of an error's signatures say little among the errors of a namespace.
 
-    That is one in front of ``_UNRELATED`` errors that otherwise state different things, such as the
-    line that a deployment script prints whatever failed.
+    Such a signature precedes ``_UNRELATED`` errors that otherwise have different statements, like
+    the line that a deployment script prints whatever failed.
     """
     return {
         one.text
@@ -244,12 +244,12 @@ def wrappers(error: ErrorRead, stored: Sequence[ErrorRead]) -> AbstractSet[str]:
 
 
 def _next_to(error: ErrorRead, signature: str) -> str:
-    """What an error states most telling of all but a signature that is its first."""
+    """An error's most specific statement, apart from this signature."""
     if error.signature != signature or len(error.signatures) == 1:
         return ""
     return error.signatures[1].text
 
 
 def normalised(text: str) -> str:
-    """One line without what differs from case to case."""
+    """One line without what varies from case to case."""
     return taken_apart(text).text

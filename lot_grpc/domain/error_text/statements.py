@@ -1,12 +1,12 @@
-"""What an error message states, the most telling first.
+"""The statements of an error message, the most specific first.
 
-Any line may name an error. How much it counts depends on what it is: the end of a trace, a line
-that a compiler or a program marks as an error, prose that says that something failed, a warning. A
-line whose words are all generic (``vocabulary``) states nothing, so wrappers around an error and
-the last lines of build tools drop out; what follows such a line counts as much as it would have.
+Any line may name an error. Its score depends on what it is: the end of a trace, a line that a
+compiler or a program marks as an error, prose that says that something failed, a warning. A line
+whose words are all generic (``vocabulary``) states nothing, so wrappers around an error and the
+last lines of build tools drop out; the line after it gets its score.
 
-Every rule reads a line from its beginning and none looks further than a few lines, so that the time
-is linear in the message.
+Every rule reads a line from its beginning and none looks more than a few lines ahead, so that the
+time is linear in the message.
 """
 
 from __future__ import annotations
@@ -41,41 +41,41 @@ from lot_grpc.domain.error_text.tools import READERS, jest_error, maven_error
 from lot_grpc.domain.error_text.vocabulary import telling_words
 
 MOST: Final = 5
-"""Statements that are kept."""
+"""Maximum number of statements."""
 
 _READ: Final = 120
-"""Statements whose words are looked at."""
+"""How many statements have their words examined."""
 
 
 _WORD_COUNTS: Final = 0.08
 _MOST_WORDS: Final = 8
-"""Each telling word adds so much, up to so many: of equals the one that says more comes first."""
+"""Each specific word adds this much, up to a maximum number: of equals, the more specific wins."""
 
 _NAMES: Final = 0.2
-"""What a line adds that has names, numbers or places of its own."""
+"""Bonus of a line with names, numbers or places of its own."""
 
 _HEADS: Final = 4
 _ENOUGH: Final = 3
-"""Telling words of a sentence that stands for all of a text."""
+"""Minimum number of specific words for a sentence to represent a whole text."""
 
 _SHORTEST: Final = 22
-"""Characters of a first sentence, at least."""
+"""Minimum number of characters of a first sentence."""
 
 _SENTENCE_END = re.compile(r"(?<=[^\W\d_][^\W\d_])['\")]?(?=[.!?]['\")]? +[A-Z])")
 
 _ORDERED: Final = 0.4
-"""How much of both counts where lines are marked as errors: of those the first mostly leads to the
+"""The share of both that counts if lines are marked as errors: of those the first mostly causes the
 others."""
 
 _LESS: Final = 0.6
-"""What a line loses that counts what went wrong, or tells what is just not used."""
+"""Malus of a line that only counts errors, or reports something unused."""
 
 _LATE: Final = 0.2
-"""What the 400th line loses, and each before it as much less: of equals the first counts."""
+"""Malus of the 400th line, proportionally less for those before it: of equals the first wins."""
 
 
 _AHEAD: Final = 4
-"""So many lines behind a line that announces an error are what it announces."""
+"""How many lines after a line that announces an error belong to it."""
 
 _GROUP = "Exception Group Traceback"
 _GROUP_MARGIN = re.compile(r"[ \t]*(?:\+-[+-].*|[|+] ?)")
@@ -90,21 +90,21 @@ _PYTHON_FRAME = re.compile(r"[ \t]*File \"[^\"]+\", line \d+")
 _TRACEBACK = "Traceback (most recent call last)"
 
 _PROGRAM = re.compile(r"^[a-z][\w+.-]*: (?=[^<]{2})")
-"""Who says it, which does not tell what."""
+"""The program that reports an error, which does not matter."""
 
 _MILD = re.compile(r"\bnever (?:read|used)\b|\bunused\b|\bnot used\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement: its ``headline``, and this without what differs from case to case."""
+    """One statement: its ``headline``, and that without what varies from case to case."""
 
     headline: Headline
     apart: TakenApart
 
 
 def statements_of(message: str) -> list[Statement]:
-    """At most ``MOST``, each once; empty where a message says nothing of which error it is."""
+    """At most ``MOST`` distinct statements; empty if a message does not say which error it is."""
     lines = undressed(message)
     if any(_GROUP in line for line in lines):
         margins = ((line, _GROUP_MARGIN.match(line)) for line in lines)
@@ -143,13 +143,13 @@ def statements_of(message: str) -> list[Statement]:
 
 
 def first_line(message: str) -> Headline:
-    """What stands for a message that states nothing: its first line."""
+    """The first line, which represents a message without statements."""
     lines = undressed(message)
     return typed(lines[0]) if lines else Headline("", "")
 
 
 def _without_heads(text: str) -> str:
-    """A chain of causes without the first ones, as long as those say nothing."""
+    """A chain of causes without its first parts, as long as they say nothing."""
     for _ in range(_HEADS):
         head, colon, rest = text.partition(": ")
         if not colon or len(head) > 80 or " " not in head or not rest[:1].isalpha():
@@ -163,7 +163,7 @@ def _without_heads(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """The first sentence, where it says enough: newer versions of tools add advice."""
+    """The first sentence, if it says enough: newer versions of tools add advice."""
     found = _SENTENCE_END.search(text, _SHORTEST)
     first = text[: found.end()] if found else ""
     return first if len(telling_words(taken_apart(first).text)) >= _ENOUGH else text
@@ -210,7 +210,7 @@ def _candidates(lines: Sequence[str]) -> Iterator[Candidate]:
 
 
 def _traces(lines: Sequence[str]) -> Iterator[Candidate]:
-    """Ends of traces, panics and causes; the last one counts most, since it tells the cause."""
+    """Ends of traces, panics and causes; the last counts most, since it is the root cause."""
     for n, line in enumerate(lines):
         if found := _RUST_OLD.match(line):
             yield Candidate(Headline("panic", found[1]), TRACE)
@@ -229,7 +229,7 @@ def _traces(lines: Sequence[str]) -> Iterator[Candidate]:
 
 
 def _python_ends(lines: Sequence[str]) -> Iterator[Headline]:
-    """The first line behind each Python traceback that is not indented any more."""
+    """The first line after each Python traceback that is no longer indented."""
     within = False
     for n, line in enumerate(lines):
         if _TRACEBACK in line or _PYTHON_FRAME.match(line):
@@ -245,10 +245,10 @@ def _python_ends(lines: Sequence[str]) -> Iterator[Headline]:
 
 
 def _counts(headline: Headline) -> bool:
-    """Whether a typed line counts what the next ones tell."""
+    """Whether a typed line counts the errors of the next ones."""
     return bool(headline.type and taken_apart(headline.text).text.startswith("<number> "))
 
 
 def _detail(behind: Sequence[str]) -> str:
-    """The first line of several words: what a summary of errors is about."""
+    """The first line with several words: the subject of a summary of errors."""
     return next((line.strip() for line in behind if not ONE_WORD.match(line.strip())), "")

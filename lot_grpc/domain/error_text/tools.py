@@ -1,7 +1,7 @@
-"""What test runners and build tools print around an error: which of their lines names it.
+"""Output of test runners and build tools: which of their lines names the error.
 
-Each reader gets the lines of a message, trimmed on the right, none empty, and gives the headline,
-or None where the tool did not print this. All go once over the lines.
+Each reader gets the lines of a message, trimmed on the right, none empty, and returns the headline,
+or None if the output is not from its tool. All read the lines once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NPM_AROUND = re.compile(r"(?:code|errno|syscall|path|command|dest|signal) ")
 
 
 def pytest_error(lines: Sequence[str]) -> Headline | None:
-    """What the last failure of a pytest run raised: the first line of its ``E`` lines with a type.
+    """The error of the last failure of a pytest run: the first of its ``E`` lines with a type.
 
     A failed assertion that names no type is an AssertionError.
     """
@@ -49,7 +49,7 @@ def pytest_error(lines: Sequence[str]) -> Headline | None:
 
 
 def _last_block(lines: Sequence[str]) -> list[str]:
-    """The last ``E`` lines that stand together, without their mark."""
+    """The last block of ``E`` lines, without their mark."""
     block: list[str] = []
     for line in reversed(lines):
         if found := _PYTEST.match(line):
@@ -64,7 +64,7 @@ def _asserted(line: str) -> Headline:
 
 
 def go_test_error(lines: Sequence[str]) -> Headline | None:
-    """What the last failed test of a ``go test`` said last."""
+    """The last message of the last failed test of a ``go test``."""
     if not any(_GO_FAILED.match(line) for line in lines):
         return None
     for line in reversed(lines):
@@ -74,7 +74,7 @@ def go_test_error(lines: Sequence[str]) -> Headline | None:
 
 
 def maven_error(lines: Sequence[str]) -> Headline | None:
-    """The first error of a Maven build: of a file, else an exception, else what Maven says."""
+    """The first error of a Maven build: in a file, else an exception, else Maven's message."""
     if sum(_MAVEN.match(line) is not None for line in lines) < 2:
         return None
     errors = [line.removeprefix("[ERROR]").strip() for line in lines if line.startswith("[ERROR]")]
@@ -90,7 +90,7 @@ def maven_error(lines: Sequence[str]) -> Headline | None:
 
 
 def with_symbol(headline: Headline, behind: Sequence[str]) -> Headline:
-    """Java names on a later line which symbol it cannot find."""
+    """Add the symbol that Java cannot find, which it names on a later line."""
     if headline.text != "cannot find symbol":
         return headline
     for line in behind[:6]:
@@ -100,7 +100,7 @@ def with_symbol(headline: Headline, behind: Sequence[str]) -> Headline:
 
 
 def jest_error(lines: Sequence[str]) -> Headline | None:
-    """What stands below the first test that Jest marks."""
+    """The text below the first test that Jest marks."""
     for number, line in enumerate(lines[:-1]):
         if _JEST.match(line):
             return typed(lines[number + 1])
@@ -108,7 +108,7 @@ def jest_error(lines: Sequence[str]) -> Headline | None:
 
 
 def npm_error(lines: Sequence[str]) -> Headline | None:
-    """What npm says behind its code, with the code as the type."""
+    """The message that npm prints after its code, with the code as the type."""
     matches = [line[found.end() :] for line in lines if (found := _NPM.match(line))]
     code = next((found[1] for line in matches if (found := _NPM_CODE.match(line))), "")
     message = next((line for line in matches if not _NPM_AROUND.match(line)), "")
@@ -123,4 +123,4 @@ READERS: Final[tuple[Reader, ...]] = (
     jest_error,
     npm_error,
 )
-"""Read before any trace is looked for, which these may hold besides."""
+"""Readers that run before the search for traces, which such output may also contain."""

@@ -1,7 +1,7 @@
-"""Words that say nothing of which error it is.
+"""Generic words, which do not show which error it is.
 
-``Process completed with exit code 1`` consists of them alone, so it names no error: whatever fails
-ends with such a line. What else a line says tells how much it says.
+``Process completed with exit code 1`` consists only of them, so it names no error: any failure ends
+with such a line. The other words of a line show how specific it is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STOP: Final = frozenset(_TABLE["stop"].split())
 GENERIC: Final = frozenset(_TABLE["generic"].split())
 
 _VERBS: Final = frozenset(_TABLE["verbs"].split())
-"""Behind the kind that they say something of; no names."""
+"""Words that follow the noun they describe; not names."""
 
 _CODES: Final = re.compile(
     r"(?:code|status|exited with|signal)[ :=(]{0,3}-?(13[2-9]|14\d)\b"
@@ -37,7 +37,7 @@ _JOINT: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def telling_words(text: str) -> set[str]:
-    """The words of a normalised text that tell which error it is; empty for a generic one."""
+    """The words of a normalised text that show which error it is; empty for a generic one."""
     bare = _STAND_IN.sub(" ", _COUNT.sub(" ", text))
     words = {word.casefold() for word in _WORD.findall(_JOINT.sub(" ", bare))}
     telling = {word for word in words if word not in STOP and word not in GENERIC}
@@ -45,17 +45,17 @@ def telling_words(text: str) -> set[str]:
 
 
 def says_nothing(word: str) -> bool:
-    """Whether it is a word of the language of messages and no name."""
+    """Whether it is a generic word of messages and not a name."""
     word = word.casefold()
     return word in STOP or word in GENERIC or word in _VERBS
 
 
 _PROSE: Final = 4
-"""Words of a text in quotes that is no name but a message."""
+"""Minimum number of words of a quoted text that is a message, not a name."""
 
 
 def is_prose(text: str) -> bool:
-    """Whether a text in quotes is a message, of words of the language of messages."""
+    """Whether a quoted text is a message, with words from the vocabulary of messages."""
     words = _WORD.findall(text)
     known = sum(word.casefold() in RANK for word in words)
     return (
@@ -68,5 +68,5 @@ def is_prose(text: str) -> bool:
 
 
 def is_known(word: str) -> bool:
-    """Whether it is a word of the language of messages."""
+    """Whether it is in the vocabulary of messages."""
     return word.casefold() in RANK or says_nothing(word)

@@ -1,7 +1,8 @@
-"""The words of a statement, weighted by how much each tells about which error it is.
+"""The words of a statement, weighted by how specific each is to an error.
 
-A word of the vocabulary of error messages (``words``) weighs more, the rarer it is; any other word
-is a name. A chain of causes begins with who reports it and where, which counts less.
+A word from the vocabulary of error messages (``words``) weighs more, the rarer it is; any other
+word is a name. A chain of causes begins with the program and place that report it, which count
+less.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ _CODE_WEIGHT: Final = 1.5
 _RANK_WEIGHTS: Final = ((100, 0.5), (400, 0.75), (len(RANK), 1.0))
 """Weight of a word by its frequency rank."""
 _JARGON_WEIGHT: Final = 0.3
-"""Weight of a word that is not in the vocabulary but is in both."""
+"""Weight of a word that is not in the vocabulary but in both texts."""
 _JOINED: Final = 3
-"""Words that a name may join and yet be jargon."""
+"""Maximum number of words in a compound name that is still jargon."""
 _TYPE_SHARE: Final = 0.5
-"""Of the type of an error, which versions rename."""
+"""Weight of an error's type, which may be renamed between versions."""
 
 TELLING: Final = 0.5
-"""The weight from which a word may tell one error from another."""
+"""The weight from which a word may distinguish errors."""
 _ASIDE: Final = 0.5
-"""Share that counts of what only one text says before the last part of a chain: who, and where."""
+"""Share of the weight of what only one text says before the last part of a chain: who and where."""
 _COMPARED: Final = 64
-"""Words of a statement that are compared; the time to align them grows with their square."""
+"""Words of a statement that are compared; aligning them takes quadratic time."""
 
 _TOKEN: Final = re.compile(
     r"(?P<call>(?<![\w.])[\w.]+\([^\s()]*\))|(?P<left_out><\w+>)"
@@ -54,10 +55,10 @@ _HEADS: Final = re.compile(
     r"|(?:(?:(?:[A-Z]\w+ )?[Ee]rror|file|line|char|column|position|expression|near|in|at|on|for|-e"
     r"|#?['\"]?<\w+>['\"]?|\([^() ]{1,60}\))(?:,? | ?(?=: )))+: )+"
 )
-"""The program, place or type that a statement begins with."""
+"""The program, place or type at the beginning of a statement."""
 
 _LINK: Final = re.compile(r" ?: |(?<!\S)(?:in \w+|[a-z]+ing), ")
-"""Between two parts of a chain of causes."""
+"""Separators between two parts of a chain of causes."""
 _SAME: Final = tuple(
     (re.compile(rf"(?:{phrases})\b", re.IGNORECASE), same)
     for phrases, same in (
@@ -68,7 +69,7 @@ _SAME: Final = tuple(
         (r"(?<=\w)n't", "n not"),
     )
 )
-"""Phrases of one meaning, and the word that stands for each of them."""
+"""Phrases with the same meaning, and the word that replaces them."""
 _PARENTHESES: Final = re.compile(r"\([^()]{8,}\)")
 _STAND_IN: Final = re.compile(r"(?:\b[a-z]+:)?(['\"]?)<\w+>\1")
 _LIST: Final = re.compile(r"\[{0,4}<name>\]*(?:(?:,? (?:and|or) |, )\[*<name>\]*)+")
@@ -95,37 +96,37 @@ _SYSTEM: Final = re.compile(
     r"|unexpected (?:eof|end of file)|stack overflow|out of range|end of file)\b",
     re.IGNORECASE,
 )
-"""What systems and runtimes say about any failure; each counts as one word."""
+"""Phrases that systems and runtimes use for any failure; each counts as one word."""
 
 
 class Word(NamedTuple):
-    """A word of a statement. ``jargon``: it is not of the vocabulary of error messages."""
+    """A word of a statement. ``jargon``: it is not in the vocabulary of error messages."""
 
     word: str
     weight: float
     jargon: bool = False
     counts: float = 1.0
-    """Share of its weight that counts if the other text lacks it."""
+    """The share of its weight that counts if the other text lacks it."""
     added: bool = False
-    """Whether it stands in parentheses."""
+    """Whether it is in parentheses."""
     names: int = 0
-    """How many names come before it in the text."""
+    """The number of names before it in the text."""
     alone: bool = True
-    """Whether it is a token of its own, not part of one that joins several words."""
+    """Whether it is a separate token, not part of a compound."""
 
     @property
     def is_telling(self) -> bool:
-        """Whether it may tell one error from another."""
+        """Whether it may distinguish errors."""
         return self.jargon or self.weight >= TELLING
 
 
 def weight_of(text: str) -> float:
-    """How much a signature tells."""
+    """The weight of a signature."""
     return sum(word.weight for word in words_in(text))
 
 
 def names_in(text: str, left_out: Sequence[LeftOut]) -> tuple[LeftOut, ...]:
-    """What a signature leaves out, and the names that stand in it, in the order of its text."""
+    """The parts that a signature omits, and the names in it, in the order of its text."""
     rest = iter(left_out)
     names = []
     for found in _TOKEN.finditer(text):
@@ -138,13 +139,13 @@ def names_in(text: str, left_out: Sequence[LeftOut]) -> tuple[LeftOut, ...]:
 
 @lru_cache(8192)
 def bare(text: str) -> str:
-    """A statement with one ``<name>`` for each name, or list of names, that it leaves out."""
+    """A statement with one ``<name>`` for each omitted name or list of names."""
     return _BEHIND_ALL.sub("", _LIST.sub("<name>", _STAND_IN.sub("<name>", plain(text))))
 
 
 @lru_cache(8192)
 def without_heads(text: str) -> str:
-    """What a statement says, without who says it and where; "" if that tells nothing."""
+    """A statement without the program and place that report it; "" if that says nothing."""
     text = bare(text)
     found = _HEADS.match(text)
     rest = text[found.end() :] if found else text
@@ -152,7 +153,7 @@ def without_heads(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """A statement with one word for each phrase that is worded in several ways."""
+    """A statement with one word for each phrase that has several wordings."""
     for phrases, same in _SAME:
         text = phrases.sub(same, text)
     return text
@@ -160,7 +161,7 @@ def plain(text: str) -> str:
 
 @lru_cache(8192)
 def words_in(text: str) -> tuple[Word, ...]:
-    """The words of a text, and an empty one at the end that has the count of all names."""
+    """The words of a text, and an empty one at the end with the count of all names."""
     text = plain(text)
     kind, heads = _TYPE.match(text), _HEADS.match(text)
     head_end = heads.end() if heads and telling_words(text[heads.end() :]) else 0
@@ -199,7 +200,7 @@ def words_in(text: str) -> tuple[Word, ...]:
 
 
 def _words_of(found: re.Match[str], share: float) -> Iterator[Word]:
-    """The words of a token: several where it joins words, none where it is a name."""
+    """The words of a token: several for a compound, none for a name."""
     token = found[0]
     if token.isdigit() or CODE.fullmatch(token):
         yield Word(token, _NUMBER_WEIGHT if token.isdigit() else _CODE_WEIGHT)
@@ -216,7 +217,7 @@ def _words_of(found: re.Match[str], share: float) -> Iterator[Word]:
 
 
 def _is_name(found: re.Match[str]) -> bool:
-    """Whether a token is not of the vocabulary of error messages."""
+    """Whether a token is not in the vocabulary of error messages."""
     token = found[0]
     if found["call"] or found["left_out"] or _QUALIFIED.fullmatch(token):
         return True
@@ -235,7 +236,7 @@ def _singular(word: str) -> str:
 
 
 def _weight(word: str) -> float | None:
-    """How much a word tells; None for a name."""
+    """The weight of a word; None for a name."""
     if word in NEGATIONS:
         return _NEGATION_WEIGHT
     if word in STOP:

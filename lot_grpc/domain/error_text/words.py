@@ -1,4 +1,4 @@
-"""Words of the language of error messages, the most frequent first."""
+"""The vocabulary of error messages, most frequent first."""
 
 from __future__ import annotations
 

@@ -52,9 +52,9 @@ class Step:
 class Digest:
     """An ended episode, as far as learning reads it.
 
-    ``terms``: of task and context, each with a word that stands for it. ``task_words``: the words
-    of the task alone, by term. ``seconds`` it took; None when that is not known. ``steps`` have no
-    immediate repeats; ``None`` among them is a part that was not read.
+    ``terms``: of task and context, each with a word to show for it. ``task_words``: the words of
+    the task alone, by term. ``seconds`` it took; None if unknown. ``steps`` have no immediate
+    repeats; ``None`` among them is a part that was not read.
     """
 
     namespace: str
@@ -88,12 +88,12 @@ class Digest:
 
 
 def step_of(event_type: str, data: bytes, *, with_args: bool = False) -> Step:
-    """An event as a step; ``args`` are read only if they are wanted.
+    """An event as a step; ``args`` are read only with ``with_args``.
 
-    Its tool stands in the data under ``tool`` or ``tool_name``, its arguments under ``args`` or
+    Its tool is in the data under ``tool`` or ``tool_name``, its arguments under ``args`` or
     ``arguments``, a note under ``note``; an error is a text or ``{type, message}`` under ``error``,
-    or stands under ``error_type`` and ``error_message``; of an event whose type says that it is
-    one, as ``tool_error``, also under ``message``.
+    or is under ``error_type`` and ``error_message``; for an event whose type says that it is an
+    error, such as ``tool_error``, also under ``message``.
     """
     if not data:
         return Step(event_type)
@@ -126,7 +126,7 @@ def error_seen(kind: str, message: str) -> ErrorSeen | None:
 
 
 def says_error(event_type: str) -> bool:
-    """Whether an event's type says that it is an error, as ``tool_error``."""
+    """Whether an event's type says that it is an error, such as ``tool_error``."""
     return _ERROR_EVENT.search(event_type) is not None
 
 
@@ -144,7 +144,7 @@ def _error(event_type: str, fields: Mapping[str, Any]) -> ErrorSeen | None:
 
 
 def _tool(fields: Mapping[str, Any]) -> str:
-    """The tool's name. A text that no tool of a pattern may have is no name of one."""
+    """The tool's name; empty for a text that is not valid as a pattern's tool."""
     for key in _TOOL_KEYS:
         name = _text(fields, key)
         if name and len(name.encode()) <= _LONGEST_TOOL and "\0" not in name:

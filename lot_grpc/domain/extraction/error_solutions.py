@@ -15,7 +15,7 @@ from lot_grpc.domain.json_values import json_text
 from lot_grpc.domain.text_form import visible
 
 EXTRACTED: Final = "extracted"
-"""The tag of what was made of an episode."""
+"""The tag of error solutions extracted from an episode."""
 
 LONGEST_TYPE: Final = 1_024
 LONGEST_MESSAGE: Final = 16_384
@@ -23,8 +23,8 @@ LONGEST_TASK: Final = 4_096
 LONGEST_NOTE: Final = 512
 LONGEST_ARGS: Final = 512
 LONGEST_ERROR: Final = 256
-"""Bytes. Twenty errors of fifty steps are answered at once, so a text is less than the contract
-would take; a longer one is cut, and says so by an ellipsis."""
+"""Bytes. Twenty errors of fifty steps are returned at once, so texts are shorter than the contract
+allows; a longer one is cut, marked by an ellipsis."""
 
 _ELLIPSIS = "…"
 _HEAD = 4_096
@@ -35,7 +35,7 @@ or at its end."""
 def error_solution_of(episode: Episode, met: ErrorMet) -> ErrorSolutionContent:
     """The error solution of an error that an episode met.
 
-    Where the error has no message, its type stands for it.
+    If the error has no message, its type is used instead.
     """
     error, category = met.error, episode.start.category
     return ErrorSolutionContent(
@@ -120,7 +120,7 @@ def _chunks(value: Any) -> Iterator[str]:
 
 def _line(text: str, size: int) -> str:
     """A text in one line, at most ``size`` bytes of it."""
-    read = text[: 4 * size]  # of a long text the rest need not be looked at
+    read = text[: 4 * size]  # the rest of a long text need not be read
     line = " ".join(read.split())
     return _cut(line if read == text else f"{line}{_ELLIPSIS}", size)
 

@@ -20,7 +20,7 @@ MOST_STEPS: Final = 50
 class ErrorMet:
     """An error, the steps that were taken next, and whether they overcame it.
 
-    ``failed_step`` is the step that met it; None where just the end tells of it.
+    ``failed_step`` is the step that met it; None if only the end reports it.
     """
 
     error: ErrorSeen
@@ -34,14 +34,14 @@ def errors_met(
 ) -> list[ErrorMet]:
     """The errors of an episode, in order; each attempt at one once.
 
-    An error is overcome once the same event type and tool goes well again: by the steps in between,
-    or by doing it again where there are none. If it is never tried again, it is overcome in an
+    An error is overcome once the same event type and tool succeeds again: by the steps in between,
+    or by the repetition itself if there are none. If it is never tried again, it is overcome in an
     episode that succeeded, by what was done until the next error or the end. If the same error
     comes back before that, the steps until then did not work. ``ended_by``, the error of an episode
     that FAILED, is not overcome: the steps that did not help are those since it was last met.
 
     At most ``MOST_ERRORS``, the first ones and that of the end, with ``MOST_STEPS`` steps each.
-    None among ``steps`` is a part that was not read: nothing is said of what lies across it.
+    None among ``steps`` is a part that was not read: no conclusions are drawn across it.
     """
     met: list[ErrorMet] = []
     for at, step in enumerate(steps):

@@ -1,4 +1,4 @@
-"""Groups of episodes, each of which one pattern is learned from."""
+"""Groups of episodes; one pattern is learned from each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lot_grpc.domain.text_form import normal_form
 
 _QUOTED = re.compile(r"\"[^\"]*\"|`[^`]*`|(?<!\w)'[^']*'(?!\w)")
 _NAMING = re.compile(r"[\d/\\@]")
-"""What numbers, versions, ids, paths and addresses have in them."""
+"""Characters found in numbers, versions, ids, paths and addresses."""
 
 
 class GroupBy(StrEnum):
@@ -33,10 +33,10 @@ class Group:
 
 
 def group_of(task_type: str, category: str, regex: str, words: Iterable[str]) -> Group:
-    """The group of an episode: by what its caller called it, else by the regex it was asked by.
+    """The group of an episode: by its task type or category, else by the request's regex.
 
-    Without any of these by its task's words as terms (``constant_part``): tasks that are worded
-    alike but for numbers, quoted names, paths and addresses.
+    Without any of these by its task's words as terms (``constant_part``): tasks with the same
+    wording except for numbers, quoted names, paths and addresses.
     """
     if task_type:
         return Group(GroupBy.TASK_TYPE, normal_form(task_type))

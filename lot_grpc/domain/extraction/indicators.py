@@ -19,13 +19,14 @@ from lot_grpc.domain.extraction.statistics import (
 )
 
 MOST: Final = 20
-"""Indicators of one side that are kept, the surest first."""
+"""Maximum number of indicators per side, the most certain first."""
 
 LEAST_DIFFERENCE: Final = 0.1
-"""Between the shares of winners and losers that show a sign: less is of no use, however sure."""
+"""Minimum difference between the shares of winners and losers with a sign: less is of no use,
+however certain."""
 
 BESIDE: Final = 0.05
-"""False discovery rate of signs beside others, by which those come out that others hide."""
+"""False discovery rate of signs tested together with others, which finds those that others hide."""
 
 ENTRY: Final = 0.2
 """Share of false ones among the signs that are tried together before the strict test."""
@@ -35,7 +36,7 @@ RELATIVE_LEVEL: Final = 0.001
 
 _LONGEST_LABEL = 1_024
 _HOPELESS = 0.2
-"""p of a sign alone from which on it is not tried beside others."""
+"""A sign with this p or more alone is not tested together with others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +66,8 @@ def indicators(
 ) -> Indicators:
     """What separates those that won. ``pause`` is called between pieces.
 
-    A sign is found if it is sure alone or beside others (``_found``), its p within the threshold
-    (``statistics``), and its shares differ by ``LEAST_DIFFERENCE``.
+    A sign is found if it is certain alone or together with others (``_found``), its p within the
+    threshold (``statistics``), and its shares differ by ``LEAST_DIFFERENCE``.
     """
     total, wins = len(digests), _bits(won)
     if not 0 < wins.bit_count() < total:
@@ -99,11 +100,11 @@ def _bits(flags: Iterable[bool]) -> int:
 
 
 def _found(signs: Sequence[Sign], wins: int, total: int, pause: Callable[[], None]) -> list[Sign]:
-    """Signs that are sure alone, and those that are sure beside others; of relatives the needed.
+    """Signs certain alone, and those certain together with others; only the needed relatives.
 
-    Relatives are a sequence, its parts, and sequences that share a part. The surest goes first; one
-    that says nothing more within the strata of its relatives is left out, and one that makes a
-    relative say nothing more puts that out.
+    Relatives are a sequence, its parts, and sequences that share a part. The most certain goes
+    first; one that adds nothing within the strata of its relatives is omitted, and one that makes
+    a relative redundant replaces it.
     """
     useful = [sign for sign in signs if abs(_share_apart(sign, wins, total)) >= LEAST_DIFFERENCE]
     limit = threshold([sign.p for sign in useful], len(signs), 0, FALSE_DISCOVERIES)
@@ -131,11 +132,12 @@ def _found(signs: Sequence[Sign], wins: int, total: int, pause: Callable[[], Non
 def _beside_others(
     useful: Sequence[Sign], tried: int, wins: int, total: int, pause: Callable[[], None]
 ) -> list[Sign]:
-    """Signs that others hide: sure among episodes that are alike in the other signs.
+    """Signs that others hide: certain among episodes that are alike in the other signs.
 
-    The surest is taken, then the surest beside it, and so on, each tested within strata of episodes
-    that show as many winning signs less losing ones of those taken. To be taken a looser level is
-    enough; to stay, each must hold at the strict one within the strata of all the others.
+    The most certain is selected, then the most certain given that one, and so on, each tested
+    within strata of episodes with the same number of winning minus losing signs among those
+    selected. A looser level suffices for selection; to stay, each must hold at the strict level
+    within the strata of all the others.
     """
     left = [sign for sign in useful if sign.p <= _HOPELESS]
     taken: list[Sign] = []
@@ -163,7 +165,7 @@ def _beside_others(
 
 
 def _strata(retained: Sequence[Sign], wins: int, total: int) -> list[int]:
-    """The episodes, apart by how many winning signs less losing ones they show."""
+    """The episodes, by their number of winning minus losing signs."""
     strata = {0: (1 << total) - 1}
     for sign in retained:
         step = 1 if _share_apart(sign, wins, total) > 0 else -1
@@ -181,7 +183,7 @@ def _share_apart(sign: Sign, wins: int, total: int) -> float:
     return ahead - behind
 
 
-# --- telling them -------------------------------------------------------------------------------
+# --- descriptions -------------------------------------------------------------------------------
 
 
 def _words(digests: Sequence[Digest]) -> dict[str, str]:

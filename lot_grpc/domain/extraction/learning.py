@@ -21,7 +21,7 @@ from lot_grpc.domain.pattern import Action, PatternContent, PatternKind, Pattern
 
 MOST_SOURCES: Final = 1_000
 EXTRACTION: Final = "extraction"
-"""The metadata key that says what a pattern was learned from."""
+"""The metadata key for what a pattern was learned from."""
 
 _SEQUENCES = 200
 _FREQUENT = 10
@@ -45,7 +45,7 @@ class LearningTask:
 
     @property
     def pattern_id(self) -> str:
-        """The id of what is learned: equal whenever the same is learned again."""
+        """The id of the pattern: equal whenever the same is learned again."""
         parts = [self.namespace, self.pattern_type, self.regex, self.group.by, self.group.value]
         return f"l-{content_hash(parts)[:24]}"
 
@@ -66,11 +66,11 @@ def learn(
     min_samples: int,
     pause: Callable[[], None] = lambda: None,
 ) -> Learned | None:
-    """Learn from a group, newest first; None if it has too little to teach.
+    """Learn from a group, newest first; None if there is too little to learn.
 
-    SUCCESS and FAILURE need ``min_samples`` episodes that went that way, OPTIMIZATION so many
-    successes whose time is known, of which some were fast and some slow, and a sign that tells
-    them apart. ``others`` are the terms of other groups' tasks. ``pause`` is called between pieces.
+    SUCCESS and FAILURE need ``min_samples`` episodes with that outcome, OPTIMIZATION as many
+    successes of known duration, some fast and some slow, and a sign that separates them. ``others``
+    are the terms of other groups' tasks. ``pause`` is called between steps.
     """
     compared, focus = _sides(learning_task.pattern_type, digests)
     if (
@@ -128,7 +128,7 @@ def group_count_of(content: PatternContent) -> float:
 
 
 def _sources(digests: Sequence[Digest]) -> tuple[str, ...]:
-    """The newest, by their ids; two namespaces may have one id."""
+    """The ids of the newest; two namespaces may share an id."""
     newest = list(dict.fromkeys(one.episode_id for one in digests))[:MOST_SOURCES]
     return tuple(sorted(newest))
 
@@ -152,9 +152,9 @@ def _sides(
 
 
 def _confidence(pattern_type: PatternType, focus: int, compared: int, signs: Indicators) -> float:
-    """Wilson's lower bound of the share that went that way.
+    """Wilson's lower bound of the share with that outcome.
 
-    OPTIMIZATION: of the share of fast ones among those that show its surest sign.
+    OPTIMIZATION: of the share of fast ones among those with its most certain sign.
     """
     if pattern_type is PatternType.OPTIMIZATION:
         surest = signs.winning[0]

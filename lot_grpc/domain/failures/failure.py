@@ -61,9 +61,9 @@ def signature_or_none(error: ErrorSeen) -> str:
 def failed_after(steps: Sequence[Step], error: ErrorSeen) -> Place | None:
     """The step after which an episode failed; ``steps`` are its last ones, in order.
 
-    It is the one before the event that tells the error. A step that tells its own error, as a tool
-    call with its result does, is the step itself. Where no event tells the error it is the last
-    one that is no error.
+    It is the one before the event that reports the error. A step that reports its own error, such
+    as a tool call with its result, is the step itself. If no event reports the error, it is the
+    last one that is not an error.
     """
     places = [at for at, step in enumerate(steps) if step.error == error]
     last = places[-1] if places else len(steps)

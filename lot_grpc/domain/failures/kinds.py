@@ -1,9 +1,9 @@
-"""Kinds of failures that software and agents meet, each told in a few ways.
+"""Kinds of failures that software and agents meet, each in several wordings.
 
-They are landmarks: an error is compared by what it says and also by which of these it is near to,
-since two wordings of one cause have few words in common but lie near the same landmarks (explicit
-semantic analysis; Gabrilovich and Markovitch, 2007). No failure is put into one of them: a cause
-that is none of these is told by its own words alone.
+They are landmarks: an error is compared by its words and also by its distance to each of these,
+since two wordings of one cause have few words in common but are near the same landmarks (explicit
+semantic analysis; Gabrilovich and Markovitch, 2007). No failure is assigned to one of them: a cause
+that is none of these is identified by its own words alone.
 """
 
 from __future__ import annotations

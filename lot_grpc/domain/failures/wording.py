@@ -1,8 +1,8 @@
-"""An error in plain words, as an embedding model reads them best.
+"""Rewrites an error in plain words, for an embedding model.
 
-A model of sentences knows little of ``ENOSPC``, ``429`` or ``ModuleNotFoundError``. So codes are
-told by what they mean, names of types are taken apart, and what stands for a path, a number or a
-name is left out. What is quoted and has several words is kept: it is a message, not a name.
+A sentence model knows little of ``ENOSPC``, ``429`` or ``ModuleNotFoundError``. So codes are
+replaced by their meaning, names of types are split into words, and placeholders for paths, numbers
+and names are omitted. Quoted text of several words is kept: it is a message, not a name.
 
 Every rule reads one line that is cut to ``LONGEST`` and none lets repetitions compete for the same
 characters, so the time is linear.
@@ -21,10 +21,10 @@ from lot_grpc.domain.error_text.signature import normalised
 from lot_grpc.domain.text_form import normal_form
 
 LONGEST: Final = 400
-"""Characters of the line that says what went wrong; what lies behind is not compared."""
+"""Characters of the line that says what went wrong; the rest is not compared."""
 
 _MOST_LINES: Final = 4
-"""Of a message that is read beyond that line."""
+"""Lines of a message that are read beyond that one."""
 
 _TABLES: Final = read_table("error_codes.toml")
 

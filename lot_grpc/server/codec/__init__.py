@@ -1,4 +1,4 @@
-"""Messages ⇄ domain. ``generic`` copies what has the same name; the rest is special to a kind.
+"""Messages ⇄ domain. ``generic`` copies fields with the same name; the rest is specific to a kind.
 
-Named ``…_to_pb`` and ``…_from_pb``.
+Functions are named ``…_to_pb`` and ``…_from_pb``.
 """

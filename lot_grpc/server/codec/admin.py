@@ -1,4 +1,4 @@
-"""What AdminService takes and gives, but for exports: namespaces, their policies, reindexing."""
+"""Messages of AdminService, except for exports: namespaces, their policies, reindexing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _store = Encoder(
 
 
 def store_to_pb(info: StoreInfo, min_free_bytes: int) -> pb.StoreStatus:
-    """What the store says of itself."""
+    """The status of the store."""
     message = _store(info)
     message.min_free_bytes = min_free_bytes
     return message
@@ -41,7 +41,7 @@ def counts_to_pb(counts: Mapping[str, int]) -> dict[str, int]:
 
 usage_to_pb = Encoder(NamespaceUsage, pb.NamespaceUsage, values={"record_counts": counts_to_pb})
 
-# Thresholds are there always, so that the defaults are told.
+# Thresholds are always set, so that the defaults are visible.
 policy_to_pb = Encoder(
     StoredPolicy,
     policy_pb.NamespacePolicy,
@@ -55,7 +55,7 @@ _policy = Decoder(policy_pb.NamespacePolicy, NamespacePolicy, path="policy", omi
 
 
 def policy_edit_from_pb(message: policy_pb.UpdateNamespacePolicyRequest) -> PolicyEdit:
-    """An edit: the preset, and the paths that the mask names or that the policy has populated."""
+    """An edit: the preset, and the paths in the mask or populated in the policy."""
     paths = updated_paths(message.policy, message.update_mask, _OUTPUT_ONLY)
     return PolicyEdit(_policy(message.policy), frozenset(paths), _PRESET.from_pb(message.preset))
 
@@ -75,7 +75,7 @@ _pack_to_pb = Encoder(
 
 
 def seeded_to_pb(seeded: Seeded) -> pb.SeedKnowledgeResponse:
-    """What became of a seeding."""
+    """The result of a seeding."""
     packs = seeded.packs
     return pb.SeedKnowledgeResponse(
         created_count=sum(pack.created for pack in packs),

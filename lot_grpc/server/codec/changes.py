@@ -1,4 +1,4 @@
-"""Changes, and what is watched for them."""
+"""Changes, and requests to watch them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ TYPE = EnumCodec(pb.ChangeType.DESCRIPTOR, ChangeType)
 
 _DEFAULT_HEARTBEAT = 15.0
 _MESSAGE_BYTES = 2**20
-"""Of a message, so that a client with gRPC's usual limit of 4 MiB takes it; one change of a large
-thing may be more."""
+"""Bytes of a message, so that a client with gRPC's default limit of 4 MiB accepts it; a single
+change of a large resource may be more."""
 
 
 _match_to_pb = Encoder(PatternMatch, pb.PatternMatch)
@@ -40,7 +40,7 @@ _suggestion_to_pb = Encoder(ContextSuggestion, pb.ContextSuggestion)
 
 
 def watch_from_pb(request: pb.WatchChangesRequest, watched: Collection[str]) -> WatchRequest:
-    """What is to be watched, of the kinds that can be. Raises for those that cannot."""
+    """A watch request; raises for kinds that cannot be watched."""
     requested = RESOURCE_KIND.all_from_pb(request.resource_kinds)
     for place, (number, resource_kind) in enumerate(
         zip(request.resource_kinds, requested, strict=True)
@@ -72,7 +72,7 @@ def watch_from_pb(request: pb.WatchChangesRequest, watched: Collection[str]) -> 
 
 
 def batch_to_pb(batch: ChangeBatch) -> Iterator[pb.WatchChangesResponse]:
-    """The news in messages of a fair size, each with the cursor behind its last change."""
+    """The changes in messages of limited size, each with the cursor after its last change."""
     message, size = pb.WatchChangesResponse(), 0
     for change in batch.changes:
         event = change_event_to_pb(change)
@@ -87,7 +87,7 @@ def batch_to_pb(batch: ChangeBatch) -> Iterator[pb.WatchChangesResponse]:
 
 
 def change_event_to_pb(change: ChangeEvent) -> pb.ChangeEvent:
-    """A change as it is told."""
+    """A change as the feed reports it."""
     message = pb.ChangeEvent(
         cursor="" if change.cursor is None else cursor_to_token(change.cursor),
         type=TYPE.to_pb(change.type),

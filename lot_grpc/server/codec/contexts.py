@@ -21,7 +21,7 @@ _warning_to_pb = Encoder(TaskWarning, pb.TaskWarning, omit={"error", "last_time"
 
 
 def context_to_pb(context: TaskContext, requested: ContextRequest) -> pb.GetTaskContextResponse:
-    """What is known for it."""
+    """The response with everything known for a task."""
     return pb.GetTaskContextResponse(
         episodes=map(episode_hit_to_pb, context.episodes),
         patterns=map(pattern_hit_to_pb, context.patterns.hits),

@@ -71,7 +71,7 @@ def start_draft_from_pb(message: service_pb.StartEpisodeRequest) -> EpisodeDraft
 
 
 def record_draft_from_pb(message: service_pb.RecordEpisodeRequest) -> EpisodeDraft:
-    """An episode to record whole."""
+    """An episode to record as a whole."""
     same_id("episode", message.episode.episode_id, message.episode_id)
     return EpisodeDraft(
         start_from_pb(message.episode),
@@ -84,7 +84,7 @@ def record_draft_from_pb(message: service_pb.RecordEpisodeRequest) -> EpisodeDra
 
 
 def started_to_pb(started: Started) -> service_pb.StartEpisodeResponse:
-    """What became of a start."""
+    """The result of a start."""
     return service_pb.StartEpisodeResponse(
         episode=episode_to_pb(started.episode), created=started.created, notices=_unread(started)
     )
@@ -93,7 +93,7 @@ def started_to_pb(started: Started) -> service_pb.StartEpisodeResponse:
 def recorded_to_pb(
     recorded: Started, extracted: ExtractedPatterns
 ) -> service_pb.RecordEpisodeResponse:
-    """What became of an episode that is recorded whole."""
+    """The result of recording an episode as a whole."""
     return service_pb.RecordEpisodeResponse(
         episode=episode_to_pb(recorded.episode),
         created=recorded.created,
@@ -104,7 +104,7 @@ def recorded_to_pb(
 
 
 def ended_to_pb(ended: Ended, extracted: ExtractedPatterns) -> service_pb.EndEpisodeResponse:
-    """What became of an end."""
+    """The result of an end."""
     return service_pb.EndEpisodeResponse(
         episode=episode_to_pb(ended.episode),
         notices=text_notices("summary", truncated=ended.summary_truncated),
@@ -124,7 +124,7 @@ def _unread(started: Started) -> list[Notice]:
 
 
 def event_from_pb(message: pb.EpisodeEvent, path: str) -> EpisodeEvent:
-    """An event as a caller gave it. Equal Structs give equal bytes."""
+    """An event as the caller gave it. Equal Structs give equal bytes."""
     data = None
     if message.HasField("data"):
         data = message.data.SerializeToString(deterministic=True)
@@ -144,7 +144,7 @@ def events_from_pb(messages: Iterable[pb.EpisodeEvent]) -> tuple[EpisodeEvent, .
 
 
 def numbered_from_pb(messages: Sequence[pb.EpisodeEvent]) -> tuple[EpisodeEvent, ...]:
-    """Events that a stream sends: the caller numbers them."""
+    """Events of a stream, which the caller has numbered."""
     unnumbered = [
         Violation(f"events[{number}].sequence", "int64.gte", "sequence must be 1 or more")
         for number, message in enumerate(messages)
@@ -168,7 +168,7 @@ event_to_pb = Encoder(
     },
 )
 
-# --- asked for and found --------------------------------------------------------------------------
+# --- filters and hits -----------------------------------------------------------------------------
 
 filter_from_pb = Decoder(pb.EpisodeFilter, EpisodeFilter, path="filter")
 
@@ -189,7 +189,7 @@ _hit: Encoder[Hit[Episode], service_pb.EpisodeHit] = Encoder(
 
 
 def episode_hit_to_pb(hit: Hit[Episode], *, explain: bool = False) -> service_pb.EpisodeHit:
-    """An episode that was found."""
+    """An episode found by recall."""
     message = _hit(hit)
     if explain:
         message.score_parts.extend(map(score_part_to_pb, hit.parts))

@@ -1,4 +1,4 @@
-"""Error solutions: what is stored, given, asked for and found."""
+"""Error solutions: contents, drafts, filters and hits."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ _draft = Decoder(
 
 
 def content_from_pb(given: pb.ErrorSolution) -> ErrorSolutionContent:
-    """What a caller gave of an error solution; output-only fields and ``ttl`` are not read."""
+    """The content that a caller gave; output-only fields and ``ttl`` are ignored."""
     check_list_size(given.steps, "error_solution.steps")
     return _content(given)
 
 
 def edit_from_pb(message: pb.ErrorSolution, mask: FieldMask) -> ErrorSolutionEdit:
-    """An edit: the paths that the mask names, or those that the error solution has populated."""
+    """An edit: the paths in the mask, or else those populated in the error solution."""
     fields, ttl = edited_fields(message, mask, _OUTPUT_ONLY, "error_solution")
     return ErrorSolutionEdit(content_from_pb(message), fields, ttl)
 
@@ -70,7 +70,7 @@ def draft_from_pb(message: pb.SaveErrorSolutionRequest) -> ErrorSolutionDraft:
 
 
 def saved_to_pb(saved: SavedErrorSolution) -> pb.SaveErrorSolutionResponse:
-    """What became of a save."""
+    """The result of a save."""
     why = (
         "this solution of this error is already stored and retains its own; set error_solution_id "
         "to store another one"

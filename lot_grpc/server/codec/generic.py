@@ -1,7 +1,7 @@
 """Dataclasses ⇄ messages with the same fields, by descriptors and type hints.
 
-An ``Encoder`` makes messages of a dataclass, a ``Decoder`` makes a dataclass of messages. Both work
-out what goes where once, when the module that makes them is imported, and raise TypeError there if
+An ``Encoder`` turns a dataclass into messages, a ``Decoder`` messages into a dataclass. Both work
+out the mapping once, when the module that creates them is imported, and raise TypeError there if
 the two sides do not agree: if one has a field that the other lacks and ``omit`` does not name, or
 if types differ. So no field that is added to the contract or to a dataclass is forgotten.
 
@@ -64,13 +64,13 @@ _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """The value of a field that is computed of the whole dataclass."""
+    """The value of a field that is computed from the whole dataclass."""
 
     compute: Callable[[Any], Any]
 
 
 class Encoder(Generic[T, M]):
-    """Makes messages of one type out of a dataclass."""
+    """Turns a dataclass into messages of one type."""
 
     def __init__(
         self,
@@ -87,11 +87,11 @@ class Encoder(Generic[T, M]):
         Args:
             source: a dataclass; its properties can be encoded too.
             message: the type of the messages.
-            flatten: attributes whose own attributes go into the same message, unless it is None.
-            rename: attributes that are not named like their field, also as ``outer.inner``.
+            flatten: attributes, unless None, whose own attributes go into the same message.
+            rename: attributes named differently from their field, also as ``outer.inner``.
             values: functions of the attribute's value, unless that is None. An Encoder makes each
                 item of a repeated field, and a ``Whole`` gets the dataclass itself.
-            omit: fields that stay unset, and attributes that no field has.
+            omit: fields that stay unset, and attributes without a field.
 
         Raises:
             TypeError: the two do not agree.
@@ -131,10 +131,10 @@ class Encoder(Generic[T, M]):
 
 
 class _Code:
-    """A function that calls a message's constructor, as it would be written by hand.
+    """A generated function that calls a message's constructor, like handwritten code.
 
-    It is put together as text, as ``dataclasses`` does, since it is in the path of every answer:
-    to loop over the fields takes 1.3 times as long (measured).
+    It is assembled as text, as in ``dataclasses``, since it is in the path of every response: a
+    loop over the fields takes 1.3 times as long (measured).
     """
 
     def __init__(self, source: type, message: type[Message], flatten: Sequence[str]) -> None:
@@ -144,7 +144,7 @@ class _Code:
         self._arguments: list[str] = []
 
     def copy(self, name: str, path: str, convert: _Convert | None) -> None:
-        """Give a field the value of an attribute, converted unless it is None."""
+        """Set a field to the value of an attribute, converted unless it is None."""
         outer = path.split(".")[0]
         value = f"of_{path}" if outer in self._flatten else f"thing.{path}"
         if convert is not None:
@@ -160,12 +160,12 @@ class _Code:
         self._arguments.append(f"{name}={value}")
 
     def compute(self, name: str, compute: _Convert) -> None:
-        """Give a field what is computed of the whole."""
+        """Set a field to a value computed from the whole dataclass."""
         self._known[f"compute_{name}"] = compute
         self._arguments.append(f"{name}=compute_{name}(thing)")
 
     def compiled(self) -> _Convert:
-        """The function."""
+        """The compiled function."""
         parts = [f"of_{outer} = thing.{outer}" for outer in self._flatten]
         lines = ["def encode(thing):", *parts, f"return message({', '.join(self._arguments)})"]
         exec("\n    ".join(lines), self._known)  # noqa: S102 - names of attributes and fields only
@@ -174,7 +174,7 @@ class _Code:
 
 
 class Decoder(Generic[M, T]):
-    """Makes a dataclass out of messages of one type. What is absent has the attribute's default."""
+    """Turns messages of one type into a dataclass. Absent fields get the attribute's default."""
 
     def __init__(
         self,
@@ -192,12 +192,12 @@ class Decoder(Generic[M, T]):
         Args:
             message: the type of the messages.
             target: a dataclass.
-            path: where the message lies in a request, for errors.
-            rename: attributes that are not named like their field.
+            path: the message's path in a request, for errors.
+            rename: attributes named differently from their field.
             values: functions of the field's value. A Decoder gets the field's path as well, and
                 makes each item of a repeated field.
             defaults: in place of the dataclass's own.
-            omit: fields that are not read, and attributes that are given to the call or left alone.
+            omit: fields that are not read, and attributes that are passed to the call or not set.
 
         Raises:
             TypeError: the two do not agree.
@@ -250,7 +250,7 @@ class Decoder(Generic[M, T]):
 
 
 def _encoding(pair: Pair, field: FieldDescriptor, hint: Any) -> _Convert | None:
-    """What makes the value of a field; None: it is the attribute's."""
+    """The converter to the value of a field; None: it is the attribute's value."""
     if not field.is_repeated:
         return _encoding_of_one(pair, field, pair.present(field, hint))
     inner = pair.items(field, hint)
@@ -278,7 +278,7 @@ def _encoding_of_one(pair: Pair, field: FieldDescriptor, kind: Any) -> _Convert 
 
 
 def _reading(pair: Pair, field: FieldDescriptor, hint: Any) -> _Convert | _Located | None:
-    """What makes the value of an attribute; None: it is the field's."""
+    """The converter to the value of an attribute; None: it is the field's value."""
     if not field.is_repeated:
         return _reading_of_one(pair, field, pair.present(field, hint))
     inner, kind = pair.items(field, hint)
@@ -309,7 +309,7 @@ def _reading_of_one(pair: Pair, field: FieldDescriptor, kind: Any) -> _Convert |
 
 
 class _Located:
-    """Reads a value that may be refused, and so must know its path."""
+    """Reads a value that may be refused, and therefore needs its path."""
 
     def __init__(self, field: FieldDescriptor, read: Callable[[Any, str], Any]) -> None:
         self._name, self._each = field.name, field.is_repeated

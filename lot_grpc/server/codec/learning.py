@@ -1,4 +1,4 @@
-"""What LearningService takes and gives: actions, decisions, learning events, trends."""
+"""Messages of LearningService: actions, decisions, learning events, trends."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ _selection_draft = Decoder(
 
 
 def selection_draft_from_pb(message: learning_pb2.SelectActionRequest) -> SelectionDraft:
-    """What to choose from."""
+    """The actions to select from, and how."""
     if len({normal_form(action.name) for action in message.actions}) < len(message.actions):
         raise invalid(
             "actions",
             "select_action.actions.unique",
-            "action names must be distinct, and not only in their Unicode form",
+            "action names must be distinct, and not just differ in their Unicode form",
         )
     actions = {
         action.name: struct_from_pb(action.parameters, f"actions[{number}].parameters")
@@ -121,7 +121,7 @@ decision_filter_from_pb = Decoder(decision_pb2.DecisionFilter, DecisionFilter, p
 
 
 def target_from_pb(message: learning_event_pb2.FeedbackTarget) -> FeedbackTarget | None:
-    """A target; None for one that names nothing."""
+    """A target; None if it names nothing."""
     name = message.WhichOneof("target")
     if name is None:
         return None
@@ -129,7 +129,7 @@ def target_from_pb(message: learning_event_pb2.FeedbackTarget) -> FeedbackTarget
 
 
 def target_to_pb(target: FeedbackTarget) -> learning_event_pb2.FeedbackTarget:
-    """A target: the field is named like its kind."""
+    """A target; the name of its field is its kind."""
     return learning_event_pb2.FeedbackTarget(**{f"{target.kind.value}_id": target.id})
 
 

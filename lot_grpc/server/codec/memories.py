@@ -1,4 +1,4 @@
-"""Memories: what is stored, given, asked for and found."""
+"""Memories: contents, drafts, filters and hits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FIELD_OF = {
     "expiration": "expire_time",
     "ttl": "expire_time",
 }
-"""The field of a content that a field of the message goes into, where it has another name."""
+"""The field of a content for each message field with a different name."""
 
 _DETAILS: dict[str, type[Details]] = {
     "conversation_summary": ConversationSummary,
@@ -58,9 +58,9 @@ _content = Decoder(
 
 
 def content_from_pb(memory: pb.Memory) -> MemoryContent:
-    """What a caller gave of a memory; output-only fields and ``ttl`` are not read.
+    """The content that a caller gave; output-only fields and ``ttl`` are ignored.
 
-    Without a kind it has that of its details, and without those it is a NOTE.
+    Without a kind it has that of its details, and without details it is a NOTE.
     """
     if memory.kind:
         return _content(memory)
@@ -83,7 +83,7 @@ def draft_from_pb(
 
 
 def edit_from_pb(message: pb.Memory, mask: FieldMask) -> MemoryEdit:
-    """An edit: the paths that the mask names, or those that the memory has populated."""
+    """An edit: the paths in the mask, or else those populated in the memory."""
     paths = updated_paths(message, mask, _OUTPUT_ONLY)
     fields: set[str] = set()
     leaves: dict[type[Details], frozenset[str]] = {}
@@ -99,7 +99,7 @@ def edit_from_pb(message: pb.Memory, mask: FieldMask) -> MemoryEdit:
 
 
 def created_to_pb(created: Created) -> service_pb.CreateMemoryResponse:
-    """What became of a create."""
+    """The result of a create."""
     why = (
         "this content is already stored and retains its own; use UpdateMemory to change it, or "
         "dedupe NONE to store another one"
@@ -135,7 +135,7 @@ _hit: Encoder[Hit[Memory], pb.MemoryHit] = Encoder(
 def memory_hit_to_pb(
     hit: Hit[Memory], passage: Passage | None, *, explain: bool = False
 ) -> pb.MemoryHit:
-    """A memory that was found, and the passage that answers best."""
+    """A memory found by recall, and the passage that answers best."""
     message = _hit(hit)
     if explain:
         message.score_parts.extend(map(score_part_to_pb, hit.parts))

@@ -1,4 +1,4 @@
-"""Notices: what an RPC has to say of a request that it carried out."""
+"""Notices: remarks of an RPC on a request that it carried out."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _PASSAGES = (
 
 
 def text_notices(field: str, *, truncated: bool, message: str = _WINDOWS) -> list[pb.Notice]:
-    """Tells that the model did not read all of a stored text."""
+    """Notice that the model did not read all of a stored text."""
     if not truncated:
         return []
     return [pb.Notice(code=pb.NOTICE_CODE_TEXT_TRUNCATED, field=field, message=message)]
 
 
 def passage_notices(*, truncated: bool) -> list[pb.Notice]:
-    """Tells that not all of a memory's content was read."""
+    """Notice that not all of a memory's content was read."""
     return text_notices("memory.content", truncated=truncated, message=_PASSAGES)
 
 
 def unchanged_notices(resource_kind: str, fields: Iterable[str], message: str) -> list[pb.Notice]:
-    """Tells which fields of what is stored stayed as they were, although others were given."""
+    """Notice of the stored fields that stayed unchanged although other values were given."""
     return [
         pb.Notice(
             code=pb.NOTICE_CODE_FIELDS_UNCHANGED, field=f"{resource_kind}.{name}", message=message
@@ -42,7 +42,7 @@ def unchanged_notices(resource_kind: str, fields: Iterable[str], message: str) -
 
 
 def merged_notices(resource_kind: str, id: str, similarity: float | None) -> list[pb.Notice]:
-    """Tells that a save was merged by meaning, with what and how near; None: it was not."""
+    """Notice that a save was merged by meaning, with what and how similar; None: it was not."""
     if similarity is None:
         return []
     return [
@@ -56,7 +56,7 @@ def merged_notices(resource_kind: str, id: str, similarity: float | None) -> lis
 
 
 def query_notices(answer: Answer[Any]) -> list[pb.Notice]:
-    """Tells what of a question was left out."""
+    """Notices of the parts of a query that were ignored."""
     notices = unread_notices("query", truncated=answer.truncated, wordless=answer.wordless)
     if answer.unreached:
         notices.append(
@@ -71,8 +71,8 @@ def query_notices(answer: Answer[Any]) -> list[pb.Notice]:
 
 
 _QUERY_TRUNCATED = (
-    "longer than is read of a query (8 windows of the model, and 512 distinct terms): the rest was "
-    "ignored; use fewer words"
+    "longer than is read of a query (8 windows of the model, and 512 distinct terms): the rest "
+    "was ignored; use fewer words"
 )
 _QUERY_WORDLESS = "has no word, number or symbol to search for; use words"
 
@@ -84,7 +84,7 @@ def unread_notices(
     wordless: bool,
     messages: tuple[str, str] = (_QUERY_TRUNCATED, _QUERY_WORDLESS),
 ) -> list[pb.Notice]:
-    """Tells what of a text to search for was not read, and that there is nothing in it."""
+    """Notices that a search text was not read in full, or has no words."""
     cases = (
         (truncated, pb.NOTICE_CODE_QUERY_TRUNCATED),
         (wordless, pb.NOTICE_CODE_QUERY_NOT_SEARCHABLE),
@@ -97,7 +97,7 @@ def unread_notices(
 
 
 def left_out_notices(left_out: Mapping[str, int]) -> list[pb.Notice]:
-    """How many of the nearest were left out as unlikely to help, by response field."""
+    """Notice of how many of the nearest were omitted as unlikely to help, by response field."""
     counts = [f"{name}: {count}" for name, count in left_out.items() if count]
     if not counts:
         return []

@@ -1,4 +1,4 @@
-"""Outcomes, how scores and rankings came about."""
+"""Outcomes, and explanations of scores and rankings."""
 
 from __future__ import annotations
 

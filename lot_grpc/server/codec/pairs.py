@@ -1,4 +1,4 @@
-"""Whether a dataclass and a message agree: their fields, and the types of these."""
+"""Checks that a dataclass and a message agree in their fields and the fields' types."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SCALARS: Final[Mapping[int, type]] = {
 
 
 class Pair:
-    """A dataclass and a message, while they are compared."""
+    """A dataclass and a message that are compared."""
 
     def __init__(
         self, kind: type, message: type[Message], omit: Collection[str], named: Collection[str]
@@ -38,20 +38,20 @@ class Pair:
             raise self.error(f"no field {', '.join(sorted(missing))}")
 
     def error(self, why: str) -> TypeError:
-        """To be raised where the two do not agree."""
+        """The error to raise if the two do not agree."""
         return TypeError(f"{self._kind.__name__} and {self._message.__name__}: {why}")
 
     def fields(self) -> Iterator[FieldDescriptor]:
-        """Those of the message that are not left out."""
+        """The fields of the message that are not omitted."""
         of: Any = self._message.DESCRIPTOR
         return (one for one in of.fields if one.name not in self._omit)
 
     def use(self, *paths: str) -> None:
-        """Note attributes that have a field."""
+        """Mark attributes as having a field."""
         self._used.update(paths, (path.split(".")[0] for path in paths))
 
     def check_used(self, kind: type, flatten: Sequence[str] = ()) -> None:
-        """Raise TypeError if an attribute has no field, or one that is left out is none at all."""
+        """Raise TypeError if an attribute has no field, or an omitted name exists nowhere."""
         names = {one.name for one in fields(kind)} - {*flatten}
         for outer in flatten:
             inner = class_in(hint_of(kind, outer))
@@ -94,7 +94,7 @@ class Pair:
         return kind
 
     def items(self, field: FieldDescriptor, hint: Any) -> tuple[FieldDescriptor, Any]:
-        """What a list or the values of a map are described by, and their type."""
+        """The descriptor of the items of a list or the values of a map, and their type."""
         of, kinds = get_origin(hint), get_args(hint)
         if is_map(field) and of in (Mapping, dict):
             of_map: Any = field.message_type
@@ -104,14 +104,14 @@ class Pair:
         raise self.error(f"{field.name} cannot be {hint}")
 
     def member(self, field: FieldDescriptor, hint: Any) -> type:
-        """The class in a union that stands for a field of a oneof: of the same name."""
+        """The class in a union for a field of a oneof: the one with the same name."""
         for kind in get_args(hint):
             if kind.__name__.lower() == field.name.replace("_", ""):
                 return kind  # type: ignore[no-any-return]
         raise self.error(f"nothing in {hint} is named like {field.name}")
 
     def check_absence(self, field: FieldDescriptor, default: Any) -> None:
-        """Raise TypeError if False could not be told from a field that is not given."""
+        """Raise TypeError if False could not be distinguished from a field that is not given."""
         if default is True and not field.has_presence:
             raise self.error(f"{field.name} would never be False")
 
@@ -123,7 +123,7 @@ def is_map(field: FieldDescriptor) -> bool:
 
 
 def oneof_of(field: FieldDescriptor) -> str:
-    """The name of the oneof that the field is a member of, "" without one."""
+    """The name of the oneof to which the field belongs, "" without one."""
     return field.containing_oneof.name if field.containing_oneof is not None else ""
 
 
@@ -134,7 +134,7 @@ def message_class(field: FieldDescriptor) -> type[Message]:
 
 
 def zero_of(field: FieldDescriptor, hint: Any) -> Any:
-    """What an attribute without a default is where its field is absent; MISSING: cannot be."""
+    """The value of an attribute without a default if its field is absent; MISSING: none."""
     if NoneType in get_args(hint):
         return None
     if field.is_repeated:
@@ -162,12 +162,12 @@ def hint_of(kind: Any, path: str) -> Any:
 
 
 def class_in(hint: Any) -> type:
-    """The class of a type that may be None, or generic."""
+    """The class of a type that may be optional or generic."""
     [kind] = set(get_args(hint)) - {NoneType} if NoneType in get_args(hint) else {hint}
     of: type = get_origin(kind) or kind
     return of
 
 
 def fields_beside(message: type[Message], kind: Any) -> set[str]:
-    """The fields of a message that no attribute is named like: of a content, those output only."""
+    """The fields of a message without an attribute: for a content, the output-only ones."""
     return set(message.DESCRIPTOR.fields_by_name) - {one.name for one in fields(kind)}

@@ -1,4 +1,4 @@
-"""Patterns: what is stored, given, asked for and found."""
+"""Patterns: contents, drafts, filters and hits."""
 
 from __future__ import annotations
 
@@ -69,19 +69,19 @@ _draft_of_item = Decoder(
 
 
 def content_from_pb(message: pb.Pattern) -> PatternContent:
-    """What a caller gave of a pattern; output-only fields and ``ttl`` are not read."""
+    """The content that a caller gave; output-only fields and ``ttl`` are ignored."""
     check_list_size(message.actions, "pattern.actions")
     return _content(message)
 
 
 def same_id(resource_kind: str, inside: str, beside: str) -> None:
-    """Refuse an id inside the message that is not the one beside it."""
+    """Refuse an id inside the message that differs from the one next to it."""
     if inside and inside != beside:
         raise invalid(
             f"{resource_kind}.{resource_kind}_id",
             f"{resource_kind}_id.beside",
-            f"set the ID in {resource_kind}_id beside {resource_kind}; inside it must be empty or "
-            "the same",
+            f"set the ID in {resource_kind}_id next to {resource_kind}; inside, it must be empty "
+            "or the same",
         )
 
 
@@ -97,14 +97,14 @@ def draft_from_pb(
 
 
 def edit_from_pb(message: pb.Pattern, mask: FieldMask) -> PatternEdit:
-    """An edit: the paths that the mask names, or those that the pattern has populated."""
+    """An edit: the paths in the mask, or else those populated in the pattern."""
     fields, ttl = edited_fields(message, mask, _OUTPUT_ONLY, "pattern")
     named = "confidence" in mask.paths
     return PatternEdit(content_from_pb(message), fields, ttl, sets_confidence=named)
 
 
 def saved_to_pb(saved: Saved) -> service_pb.SavePatternResponse:
-    """What became of a save."""
+    """The result of a save."""
     why = (
         "the stored pattern retains its own; this save counted as a success of it. Use "
         "UpdatePattern to change it"
@@ -121,7 +121,7 @@ def saved_to_pb(saved: Saved) -> service_pb.SavePatternResponse:
 
 
 def updated_to_pb(updated: Updated) -> service_pb.UpdatePatternResponse:
-    """What became of an edit."""
+    """The result of an edit."""
     why = (
         "feedback has adjusted it, so this update did not change it; "
         "name it in update_mask to set it"
@@ -163,7 +163,7 @@ _hit: Encoder[Hit[Pattern], service_pb.PatternHit] = Encoder(
 
 
 def pattern_hit_to_pb(hit: Hit[Pattern], *, explain: bool = False) -> service_pb.PatternHit:
-    """A pattern that was found."""
+    """A pattern found by recall."""
     message = _hit(hit)
     if explain:
         message.score_parts.extend(map(score_part_to_pb, hit.parts))
@@ -172,7 +172,7 @@ def pattern_hit_to_pb(hit: Hit[Pattern], *, explain: bool = False) -> service_pb
 
 
 def _named(counts: dict[str, int]) -> dict[str, int]:
-    """Counts by the names of an enum, without their prefix."""
+    """Counts by enum name, without the prefix."""
     return {name.upper(): count for name, count in counts.items()}
 
 
@@ -222,7 +222,7 @@ pruned_to_pb = Encoder(
 
 _MAX_METRICS_BYTES = 64 * 1024
 _MAX_DEPTH = 15
-"""One less than metadata may nest, which they are carried in."""
+"""One less than the limit of metadata, in which they are stored."""
 _MOST_GROUPS = 200
 _MOST_MEMBERS = 1000
 
@@ -238,7 +238,7 @@ _code_draft = Decoder(
 
 
 def code_draft_from_pb(message: service_pb.ExtractPatternsFromCodeRequest) -> CodeDraft:
-    """The code, and what each pattern gets."""
+    """The code, and the fields of each extracted pattern."""
     if (size := message.success_metrics.ByteSize()) > _MAX_METRICS_BYTES:
         raise invalid(
             "success_metrics",
@@ -254,7 +254,7 @@ def code_draft_from_pb(message: service_pb.ExtractPatternsFromCodeRequest) -> Co
 
 
 def _depth(value: Any) -> int:
-    """How deep Structs and lists nest; 1 without any inside. They are 16 deep at most."""
+    """Nesting depth of Structs and lists; 1 without any inside. It is at most 16."""
     inner = list(value.values()) if isinstance(value, dict) else value
     if not isinstance(inner, list):
         return 0
@@ -262,7 +262,7 @@ def _depth(value: Any) -> int:
 
 
 def code_notices(extracted: Extracted) -> list[outcome_pb2.Notice]:
-    """What was not read, and what stayed as it was."""
+    """Notices of what was not read, and what stayed unchanged."""
     why = "existing patterns retain their own; use UpdatePattern to change it"
     return [
         *text_notices("patterns.task", truncated=extracted.text_truncated),

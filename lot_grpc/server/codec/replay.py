@@ -1,9 +1,9 @@
-"""Replays: what is asked, and batches of events as messages.
+"""Replays: requests, and batches of events as messages.
 
-A batch is put together as bytes and parsed once, since making an event field by field takes eight
-times as long (measured): its data lies in the store as the bytes that the message holds, and is
-neither made nor looked at as a Struct. What the field numbers and types are is checked against the
-contract when this is imported.
+A batch is assembled as bytes and parsed once, since building events field by field takes eight
+times as long (measured): event data is stored as the bytes of the message's field, and is never
+turned into a Struct. The field numbers and types are checked against the contract when this module
+is imported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ replay_from_pb = Decoder(
 
 
 def batch_to_pb(batch: ReplayBatch) -> pb.ReplayEpisodeResponse:
-    """A batch."""
+    """A batch as a response message."""
     message = pb.ReplayEpisodeResponse.FromString(_events(batch.events))
     message.caught_up = batch.caught_up
     return message
@@ -43,7 +43,7 @@ def batch_to_pb(batch: ReplayBatch) -> pb.ReplayEpisodeResponse:
 
 
 def _tag(descriptor: Descriptor, name: str, kind: int) -> bytes:
-    """What stands before the value of a field."""
+    """The tag that precedes the value of a field."""
     field = descriptor.fields_by_name[name]
     scalar = field.type in (field.TYPE_INT64, field.TYPE_INT32)
     if scalar != (kind == _VARINT):
@@ -52,7 +52,7 @@ def _tag(descriptor: Descriptor, name: str, kind: int) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """A number of 0 or more: seven bits a byte, the lowest first."""
+    """A non-negative number: seven bits per byte, lowest first."""
     parts = b""
     while number >= _PAIRS:
         parts += _MORE[number & (_PAIRS - 1)]
@@ -68,7 +68,7 @@ _PAIRS: Final = 1 << 14
 _LAST: Final = [bytes([n]) if n < 128 else bytes([n & 127 | 128, n >> 7]) for n in range(_PAIRS)]
 """The last one or two bytes of a number, by their value."""
 _MORE: Final = [bytes([n & 127 | 128, n >> 7 | 128]) for n in range(_PAIRS)]
-"""Two bytes that more follow, by their value."""
+"""Two bytes that are followed by more, by their value."""
 
 _EVENT: Final = event_pb.EpisodeEvent.DESCRIPTOR
 _EVENTS: Final = _tag(pb.ReplayEpisodeResponse.DESCRIPTOR, "events", _BYTES)
@@ -103,12 +103,12 @@ def _fields(event: EpisodeEvent) -> list[bytes]:
 
 @lru_cache(maxsize=256)
 def _text(text: str) -> bytes:
-    """Types and roles recur."""
+    """An encoded text, cached since types and roles recur."""
     return _sized(text.encode())
 
 
 @lru_cache(maxsize=256)
 def _time(micros: int) -> bytes:
-    """Those of recording recur, as events that are stored together have the same."""
+    """An encoded time, cached since events stored together have the same record time."""
     seconds, rest = divmod(micros, 1_000_000)
     return _sized(_SECONDS + _varint(seconds) + _NANOS + _varint(rest * 1000))

@@ -1,4 +1,4 @@
-"""The one table of what makes the message of a kind of record."""
+"""The encoder of each kind of record."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ TO_PB: Final[Mapping[str, Callable[[Any], Message]]] = {
     ResourceKind.ACTION_VALUE: action_value_to_pb,
     ResourceKind.POLICY: policy_to_pb,
 }
-"""By kind: what makes the message of a thing as its ``ResourceSpec.read`` gives it. Where changes
-and exports have a field for it, that is named like the kind."""
+"""By kind: the encoder of a resource as ``ResourceSpec.read`` returns it. In changes and exports,
+its field has the name of the kind."""

@@ -52,7 +52,7 @@ session_to_pb = Encoder(
 
 
 def add_value(message: pb.Session, key: str, value: SessionValue) -> None:
-    """A value of a session, with its details."""
+    """Add a value to a session, with its details."""
     message.values[key].ParseFromString(value.data)
     message.value_details[key].CopyFrom(details_to_pb(value))
 
@@ -61,13 +61,13 @@ _message = Decoder(pb.SessionMessage, SessionMessage, omit={"sequence", "metadat
 
 
 def message_from_pb(message: pb.SessionMessage, path: str) -> SessionMessage:
-    """A message to append; it has no sequence yet, whatever it says."""
+    """A message to append; a sequence given in it is ignored."""
     check_size(message.metadata, f"{path}.metadata")
     return _message(message, path, metadata=_bytes(message.metadata))
 
 
 def draft_from_pb(request: pb.AppendSessionMessageRequest) -> MessageDraft:
-    """What is to be appended."""
+    """The message to append."""
     return MessageDraft(
         request.session_id,
         message_from_pb(request.message, "message"),
@@ -77,13 +77,13 @@ def draft_from_pb(request: pb.AppendSessionMessageRequest) -> MessageDraft:
 
 
 def session_value_from_pb(value: Value) -> bytes:
-    """A value to store. Raises for one that is too large, or is none."""
+    """A value to store. Raises if it is too large or not a value."""
     check_value(value, "value")
     return _bytes(value)
 
 
 def _bytes(given: Struct | Value) -> bytes:
-    """The same for the same values, in whatever order a client wrote them."""
+    """Equal bytes for equal values, in whatever order a client wrote the keys."""
     raw: bytes = given.SerializeToString(deterministic=True)
     return raw
 
@@ -106,5 +106,5 @@ _preference = Decoder(
 
 
 def preference_from_pb(request: preference_pb2.PutPreferenceRequest) -> PreferenceDraft:
-    """What is to be put."""
+    """The preference to put."""
     return _preference(request, value=value_from_pb(request.value, "value"))

@@ -35,9 +35,9 @@ from lot_grpc.services.transfer.rows import Row
 CONFLICT = EnumCodec(pb.ImportConflictPolicy.DESCRIPTOR, ImportConflictPolicy)
 
 _OF, _ROW, _BIRTH, _CLAIMED, _SHORT = "of", "row", "birth", "claimed", "short"
-"""Keys of ``stored_form``: the collection, the payload as JSON text (a Struct makes doubles of
-whole numbers), the sort key of what it hangs on, whether it is the one pattern of its content, and
-whether the thing is without its long fields, since with them the record would be too large."""
+"""Keys of ``stored_form``: the collection, the payload as JSON text (a Struct would turn integers
+into doubles), the sort key of the record it belongs to, whether it is the one pattern with its
+content, and whether long fields are omitted since the record would be too large with them."""
 
 _LONG = 256
 """Fields over this many bytes are omitted from a record that would be too large."""
@@ -46,9 +46,9 @@ _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 
 def _message(kind: ExportedCollection, record: Record) -> tuple[str, Message | None]:
-    """The field of a record that says its thing, and the thing. Empty and None: there is none.
+    """The field of a record for its resource, and the resource. Empty and None: it has none.
 
-    A record of which there is none is read all the same, which tells whether it is whole.
+    A record without a resource is read anyway, which shows whether it is intact.
     """
     thing, resource_kind = kind.read(record), kind.resource_kind
     if kind.is_thing:
@@ -68,7 +68,7 @@ def _preference(record: Record, message: Any) -> Message:
 
 
 def _session(record: Record, message: Any) -> Message:
-    """With the message that its row holds, the latest one."""
+    """A session with the latest message, which its row holds."""
     if latest := record.payload[LATEST]:
         message.messages.append(message_to_pb(message_from_payload(latest)))
     return cast("Message", message)
@@ -79,7 +79,7 @@ _WRAPPED: Mapping[str, Callable[[Record, Any], Message]] = {
     ResourceKind.PREFERENCE: _preference,
     ResourceKind.SESSION: _session,
 }
-"""What an export says of a thing beside its message."""
+"""What an export contains of a resource besides its message."""
 
 
 def _revision(record: Record, revision: Any) -> Message:
@@ -101,11 +101,11 @@ _PARTS: Mapping[str, Callable[[Record, Any], Message]] = {
     ResourceKind.PREFERENCE: _revision,
     ResourceKind.SESSION: _part,
 }
-"""The kinds of which an export says the parts too."""
+"""The kinds of which an export also contains the parts."""
 
 
 def row_to_pb(row: Row, *, vectors: bool) -> pb.ExportRecord:
-    """A record."""
+    """The record of a row."""
     stored = row.record
     message = pb.ExportRecord(namespace=stored.namespace)
     field, made = _message(row.kind, stored)
@@ -148,9 +148,9 @@ def _fill_vector(message: pb.ExportedVector, vector: Vector) -> None:
 class Reading:
     """How the records of one import are read.
 
-    ``namespace``: where all go, empty: each where it was. ``exact``: this version wrote them, so
-    that a thing says all that the server would say. ``collections`` are those that are imported.
-    ``dimensions`` of the vectors that come along; 0: none are taken.
+    ``namespace``: the target of all records; empty: each keeps its own. ``exact``: this version
+    wrote them, so resources must match what this server would export. ``collections`` are those
+    that are imported. ``dimensions`` of the vectors included; 0: vectors are ignored.
     """
 
     namespace: str
@@ -166,7 +166,7 @@ def row_from_pb(message: pb.ExportRecord, path: str, reading: Reading) -> Row:
         raise invalid(
             f"{path}.stored_form",
             "record.stored_form",
-            "must be as exported; store records from elsewhere with the calls of their kind "
+            "must be as exported; store other records with the RPCs for their kind "
             "(SavePattern, CreateMemory, …)",
         )
     kind = reading.collections.get(stored_form[_OF].string_value)
@@ -219,7 +219,7 @@ def _is_number(value: Any) -> bool:
 def _check(
     kind: ExportedCollection, message: pb.ExportRecord, record: Record, *, exact: bool
 ) -> None:
-    """That the thing and what it is imported from say the same."""
+    """Check that the resource agrees with the stored form it is imported from."""
     field, made = _message(kind, record)
     given = message.WhichOneof("record") or ""
     if given != field:
@@ -234,12 +234,12 @@ def _check(
             field,
             "",
             "differs from stored_form; import both as exported, and change stored records with the "
-            "calls of their kind",
+            "RPCs for their kind",
         )
 
 
 def _differs(given: Message, made: Message) -> bool:
-    """Whether a field that is given is not what this version would say."""
+    """Whether a given field differs from what this version would export."""
     return any(value != getattr(made, field.name) for field, value in given.ListFields())
 
 

@@ -1,6 +1,7 @@
 """Times, durations, enums and JSON between proto and domain.
 
-Instants are microseconds since 1970 in the domain; what is finer is cut. Years 1970 to 9999.
+Instants are microseconds since 1970 in the domain; finer fractions are truncated. Years 1970 to
+9999.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _EXPIRY = frozenset({"expiration", "expire_time", "ttl"})
 _MICROS = 1_000_000
 _YEAR_9999_END = 253_402_300_800
 MAX_STRUCT_BYTES = 256 * 1024
-"""Of metadata, arguments, event data and kept values each, serialized."""
+"""Limit on each of metadata, arguments, event data and stored values, serialized."""
 
 MAX_LIST_BYTES = 3 * 2**19
 """Limit on all actions of a pattern, or all steps of an error solution, serialized. It keeps every
@@ -56,18 +57,18 @@ def micros_of_time(value: Timestamp, path: str) -> int:
 
 
 def duration_to_pb(seconds: float) -> Duration:
-    """A span, to the nanosecond."""
+    """A duration, to the nanosecond."""
     whole, nanos = divmod(round(seconds * 1e9), 10**9)
     return Duration(seconds=whole, nanos=nanos)
 
 
 def micros_to_duration(micros: int) -> Duration:
-    """A span of microseconds."""
+    """A duration from microseconds."""
     return duration_to_pb(micros / _MICROS)
 
 
 def seconds_of_duration(value: Duration, path: str) -> float:
-    """A span in seconds."""
+    """A duration in seconds. Raises RequestInvalidError for more than 10,000 years."""
     if abs(value.seconds) > _LONGEST_DURATION:
         raise invalid(path, "duration.range", "must be at most 10,000 years")
     return float(value.seconds + value.nanos / 1e9)
@@ -81,7 +82,7 @@ def micros_of_duration(value: Duration, path: str) -> int:
 
 
 def ttl_of(message: Message, path: str = "") -> int | None:
-    """The time to live that a message gives in ``ttl``, in microseconds; None if it is absent."""
+    """The time to live in a message's ``ttl``, in microseconds; None if absent."""
     if not message.HasField("ttl"):
         return None
     ttl: Duration = getattr(message, "ttl")  # noqa: B009 - not every message has it
@@ -91,7 +92,7 @@ def ttl_of(message: Message, path: str = "") -> int | None:
 def edited_fields(
     message: Message, mask: FieldMask, output_only: Iterable[str], path: str
 ) -> tuple[frozenset[str], int | None]:
-    """The fields of a content that an update sets, and the time to live that it gives, if any."""
+    """The fields of a content that an update sets, and its time to live, if any."""
     paths = updated_paths(message, mask, output_only)
     if not paths & _EXPIRY:
         return frozenset(paths), None
@@ -102,7 +103,7 @@ class EnumCodec(Generic[E]):
     """Proto enum ⇄ domain enum, by name: ``PREFIX_NAME`` ⇄ ``NAME``; PREFIX_UNSPECIFIED is None."""
 
     def __init__(self, descriptor: EnumDescriptor, cls: type[E]) -> None:
-        """Raises TypeError if a member is on one side only."""
+        """Raises TypeError if a member exists on one side only."""
         prefix = descriptor.values_by_number[0].name.removesuffix("UNSPECIFIED")
         by_name = {one.name.removeprefix(prefix): one.number for one in descriptor.values}
         del by_name["UNSPECIFIED"]
@@ -133,7 +134,7 @@ def resource_kind_to_pb(kind: str | None) -> Any:
 
 
 def check_size(given: Struct | Value, path: str) -> None:
-    """Refuse a Struct or a Value that is too large to carry."""
+    """Refuse a Struct or a Value that is too large."""
     if (size := given.ByteSize()) > MAX_STRUCT_BYTES:
         kind = given.DESCRIPTOR.name.lower()
         raise invalid(
@@ -155,14 +156,14 @@ def check_list_size(items: Iterable[Message | str], path: str) -> None:
 
 
 def check_value(value: Value, path: str) -> None:
-    """Refuse a Value that holds nothing, not even null, and one that is too large to carry."""
+    """Refuse a Value without a kind (not even null), or one that is too large."""
     if value.WhichOneof("kind") is None:
         raise invalid(path, "value.kind", "must be a JSON value; for null, set null_value")
     check_size(value, path)
 
 
 def value_from_pb(value: Value, path: str) -> Any:
-    """A Value as JSON, whole numbers as integers. Raises for one that is too large, or is none."""
+    """A Value as JSON, whole numbers as integers. Raises if it is too large or has no kind."""
     check_value(value, path)
     return _value_to_json(value)
 

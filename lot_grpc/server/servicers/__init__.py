@@ -48,7 +48,7 @@ def build_servicers(
     """Every service of ``lot.v1`` with its servicer."""
     description = ServerDescription(
         version=version,
-        # The servicers have no abstract method left, so each RPC is carried out.
+        # The servicers have no abstract method left, so every RPC is implemented.
         capabilities=tuple(
             sorted(f"{one.name}.{method.name}" for one in _SERVICES for method in one.methods)
         ),

@@ -21,13 +21,13 @@ from lot_grpc.services.records.collections import SCHEMA_VERSION
 MAX_PAGE_SIZE = 1000
 MAX_LIMIT = 100
 MAX_STRUCT_DEPTH = 16
-"""As the contract has them: proto annotations, and ``server.wellformed``."""
+"""Limits of the contract, from proto annotations and ``server.structural_checks``."""
 
 _USE = EnumCodec(pb.EmbeddingUse.DESCRIPTOR, EmbeddingUse)
 
 
 class AdminServicer(TransferRpcs):
-    """Converts, calls a service, converts back."""
+    """Implements AdminService: converts, calls a service, converts back."""
 
     def __init__(self, services: Services, clock: Clock, description: ServerDescription) -> None:
         self._services = services

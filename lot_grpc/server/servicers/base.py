@@ -1,4 +1,4 @@
-"""What RPCs of several services have in common."""
+"""Helpers shared by the RPCs of several services."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT_PAGE = 10
 
 @dataclass(frozen=True, slots=True)
 class ServerDescription:
-    """What does not change while the server runs. ``start_time`` in microseconds since 1970."""
+    """Constant data about the server. ``start_time`` in microseconds since 1970."""
 
     version: str
     capabilities: tuple[str, ...]
@@ -44,7 +44,7 @@ def namespace_of(request: Any) -> str:
 
 
 async def was_deleted(deleting: Awaitable[Any], request: Any) -> bool:
-    """Whether a delete found its thing. Raises NotFoundError, unless ``allow_missing``."""
+    """Whether a delete found its target. Raises NotFoundError, unless ``allow_missing``."""
     try:
         await deleting
     except NotFoundError:
@@ -61,7 +61,7 @@ async def read_page(
     read: Callable[..., Awaitable[paging.Page[Any, paging.Position]]],
     *narrowed: Any,
 ) -> R:
-    """A page of a list, as far as it fits. ``read`` takes ``narrowed`` after the namespace."""
+    """A page of a list, limited by size. ``read`` takes ``narrowed`` after the namespace."""
     page = Page(request, response, to_pb)
     found = await read(
         namespace_of(request),
@@ -79,7 +79,7 @@ async def carry_out_batch(
     draft_of: Callable[[Any], D],
     carry_out: Callable[[Sequence[D]], Awaitable[Sequence[S | LotError]]],
 ) -> list[S | LotError]:
-    """What became of each item of a batch: one that is refused does not keep the others."""
+    """The result of each item of a batch: one that is refused does not stop the others."""
     if len(items) > most:
         raise LimitExceededError(
             f"at most {counted(most, 'item')} per batch on this server; split it",
@@ -93,6 +93,6 @@ async def carry_out_batch(
             drafts.append(draft_of(item))
         except LotError as error:
             refused[number] = error
-        await asyncio.sleep(0)  # a batch of large items must not hold all other calls
+        await asyncio.sleep(0)  # a batch of large items must not block other calls
     done = iter(await carry_out(drafts))
     return [refused.get(number) or next(done) for number in range(len(items))]

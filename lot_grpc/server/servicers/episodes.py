@@ -27,11 +27,11 @@ from lot_grpc.services.recall.targets import episode_request
 
 _DEFAULT_EVENT_PAGE = 100
 _OPEN_SECONDS = 30.0
-"""How long a stream may hold a place without naming its episode."""
+"""How long a stream may stay open without naming its episode."""
 
 
 class EpisodeServicer(EpisodeServiceServicer):
-    """Converts, calls a service, converts back."""
+    """Implements EpisodeService: converts, calls a service, converts back."""
 
     def __init__(self, services: Services, idle_seconds: float) -> None:
         """``idle_seconds``: how long a stream may be without a message; 0 is no limit."""

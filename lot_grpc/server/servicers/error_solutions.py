@@ -1,4 +1,4 @@
-"""The error solutions of MemoryService."""
+"""The RPCs of MemoryService for error solutions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lot_grpc.services.build import Services
 
 
 class ErrorSolutionRpcs(MemoryServiceServicer):
-    """Part of MemoryServicer."""
+    """The part of MemoryServicer for error solutions."""
 
     _services: Services
 

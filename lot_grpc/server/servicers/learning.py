@@ -21,7 +21,7 @@ _DEFAULT_LIMIT = 3
 
 
 class LearningServicer(LearningServiceServicer):
-    """Converts, calls a service, converts back."""
+    """Implements LearningService: converts, calls a service, converts back."""
 
     def __init__(self, services: Services) -> None:
         self._services = services

@@ -1,4 +1,4 @@
-"""MemoryService: memories, the context of a task, changes; the rest it inherits."""
+"""MemoryService: memories, task context, and changes; the rest is inherited."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lot_grpc.services.recall.targets import memory_request
 
 
 class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
-    """Converts, calls a service, converts back."""
+    """Implements MemoryService: converts, calls a service, converts back."""
 
     def __init__(self, services: Services, clock: Clock, max_batch_items: int) -> None:
         self._services = services
@@ -51,7 +51,7 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
         )
         return pb.BatchCreateMemoriesResponse(
             results=map(_result_to_pb, results),
-            # One that is named twice by its request id was new once.
+            # If the same request id occurs twice, the memory was new once.
             created_count=len(
                 {r.memory.memory_id for r in results if isinstance(r, Created) and r.created}
             ),

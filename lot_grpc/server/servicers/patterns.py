@@ -23,7 +23,7 @@ _DEFAULT_CANDIDATES = 10
 
 
 class PatternServicer(PatternServiceServicer):
-    """Converts, calls a service, converts back."""
+    """Implements PatternService: converts, calls a service, converts back."""
 
     def __init__(self, services: Services, max_batch_items: int) -> None:
         self._services = services
@@ -48,7 +48,7 @@ class PatternServicer(PatternServiceServicer):
         )
         return pb.BatchSavePatternsResponse(
             results=map(_result_to_pb, results),
-            # One that is named twice by its request id was new once.
+            # If the same request id occurs twice, the pattern was new once.
             created_count=len(
                 {r.pattern.pattern_id for r in results if isinstance(r, Saved) and r.created}
             ),
@@ -206,7 +206,7 @@ class PatternServicer(PatternServiceServicer):
         patterns: list[pattern_pb2.Pattern] = []
         for pattern in extracted.patterns:
             patterns.append(codec.pattern_to_pb(pattern))
-            await asyncio.sleep(0)  # thousands of them must not hold all other calls
+            await asyncio.sleep(0)  # thousands of them must not block other calls
         return pb.ExtractPatternsFromCodeResponse(
             patterns=patterns,
             unparsed=extracted.unparsed,

@@ -1,4 +1,4 @@
-"""The sessions and preferences of MemoryService."""
+"""The RPCs of MemoryService for sessions and preferences."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from lot_grpc.server.servicers.base import namespace_of, read_page, was_deleted
 from lot_grpc.services.build import Services
 
 _LARGEST = MAX_STRUCT_BYTES + 4096
-"""Bytes of a preference."""
+"""Overhead of a preference in bytes."""
 
 
 class SessionRpcs(MemoryServiceServicer):
-    """Part of MemoryServicer."""
+    """The part of MemoryServicer for sessions and preferences."""
 
     _services: Services
 

@@ -1,4 +1,4 @@
-"""The export and import of AdminService."""
+"""The RPCs of AdminService for export and import."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.transfer.importer import ImportRun
 
 _MESSAGE_BYTES = 256 * 1024
-"""Of a message: one record may be more."""
+"""Bytes of a message; a single record may be larger."""
 _MESSAGE_RECORDS = 100
-"""So that an import, which checks a message at once, does not hold the loop for long."""
+"""Records of a message: an import checks them in one go, which must not block the loop for long."""
 
 _OPEN_SECONDS = 30.0
 
 
 class TransferRpcs(AdminServiceServicer):
-    """Part of AdminServicer."""
+    """The part of AdminServicer for export and import."""
 
     _services: Services
     _clock: Clock
@@ -154,7 +154,7 @@ class TransferRpcs(AdminServiceServicer):
             )
 
     def _open(self, request: pb.ImportRequest) -> tuple[ImportRun, Reading]:
-        """Raises RequestInvalidError, ImportFormatTooNewError."""
+        """Start an import. Raises RequestInvalidError, ImportFormatTooNewError."""
         if not request.HasField("header"):
             raise invalid(
                 "header", "required", "the first message opens the import; set the export's header"
@@ -186,7 +186,7 @@ class TransferRpcs(AdminServiceServicer):
         return ImportRun(terms), reading
 
     def _same_space(self, header: pb.ExportHeader) -> bool:
-        """Whether vectors of the export are such as this store makes of the same texts."""
+        """Whether the export's vectors equal those that this store makes of the same texts."""
         ours = self._services.admin.contract
         return (
             header.embedding_model,

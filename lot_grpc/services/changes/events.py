@@ -32,7 +32,7 @@ class ContextSuggestion:
 class ChangeEvent:
     """A change as sent. ``thing`` is the current record; None for a delete, or if not requested.
 
-    ``resource_kind`` None and ``id`` empty: everything was cleared, or a context of no kind alone
+    ``resource_kind`` None and ``id`` empty: everything was cleared, or a context of several kinds
     was suggested. ``cursor`` None: it is live only.
     """
 

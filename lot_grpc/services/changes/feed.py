@@ -24,11 +24,11 @@ _STONE_KEYS: tuple[str, ...] = (WRITER_ID, CHANGE_SEQ, "resource_kind", "id", "d
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """That a thing was changed, by whom and when; not the thing itself.
+    """A change of a record: which one, by which process and when, without its contents.
 
-    ``stored`` is the stamp of the write that made it, None where an older version did. ``learned``:
-    the server learned it. ``cleared``: not one thing, but all of the kind; then
-    ``resource_kind`` None is everything.
+    ``stored`` is the stamp of the write that created it, None if an older version did. ``learned``:
+    the server learned it. ``cleared``: not one record, but all of the kind; then ``resource_kind``
+    None means everything.
     """
 
     namespace: str
@@ -58,7 +58,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRange:
-    """Changes in the order of their numbers, and the positions behind all of them."""
+    """Changes in the order of their numbers, and the positions after all of them."""
 
     changes: list[Change]
     reached: dict[str, int]
@@ -79,10 +79,10 @@ class Feed:
         resource_kinds: Collection[str] = (),
         collections: Collection[str] | None = None,
     ) -> ChangeRange:
-        """The next changes behind ``after``; there are more while ``reached`` is short of ``ends``.
+        """The next changes after ``after``; there are more until ``reached`` gets to ``ends``.
 
-        ``namespace`` None: of all. ``resource_kinds`` empty: all. ``collections`` None: of all that
-        the kinds lie in.
+        ``namespace`` None: all. ``resource_kinds`` empty: all. ``collections`` None: all that the
+        kinds are stored in.
         """
         resource_kinds = resource_kinds or self._registry.watched
         open_ends = {one: end for one, end in ends.items() if end > after.get(one, 0)}
@@ -100,7 +100,7 @@ class Feed:
             records = await self._scroll(collection, namespace, where)
             watched = self._registry.watched_collections.get(collection)
             found += ((watched, record) for record in records)
-            if len(records) == _BATCH:  # what lies behind the last of them is not read yet
+            if len(records) == _BATCH:  # records after the last of them are not read yet
                 last = records[-1].payload[CHANGE_SEQ]
                 bound = last if bound is None else min(bound, last)
         if bound is not None:

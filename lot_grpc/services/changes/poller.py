@@ -15,10 +15,10 @@ from lot_grpc.services.changes.sequencer import ChangeSequencer
 from lot_grpc.services.time_source import TimeSource
 
 _MAX_CHANGES = 10_000
-"""Changes held in memory; who is further behind reads the store."""
+"""Changes held in memory; a follower further behind reads the store."""
 
 _REST_SECONDS = 0.05
-"""Between two looks, so that many writes are told by few reads."""
+"""Time between two polls, so that a few reads find many writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,9 @@ class Poller:
                 await self._stop()
 
     def behind(self, number: int) -> list[PolledChange] | None:
-        """What was found behind the first ``number`` changes; None if it is not kept any more.
+        """The changes found after the first ``number``; None if they are no longer kept.
 
-        Raises what the poller failed with.
+        Raises the error with which the poller failed.
         """
         if self._failed is not None:
             raise self._failed

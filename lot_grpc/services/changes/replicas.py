@@ -19,7 +19,7 @@ SILENT = 120 * 1_000_000
 it left counts as settled. One that was only held up takes another id (``sequencer``)."""
 
 OWN = "own"
-"""Where the row of an own store lies. The id in it is random, so that it tells stores apart."""
+"""The key of the row in an unshared store. Its id is random, so that it identifies the store."""
 
 _LIMIT = 10_000
 

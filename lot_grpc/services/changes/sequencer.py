@@ -46,11 +46,11 @@ class ChangeSequencer:
         self.touched: dict[str, int] = {}
         """The last number that was given in a collection, by this process."""
         self.writes_ended = asyncio.Event()
-        """Set when a write has settled; whoever waits clears it."""
+        """Set when a write has settled; the waiting task clears it."""
 
     @property
     def writer_id(self) -> str:
-        """This process; empty until it wrote or was asked for its row."""
+        """The id of this process; empty until its first write or until its row was needed."""
         return self._writer_id
 
     @property
@@ -61,14 +61,14 @@ class ChangeSequencer:
         return self._last
 
     async def open(self) -> None:
-        """Enter this process among the writers. Done by the first write, if by nobody before."""
+        """Register this process as a writer, at the first write at the latest."""
         if not self._writer_id:
             async with self._initializing:
                 if not self._writer_id:
                     await self._enter()
 
     async def take(self, collection: str, count: int) -> ReservedNumbers:
-        """Numbers for a write of so many records. Give them back with ``settle``."""
+        """Reserve numbers for a write of this many records. Return them with ``settle``."""
         now = self._time.now()
         while (
             not self._writer_id

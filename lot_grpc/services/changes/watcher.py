@@ -212,7 +212,7 @@ class ChangeWatcher:
             follower.wake.clear()
             polled = None if number is None else self._poller.behind(number)
             upto = self._poller.positions
-            if polled is None:  # not that far yet, or too far behind: the store tells
+            if polled is None:  # not that far yet, or too far behind: read the store
                 number = self._poller.count
                 async for batch in self._catch_up(follower, upto):
                     yield batch
@@ -279,7 +279,7 @@ class ChangeWatcher:
             found = await self._store.get(watched.collection.name, change.namespace, [point])
             record = found.get(point)
             if (record is None) is not change.deleted:
-                return []  # deleted since, or stored again: that is told by its own change
+                return []  # deleted since, or stored again: that is a change of its own
             if record is not None:
                 thing = await self._resources.of(watched.kind).read(record)
         cursor = self._cursor(follower)

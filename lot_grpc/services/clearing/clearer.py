@@ -95,7 +95,7 @@ class NamespaceClearer:
     # --- inside -------------------------------------------------------------------------------
 
     async def _finish(self, clear: Clear) -> bool:
-        """Finish a clear that nobody carries out; return whether this call did."""
+        """Finish a clear that no process is working on; return whether this call did."""
         silent = clear.seen_time <= self._time.now() - SILENT
         if clear.namespace in self._mine or not (self._store.exclusive or silent):
             return False
@@ -128,7 +128,7 @@ class NamespaceClearer:
             pass
         self._retrievals.forget(namespace)
         await self._mark(clear)
-        # Before any process writes here again, so that nobody is told of that first.
+        # Before any process writes here again, so that watchers see the clear first.
         await self._sequencer.publish()
         self._notifier.notify_all(namespace)
         await self._clear_registry.end(hold.clear, self._sequencer.touched.get(TOMBSTONES, 0))

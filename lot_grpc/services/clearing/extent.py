@@ -39,8 +39,8 @@ class ClearExtent:
     def parts_of(self, resource_kinds: Sequence[str]) -> list[RecordSet]:
         """All that goes with the kinds; none given: everything that the namespace holds.
 
-        With some of the kinds the requests that were carried out are forgotten, since a repeat of
-        one would be answered with things that are gone. Tombstones stay: they hold what happened.
+        With some kinds the completed requests are dropped, since a repeat would be answered with
+        records that no longer exist. Tombstones stay: they record what happened.
         """
         if not resource_kinds:
             names = (*sorted(self._registry.resource_collections), *self._registry.bookkeeping)

@@ -39,7 +39,7 @@ class Namespaces:
         self._clear_registry = clear_registry
 
     async def page(self, size: int, after: str) -> Page[NamespaceUsage, str]:
-        """The next ``size`` behind ``after``: each that holds anything, or is being cleared.
+        """The next ``size`` after ``after``: each that holds anything, or is being cleared.
 
         ``next`` is the name of the last of them, if there may be more.
         """

@@ -19,7 +19,7 @@ MOST: Final = 50
 """Preferences in all, the newest ones by creation."""
 
 MOST_LEARNED: Final = 5
-"""Of those that feedback taught about other tasks, where no categories are asked for."""
+"""Maximum number of those learned from feedback on other tasks, if no categories are given."""
 
 MOST_OF_TASK: Final = 10
 """Of those that feedback taught about the task, the latest."""

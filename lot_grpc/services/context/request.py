@@ -21,10 +21,10 @@ _NEWEST_FIRST = Order(SORT_KEY, descending=True)
 
 @dataclass(frozen=True, slots=True)
 class ContextRequest:
-    """What is asked: one of ``task`` and ``task_id``, the rest empty where not given.
+    """A request for context: one of ``task`` and ``task_id``, the rest empty if not given.
 
-    ``limit`` of each kind of thing. ``max_tokens`` 0: no bound. ``min_similarity`` None: what is
-    unlikely to help is left out; 0: nothing is. ``preference_categories`` empty: all.
+    ``limit`` applies to each kind. ``max_tokens`` 0: no bound. ``min_similarity`` None: what is
+    unlikely to help is omitted; 0: nothing is. ``preference_categories`` empty: all.
     """
 
     task: str = ""
@@ -50,7 +50,7 @@ class ContextRequest:
 
     @property
     def in_language(self) -> list[Condition]:
-        """That a thing is of the language, or of none; if none is given, of the task's."""
+        """Conditions for records in the language, by default the task's, or without one."""
         names: tuple[str, ...] = ()
         if visible(self.language):
             names = (language_name(self.language),)

@@ -52,7 +52,7 @@ _LIKE_AT_ALL: Final = 0.3
 """And if it is no less than this, which unrelated texts do not pass with the default model."""
 
 _EPISODES: Final = 2
-"""Read for each place, so that runs of one task that went alike need not fill them all."""
+"""Episodes read for each place, so that similar runs of one task need not fill them all."""
 
 T = TypeVar("T")
 
@@ -190,7 +190,7 @@ class TaskContextBuilder:
     async def _runs(
         self, namespace: str, request: ContextRequest, with_it: _Shared
     ) -> tuple[list[Hit[Episode]], list[Hit[Episode]]]:
-        """Ended episodes that tell different things, and the failed ones to warn of."""
+        """Distinct ended episodes, and the failed ones to warn of."""
         ended = EpisodeFilter(statuses=(EpisodeStatus.SUCCEEDED, EpisodeStatus.FAILED))
         failed = EpisodeFilter(statuses=(EpisodeStatus.FAILED,))
         by_meaning = replace(_recall(request, FAILURES), legs=Legs.DENSE)
@@ -251,7 +251,7 @@ def _recall(request: ContextRequest, limit: int) -> RecallOptions:
 
 
 def _narrowed(recall_request: RecallRequest, request: ContextRequest) -> RecallRequest:
-    """To things of the language and of none."""
+    """Narrow the request to records in the language or without one."""
     if not (in_language := request.in_language):
         return recall_request
     return replace(recall_request, filters={**recall_request.filters, "language": in_language})

@@ -30,8 +30,8 @@ from lot_grpc.services.scanning import scan
 from lot_grpc.services.time_slice import TimeSlice
 
 MOST_LOOKED_AT: Final = 5000
-"""Of one kind, type and language in a run, beside what is in groups: the similarities of so many
-take 300 MB."""
+"""Ungrouped patterns of one kind, type and language in a run: the similarities of this many take
+300 MB."""
 
 _BATCH = 32
 
@@ -41,8 +41,8 @@ class Group:
     """A group: existing (``head``) or to be created.
 
     ``members`` are patterns (level 1), ``groups`` groups (above). ``total`` is the sum of the unit
-    vectors of all ``size`` patterns below it. ``tasks`` has one of each member (of a group that of
-    its oldest member) and how many patterns it stands for.
+    vectors of all ``size`` patterns below it. ``tasks`` has one task per member (for a group, that
+    of its oldest member) and how many patterns it represents.
     """
 
     level: int

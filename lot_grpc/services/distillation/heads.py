@@ -94,7 +94,7 @@ class Heads:
         async def attempt() -> None:
             found = await self._store.get(PATTERNS, namespace, [point], vectors=True)
             if point not in found:
-                return  # deleted meanwhile; the next run groups its members anew
+                return  # deleted in the meantime; the next run regroups its members
             record = found[point]
             old, pattern = pattern_from_record(record), remade(record, made)
             if pattern == old:
@@ -133,7 +133,7 @@ class Heads:
     async def _mark_one(
         self, namespace: str, point: str, before: str, head: str, known: Seen | None
     ) -> bool:
-        """Set the parent unless somebody else changed it. As for a counter, no etag moves.
+        """Set the parent unless it was changed otherwise. As for a counter, the etag stays.
 
         Raises ContentionError.
         """
@@ -154,7 +154,7 @@ class Heads:
 
 
 def remade(head: Record, made: PatternContent) -> Pattern:
-    """The stored head with what was made anew, but for what a caller has edited."""
+    """The stored head with its regenerated fields, except those that a caller has edited."""
     stored = pattern_from_record(head)
     fields = untouched(stored.content, head.payload[MADE])
     return replace(

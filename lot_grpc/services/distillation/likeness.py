@@ -46,7 +46,7 @@ _NONE: Final = np.zeros(0, dtype=np.intp)
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """The tasks of one unit of clustering, each with how many patterns it stands for.
+    """The tasks of one unit of clustering, each with the number of patterns it represents.
 
     ``fixed`` units are not compared with each other.
     """
@@ -156,10 +156,10 @@ def _within(keys: _Keys, known: _Keys) -> NDArray[np.bool_]:
 
 
 def _skeletons(wording: Wording, values: _Keys) -> _Keys:
-    """The hashes of a task's skeletons; ``values`` stand for its tokens.
+    """The hashes of a task's skeletons; ``values`` represent its tokens.
 
-    What is to be done is never left out. A hash is made of polynomials of the parts that
-    are kept (Karp and Rabin, 1987), so none of them is read again for another gap.
+    The action is never omitted. A hash is made of polynomials of the parts that are kept (Karp and
+    Rabin, 1987), so none of them is read again for another gap.
     """
     count = len(values)
     starts, ends, starts2, ends2 = _gaps(count)
@@ -189,7 +189,7 @@ def _skeletons(wording: Wording, values: _Keys) -> _Keys:
 
 @lru_cache(maxsize=64)
 def _gaps(count: int) -> tuple[_Ints, _Ints, _Ints, _Ints]:
-    """Where one or two values may be left out of so many tokens: starts and ends of both."""
+    """Where one or two values may be omitted from this many tokens: starts and ends of both."""
     one = [
         (start, end, count, count)
         for start in range(1, count)

@@ -1,15 +1,15 @@
-"""Marking episodes ABANDONED that got neither an end nor anything else for long.
+"""Marks episodes ABANDONED that have had no event and no end for a long time.
 
-The last event of each running episode is not looked up every minute: its record says when it was
-surely active (``ACTIVE_TIME``), and only those for which that is long ago are looked at. If one was
-active since, its record is brought up to date, so that its turn comes again when it may be due.
+The last event of each running episode is not looked up every minute: its record has a time at which
+it was certainly active (``ACTIVE_TIME``), and only episodes where that is long ago are examined. If
+one was active since, its record is updated, so that it is examined again when it may be due.
 
-Nothing that comes at the same moment is lost. In this process an episode's turn orders all. Across
-processes the episode is marked first, then looked at once more, then abandoned if its record still
-has the status, the writer's epoch and the time that were looked at. Whoever stores an event looks
-at the record after it (``fencing``): seeing the mark it moves that time, and an episode that was
-abandoned it lets run again. So an event is either seen in time, or the episode runs after it; of
-several that abandon it at once one does.
+No concurrent event is lost. Within this process the episode's lock orders everything. Across
+processes the episode is marked first, then examined once more, then abandoned if its record still
+has the status, the writer's epoch and the time that were read. Whoever stores an event reads the
+record afterwards (``fence``): if it sees the mark it updates that time, and it revives an episode
+that was abandoned. So an event is either seen in time, or the episode runs on after it; of several
+processes that try to abandon it, exactly one succeeds.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BATCH = 200
 
 
 class EpisodeAbandoner:
-    """Looks for them."""
+    """Finds and marks abandoned episodes."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class EpisodeAbandoner:
         notifier: EpisodeNotifier,
         hours: float = DEFAULT_ABANDON_HOURS,
     ) -> None:
-        """``hours`` without activity make an episode abandoned; 0: never."""
+        """An episode is abandoned after ``hours`` without activity; 0: never."""
         self._store = store
         self._time = time_source
         self._log = log
@@ -63,7 +63,7 @@ class EpisodeAbandoner:
         self._after = round(hours * 3600 * 1_000_000)
 
     async def sweep(self) -> Swept:
-        """Abandon what is due; say how many, by namespace."""
+        """Abandon the episodes that are due; return how many, by namespace."""
         counts: Counter[str] = Counter()
         if self._after:
             time_slice = TimeSlice(rest=1.0)
@@ -75,17 +75,17 @@ class EpisodeAbandoner:
         return Swept("marked episodes as abandoned", marked)
 
     def _candidates(self) -> AsyncIterator[Record]:
-        """Running ones that may be due, the longest left first."""
+        """Running episodes that may be due, the longest inactive first."""
         due: list[Condition] = [_RUNNING, Range(ACTIVE_TIME, lte=self._due())]
         keys = ("episode_id",)
         return scan(self._store, EPISODES, None, due, payload=keys, key=ACTIVE_TIME, batch=_BATCH)
 
     def _due(self) -> int:
-        """Who was last active then, or before, is abandoned now."""
+        """Episodes last active at or before this time are abandoned."""
         return self._time.now() - self._after
 
     async def _consider(self, namespace: str, episode_id: str) -> bool:
-        """Abandon an episode if it is due; say whether this call did."""
+        """Abandon an episode if it is due; return whether this call did."""
         async with self._active_streams.turn(namespace, episode_id):
             point = episode_point(namespace, episode_id)
             record = (await self._store.get(EPISODES, namespace, [point])).get(point)
@@ -106,7 +106,7 @@ class EpisodeAbandoner:
                 if not await self._update(record, {ABANDONING: True}):
                     return False
                 active, count = await self._activity(record)
-                if active > self._due():  # an event came; the next sweep takes note of it
+                if active > self._due():  # an event arrived; the next sweep updates the record
                     return False
             abandoned = await self._abandon(record, active, count)
             self._notifier.notify(namespace, episode_id)
@@ -119,7 +119,7 @@ class EpisodeAbandoner:
         return await self._update(record, changed)
 
     async def _activity(self, record: Record) -> tuple[int, int]:
-        """When it was last active, as far as is known, and how many events it has."""
+        """The last known activity, and the number of events."""
         payload = record.payload
         active: int = payload[ACTIVE_TIME]
         namespace, episode_id = record.namespace, payload["episode_id"]
@@ -130,7 +130,7 @@ class EpisodeAbandoner:
         return active, last
 
     async def _update(self, record: Record, changed: Payload) -> bool:
-        """Change an episode that still runs, by the same writer, as it was looked at."""
+        """Change the episode if it is still running and unchanged, with the same writer."""
         seen = Equals(ACTIVE_TIME, record.payload[ACTIVE_TIME])
         epoch = Equals(WRITER_EPOCH, record.payload[WRITER_EPOCH])
         return await self._store.update(

@@ -1,7 +1,7 @@
-"""Who records which episode, in this process.
+"""The streams of this process that record episodes.
 
-One lock an episode orders its opening, its batches and its end. Writers of other processes are
-kept apart by ``writer_epoch`` in the episode's record.
+A lock per episode orders its opening, its batches and its end. ``writer_epoch`` in the episode's
+record tells writers of different processes apart.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lot_grpc.domain.errors import LotError
 class OpenStream:
     """One open stream. ``last`` is the number of the last event stored.
 
-    ``stopped`` says why it may not go on; ``on_stop`` is told, to end a wait for more.
+    ``stopped`` is the reason why it must not continue; ``on_stop`` is called to end a pending wait.
     """
 
     namespace: str
@@ -29,7 +29,7 @@ class OpenStream:
     on_stop: Callable[[LotError], None] | None = None
 
     def stop(self, error: LotError) -> None:
-        """End the stream with an error, also while it waits for its next message."""
+        """End the stream with an error, even while it waits for its next message."""
         if self.stopped is not None:
             return
         self.stopped = error
@@ -52,7 +52,7 @@ class ActiveStreams:
 
     @asynccontextmanager
     async def turn(self, namespace: str, episode_id: str) -> AsyncIterator[None]:
-        """One at a time for an episode."""
+        """Hold the episode's lock."""
         key = (namespace, episode_id)
         place = self._places.setdefault(key, _Place())
         place.users += 1
@@ -65,11 +65,11 @@ class ActiveStreams:
 
     @property
     def alone(self) -> bool:
-        """Whether no more than one episode is being recorded, or otherwise at work."""
+        """Whether at most one episode is being recorded or otherwise locked."""
         return len(self._places) <= 1
 
     def current(self, namespace: str, episode_id: str) -> OpenStream | None:
-        """The stream that records the episode now."""
+        """The stream that currently records the episode."""
         place = self._places.get((namespace, episode_id))
         return place.writer if place else None
 
@@ -78,12 +78,12 @@ class ActiveStreams:
         return [place.writer for place in self._places.values() if place.writer is not None]
 
     def enter(self, writer: OpenStream) -> None:
-        """Make a stream the one that records."""
+        """Make a stream the episode's current one."""
         place = self._places.setdefault((writer.namespace, writer.episode_id), _Place())
         place.writer = writer
 
     def leave(self, writer: OpenStream) -> None:
-        """A stream ended."""
+        """Remove a stream that has ended."""
         key = (writer.namespace, writer.episode_id)
         place = self._places.get(key)
         if place is not None and place.writer is writer:

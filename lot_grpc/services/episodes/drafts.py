@@ -1,4 +1,4 @@
-"""An episode to start or to record, and what became of it."""
+"""Drafts of episodes to start or record, and the results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lot_grpc.services.records.episodes import end_hash, event_hash, start_hash
 
 @dataclass(frozen=True, slots=True)
 class EpisodeDraft:
-    """An episode to start, or with ``end`` to record whole."""
+    """An episode to start or, with ``end``, to record as a whole."""
 
     start: EpisodeStart
     episode_id: str = ""
@@ -19,10 +19,10 @@ class EpisodeDraft:
     end: EpisodeEnd | None = None
     events: tuple[EpisodeEvent, ...] = ()
     extract: bool = False
-    """Whether to extract patterns from it: written down with its end (``episode_extraction``)."""
+    """Whether to extract patterns from it; stored with its end (``episode_extraction``)."""
 
     def hash(self) -> str:
-        """The same for the same request."""
+        """A hash that is equal for equal requests."""
         return request_hash(
             self,
             start=start_hash(self.start),
@@ -33,7 +33,7 @@ class EpisodeDraft:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A started or recorded episode. The flags: the model did not read all of text or summary."""
+    """A started or recorded episode. Flags: the model did not read all of the text or summary."""
 
     episode: Episode
     created: bool

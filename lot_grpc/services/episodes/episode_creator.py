@@ -1,4 +1,4 @@
-"""Creating episodes: one that runs, or one that is recorded whole."""
+"""Creates episodes: starts one, or records a finished one as a whole."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class EpisodeCreator:
         return started
 
     async def record(self, namespace: str, draft: EpisodeDraft) -> Started:
-        """Record a finished episode: its events first, then the episode, which makes them seen.
+        """Record a finished episode: its events first, then the episode, which makes them visible.
 
         Raises EpisodeIdInUseError, RequestIdReusedError.
         """
@@ -74,7 +74,7 @@ class EpisodeCreator:
         end = draft.end
         end.check("episode.")
         draft = replace(draft, start=named_by_end(draft.start, end))
-        # All that can be refused is, before anything is written.
+        # Refuse everything that can be refused before anything is written.
         now = self._time.now()
         events = numbered(draft.events, now)
         begun = self._new(namespace, draft.episode_id, draft.start)
@@ -82,7 +82,7 @@ class EpisodeCreator:
             begun = replace(begun, start_time=min(now, end.end_time))
         ended = begun.ended_by(end, len(events), now, "episode.")
         await self._require_used_by_new(namespace, draft, end)
-        # The row is the intent that a sweep clears up after if this process dies midway.
+        # The row is the intent by which a sweep cleans up if this process dies midway.
         request_id = draft.request_id or new_id("once")
         entry, episode_id = await self._enter(namespace, draft, RECORD_METHOD, request_id)
         if entry.result is not None:
@@ -107,7 +107,7 @@ class EpisodeCreator:
     async def _enter(
         self, namespace: str, draft: EpisodeDraft, method: str, request_id: str
     ) -> tuple[IdempotencyRecord, str]:
-        if draft.episode_id:  # what is left of a deleted one must not be taken for this one's
+        if draft.episode_id:  # remains of a deleted episode must not be taken for this one's
             await self._episodes.finish_open_delete(namespace, draft.episode_id)
         episode_id = draft.episode_id or new_id("e")
         ask = IdempotencyKey(
@@ -166,7 +166,7 @@ class EpisodeCreator:
     async def _require_used_by_new(
         self, namespace: str, draft: EpisodeDraft, end: EpisodeEnd
     ) -> None:
-        """``ReuseCounter.require``, unless it is a repeat: what it used may have gone since."""
+        """``ReuseCounter.require``, except on a repeat: what it used may be deleted since."""
         if not end.used_episode_ids:
             return
         if draft.request_id:
@@ -179,7 +179,7 @@ class EpisodeCreator:
             await self._reuse.require(namespace, end.used_episode_ids, draft.episode_id, "episode.")
 
     async def _refuse_other(self, episode: Episode, end: EpisodeEnd, count: int) -> None:
-        """Refuse before any event is written under an id that another episode has."""
+        """Refuse an id that another episode has, before any event is written."""
         stored = await self._episodes.find_record(episode.namespace, episode.episode_id)
         if stored is None:
             return

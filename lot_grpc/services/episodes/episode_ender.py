@@ -1,4 +1,4 @@
-"""Ending episodes."""
+"""Ends episodes, once and with their summary."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class EpisodeEnder:
         *,
         extract: bool = False,
     ) -> Ended:
-        """End an episode and close its stream. The same end again answers alike.
+        """End an episode and close its stream. Repeating the same end gives the same answer.
 
-        ``extract``: that patterns are to be extracted is written down with it
+        ``extract``: a request to extract patterns is stored with the end
         (``episode_extraction``).
 
         Raises EpisodeNotFoundError, EpisodeEndedError.
@@ -71,7 +71,7 @@ class EpisodeEnder:
         ask = IdempotencyKey(namespace, "EndEpisode", request_id, content, plan)
         if end.used_episode_ids and not await self._idempotency.find(ask):
             episode = episode_from_record(await self._episodes.read_record(namespace, episode_id))
-            if not episode.status.ended:  # of a repeat it may have gone since
+            if not episode.status.ended:  # on a repeat it may be deleted since
                 await self._reuse.require(namespace, end.used_episode_ids, episode_id)
         entry = await self._idempotency.begin(ask)
         await self._episodes.refuse_repeat(entry, episode_id)
@@ -105,7 +105,7 @@ class EpisodeEnder:
             indexed = await self._indexer.vectors_of(text) if text.solved else None
             try:
                 count, base, when = await self._fence.replace_for_end(namespace, episode_id)
-            except EpisodeEndedError as error:  # another process was first: look whether alike
+            except EpisodeEndedError as error:  # another process was first: compare the ends
                 raise ConflictError from error
             ended = episode.ended_by(end, count, now)
             changed = end_payload(end, ended.end_time or 0, count) | base
@@ -123,7 +123,7 @@ class EpisodeEnder:
     async def _write_end(
         self, record: Record, changed: Payload, indexed: Indexed | None, when: list[Condition]
     ) -> bool:
-        """Write an end, in one write with the vectors of its summary if it has one."""
+        """Write an end, together with the vectors of its summary if it has one."""
         if indexed is None:
             return await self._store.update(
                 EPISODES, record.namespace, record.id, set=changed, when=when

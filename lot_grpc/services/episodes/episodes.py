@@ -1,9 +1,9 @@
-"""Episodes as they are read and deleted, with their events.
+"""Reads and deletes episodes with their events.
 
-The delete is written down first (``kernel.tombstones``); then the episode goes, which hides its
-events; then they go, from the last to the first, so that what a death leaves is still found by its
-numbers. Whoever finds it half done finishes it: a sweep, or a new episode of the same id before it
-begins. What it used is counted before it goes (``reuse``).
+A delete is recorded first (``kernel.tombstones``); then the episode is deleted, which hides its
+events; then the events, from last to first, so that those left by a crash can still be found by
+number. A half-done delete is finished by a sweep, or before a new episode with the same id begins.
+The episodes it used are counted before it is deleted (``reuse``).
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ class Episodes(Resources[Episode, EpisodeFilter]):
     # --- reading ------------------------------------------------------------------------------
 
     async def read(self, record: Record) -> Episode:
-        """The episode of a record, with its events counted while it runs."""
+        """The episode of a record; while it runs, its events are counted."""
         episode = episode_from_record(record)
         if episode.status is not EpisodeStatus.RUNNING:
             return episode
-        await asyncio.sleep(0)  # a page of running ones must not hold all other calls
+        await asyncio.sleep(0)  # a page of running episodes must not block other calls
         writer = self._active_streams.current(record.namespace, episode.episode_id)
         known = writer.last if writer else 0
         committed = committed_prefix_of(record.payload)
@@ -81,7 +81,7 @@ class Episodes(Resources[Episode, EpisodeFilter]):
         size: int,
         fits: Fits[EpisodeEvent] = any_size,
     ) -> Page[EpisodeEvent, int]:
-        """A page of events in order; ``next`` is the number to go on behind.
+        """A page of events in order; ``next`` is the number after which to continue.
 
         Raises EpisodeNotFoundError.
         """
@@ -90,7 +90,7 @@ class Episodes(Resources[Episode, EpisodeFilter]):
         found: list[EpisodeEvent] = []
         for limit in pieces(size):
             most = limit
-            if episode.status.ended:  # what came too late behind the end is no event of it
+            if episode.status.ended:  # later events are not part of the episode
                 most = min(limit, max(0, episode.event_count - after))
             events = await self._log.read(namespace, episode_id, after, most, committed)
             for event in events:
@@ -120,17 +120,17 @@ class Episodes(Resources[Episode, EpisodeFilter]):
         return await compare_and_set(ResourceKind.EPISODE, episode_id, attempt)
 
     async def finish_delete(self, stone: Tombstone) -> bool:
-        """Carry out a delete that was written down; False if the episode was changed since."""
+        """Carry out a recorded delete; False if the episode has changed since."""
         return await self._finish(stone) is not None
 
     async def finish_open_delete(self, namespace: str, episode_id: str) -> None:
-        """Finish a delete of this id that was left half done."""
+        """Finish a half-done delete of this id."""
         stone = await self._tombstones.find(namespace, ResourceKind.EPISODE, episode_id)
         if stone is not None and not stone.done:
             await self._finish(stone)
 
     async def refuse_repeat(self, entry: IdempotencyRecord, episode_id: str) -> None:
-        """Refuse a repeat whose episode was deleted since: one of its id is another.
+        """Refuse a repeat whose episode was deleted since: one with its id is another episode.
 
         Raises EpisodeNotFoundError.
         """
@@ -145,7 +145,7 @@ class Episodes(Resources[Episode, EpisodeFilter]):
         return await self._delete_counting(record, unchanged) is not None
 
     async def _delete_counting(self, record: Record, unchanged: Sequence[str]) -> int | None:
-        """How many events went; None if the episode was changed meanwhile, and stays."""
+        """The number of events deleted; None if the episode has changed and is kept."""
         namespace, episode_id = record.namespace, record.payload["episode_id"]
         async with self._active_streams.turn(namespace, episode_id):
             await self._reuse.count_of(record)
@@ -171,7 +171,7 @@ class Episodes(Resources[Episode, EpisodeFilter]):
         return events
 
     async def _remove_events(self, stone: Tombstone) -> int:
-        """Delete the events, the last first; those of an episode that took the id since stay."""
+        """Delete the events, last first, but not those of a new episode with the same id."""
         last = await self._log.last_sequence(stone.namespace, stone.id)
         removed = 0
         time_slice = TimeSlice()
@@ -184,10 +184,10 @@ class Episodes(Resources[Episode, EpisodeFilter]):
             await time_slice.give_way()
         return removed
 
-    # --- beside imports -----------------------------------------------------------------------
+    # --- imports ------------------------------------------------------------------------------
 
     async def before_replace(self, stored: Record) -> None:
-        """Delete the events. Raises EpisodeStreamOpenError if somebody records the episode."""
+        """Delete the events. Raises EpisodeStreamOpenError if the episode is being recorded."""
         namespace, episode_id = stored.namespace, stored.payload["episode_id"]
         until = stored.payload.get(WRITER_UNTIL, 0)
         open_here = self._active_streams.current(namespace, episode_id) is not None

@@ -1,7 +1,7 @@
 """The events of an episode: numbered from 1 without gaps, written once, never changed.
 
-An event's place in the store follows from its number, so the last one is found by looking where
-numbers stop, and a page is fetched by its numbers; no index is needed and none slows the writing.
+An event's point id follows from its number, so the last event is found by probing where the numbers
+stop, and a page is fetched by number; no index is needed, and none slows down writes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lot_grpc.services.records.episodes import (
 )
 
 ALL = CommittedPrefix()
-"""Every event stands."""
+"""Every event is committed."""
 
 _HIGHEST_POWER = 40
 _SPREAD = 64
@@ -40,9 +40,9 @@ class EventLog:
     async def last_sequence(
         self, namespace: str, episode_id: str, known: int = 0, committed: CommittedPrefix = ALL
     ) -> int:
-        """The number of the last event that stands; 0 without any.
+        """The number of the last committed event; 0 if there is none.
 
-        ``known`` ones are there for sure.
+        Events up to ``known`` are certain to exist.
         """
         known = max(known, committed.number)
         steps = [known + 2**power for power in range(_HIGHEST_POWER)]
@@ -82,10 +82,10 @@ class EventLog:
         limit: int,
         committed: CommittedPrefix = ALL,
     ) -> list[Record]:
-        """Up to ``limit`` events that stand behind number ``after``, in order and without a gap.
+        """Up to ``limit`` committed events after number ``after``, in order and without a gap.
 
-        One that does not stand ends them: its number is still to be written by the valid writer,
-        who may have stored what follows already.
+        They stop before an uncommitted event: the valid writer has yet to write its number, and may
+        already have stored later ones.
         """
         points = event_points(namespace, episode_id, range(after + 1, after + limit + 1))
         found = await self._store.get(EVENTS, namespace, points)
@@ -110,8 +110,8 @@ class EventLog:
     ) -> int:
         """Store events that follow ``last``, all or none; return the new last number.
 
-        Events up to ``last`` are compared with what is stored. ``record_time`` is that of all,
-        None leaves each its own. ``alone``: nobody else records now. Raises
+        Events up to ``last`` are compared with those stored. ``record_time`` applies to all; with
+        None each keeps its own. ``alone``: no other stream is recording. Raises
         EventSequenceGapError, EventConflictError.
         """
         fresh: list[EpisodeEvent] = []
@@ -140,9 +140,9 @@ class EventLog:
     async def put_first(
         self, namespace: str, episode_id: str, event: EpisodeEvent, epoch: int, request: str
     ) -> bool:
-        """Store one event if its number is free; ``request`` tells a retry that it was its own.
+        """Store one event if its number is free; by ``request`` a retry recognises its own event.
 
-        A number is free too where an event of an older epoch lies that does not stand.
+        A number also counts as free if it holds an uncommitted event of an older epoch.
         """
         record = event_record(namespace, episode_id, event, epoch, request)
         if await self._writing.insert([record]):
@@ -155,7 +155,7 @@ class EventLog:
     async def of_request(
         self, namespace: str, episode_id: str, sequence: int, request: str
     ) -> tuple[EpisodeEvent, int] | None:
-        """The event of a number and the epoch of its writer, if this request stored it."""
+        """The event with a number and its writer's epoch, if this request stored it."""
         point = event_point(namespace, episode_id, sequence)
         record = (await self._store.get(EVENTS, namespace, [point])).get(point)
         if record is None or record.payload.get("request") != request:
@@ -171,9 +171,9 @@ class EventLog:
         epoch: int | None = None,
         recorded_until: int | None = None,
     ) -> int:
-        """Delete events by number, just those of one writer if ``epoch`` is given.
+        """Delete events by number, only those of one writer if ``epoch`` is given.
 
-        ``recorded_until`` spares what was recorded later than this time.
+        ``recorded_until`` spares events recorded after this time.
         """
         deleted = 0
         for start in range(first, last + 1, 1000):
@@ -221,9 +221,9 @@ class EventLog:
         inserted: set[str],
         epoch: int,
     ) -> None:
-        """Numbers that were taken: by a repeat of ours, or by a writer that was replaced.
+        """Handle taken numbers: by a repeat of ours, or by a writer that was replaced.
 
-        What a replaced writer stored becomes ours, equal or not: it may still take its own back.
+        What a replaced writer stored becomes ours, equal or not: it may yet remove its own events.
         """
         for record in records:
             if record.id not in inserted and not await self._take(

@@ -1,7 +1,7 @@
-"""An episode's events as they stand, read in pieces while they are written, also elsewhere.
+"""Reads an episode's committed events in batches while they are written, even by another process.
 
-A look at the episode's record before each piece and one after it tell whether the piece can be
-trusted: both the same, and no writer just taking over, means that what was read stands.
+The episode's record is read before and after each batch: if both reads agree and no writer is
+taking over, the batch is committed.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import Stage, episode_point, stage_of
 
 _PATIENCE = 12
-"""Looks at a record whose new writer has not said yet what it found: about a second."""
+"""How often a record is read while its new writer has yet to store its base: about a second."""
 
 
 class EventReader:
-    """Reads one episode from behind ``after`` on. ``after`` is the last number read."""
+    """Reads the events of one episode after number ``after``, which is then the last one read."""
 
     def __init__(
         self, store: VectorStore, log: EventLog, namespace: str, episode_id: str, after: int
@@ -32,12 +32,12 @@ class EventReader:
         self._point = episode_point(namespace, episode_id)
         self._stage: Stage | None = None
         self._dead_epoch = -1
-        """A writer that never said what it found: it died, and nobody waits for it again."""
+        """A writer that never stored its base: it died, and is not waited for again."""
 
     async def look(self) -> Stage:
-        """Where the episode stands now.
+        """The current stage of the episode.
 
-        Raises EpisodeNotFoundError, also if another episode has its id by now.
+        Raises EpisodeNotFoundError, also if another episode now has its id.
         """
         record = (await self._store.get(EPISODES, self.namespace, [self._point])).get(self._point)
         if record is None:
@@ -51,7 +51,7 @@ class EventReader:
         return stage
 
     async def next(self, limit: int) -> list[EpisodeEvent]:
-        """Up to ``limit`` events that follow. Fewer: there are no more now.
+        """Up to ``limit`` further events. Fewer means that there are no more yet.
 
         Raises EpisodeNotFoundError.
         """
@@ -70,10 +70,10 @@ class EventReader:
 
         try:
             await compare_and_set("episode", self.episode_id, read, _PATIENCE)
-        except ContentionError:  # the new writer died before it looked
+        except ContentionError:  # the new writer died before it stored its base
             self._dead_epoch = stage.epoch
         self._stage = stage
-        if stage.status.ended:  # what came too late behind the end is no event of it
+        if stage.status.ended:  # later events are not part of the episode
             events = [event for event in events if event.sequence <= stage.event_count]
         if events:
             self.after = events[-1].sequence
@@ -81,14 +81,14 @@ class EventReader:
 
     @property
     def stage(self) -> Stage:
-        """Where the episode stood when the last piece was read. Needs a piece."""
+        """The stage of the episode when the last batch was read; there must have been one."""
         if self._stage is None:
             raise RuntimeError("nothing was read yet")
         return self._stage
 
     @property
     def over(self) -> bool:
-        """Whether the episode had ended or was abandoned when the last piece was read."""
+        """Whether the episode had ended or was abandoned when the last batch was read."""
         return self._stage is not None and self._stage.over
 
     @property
@@ -98,7 +98,7 @@ class EventReader:
         return stage is not None and stage.status.ended and self.after >= stage.event_count
 
     def _stands(self, stage: Stage) -> bool:
-        """Whether what was read between the stage before and this one is what there is."""
+        """Whether a batch read between the previous stage and this one is committed."""
         if self._store.exclusive:
             return True
         same = self._stage is not None and self._stage.committed == stage.committed

@@ -1,8 +1,8 @@
-"""Recording events while they happen: one call an event, or a stream of batches.
+"""Records events as they happen: one call per event, or a stream of batches.
 
-A stream that opens takes the episode over (``fencing``), so that one writer at a time is the valid
-one, across processes too. Every batch is stored first and acknowledged only if the epoch is still
-this writer's; what a replaced writer stored too late is taken back.
+A new stream takes over the episode (``fence``), so that only one writer at a time is valid, across
+processes too. Every batch is stored first and acknowledged only if the epoch is still this
+writer's; what a replaced writer stored too late is removed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _METHOD = "RecordEvent"
 
 
 class TakeoverPolicy(StrEnum):
-    """What opening a stream does while another records the same episode."""
+    """What opening a stream does while another is recording the same episode."""
 
     REPLACE = "replace"
     REFUSE = "refuse"
@@ -93,7 +93,7 @@ class EventRecorder:
             return writer
 
     async def append(self, writer: OpenStream, events: Sequence[EpisodeEvent]) -> int:
-        """Store a batch; return the last number, which may be acknowledged.
+        """Store a batch; return the last number, which may then be acknowledged.
 
         Raises EventSequenceGapError, EventConflictError, WriterReplacedError, EpisodeEndedError.
         """
@@ -120,7 +120,7 @@ class EventRecorder:
             return last
 
     async def close(self, writer: OpenStream) -> None:
-        """A stream ended, however. Then another may be opened politely, in any process."""
+        """Clean up after a stream, so that any process can open another without replacing it."""
         if self._fence.needed and writer.stopped is None:
             async with self._active_streams.turn(writer.namespace, writer.episode_id):
                 self._active_streams.leave(writer)
@@ -130,14 +130,14 @@ class EventRecorder:
         self._active_streams.leave(writer)
 
     async def _confirm(self, writer: OpenStream, first: int, last: int) -> None:
-        """Take back what was stored too late: after another process put an end to this writer."""
-        if not self._fence.needed:  # who does that here waits for this writer's turn to end
+        """Remove what was stored too late, after another process stopped this writer."""
+        if not self._fence.needed:  # within this process the episode's lock excludes that
             return
         try:
             standing = await self._fence.standing(
                 writer.namespace, writer.episode_id, writer.epoch, last
             )
-        except EpisodeNotFoundError:  # it was deleted meanwhile
+        except EpisodeNotFoundError:  # it was deleted in the meantime
             await self._log.remove(
                 writer.namespace, writer.episode_id, first, last, epoch=writer.epoch
             )
@@ -169,7 +169,7 @@ class EventRecorder:
                 earlier = await self._earlier(namespace, episode_id, entry)
                 if earlier is not None:
                     return earlier
-                if entry.result is not None:  # its event went with the episode
+                if entry.result is not None:  # its event was deleted with the episode
                     raise EpisodeNotFoundError(namespace, episode_id, DELETED_SINCE)
                 await self._episodes.refuse_repeat(entry, episode_id)
             if self._active_streams.current(namespace, episode_id) is not None:
@@ -187,7 +187,7 @@ class EventRecorder:
             nonlocal entry
             last = await self._log.last_sequence(namespace, episode_id, committed=committed)
             if entry.plan["sequence"] != last + 1:
-                # Whatever took the planned number may be the event of another try.
+                # The planned number may be taken by the event of another attempt.
                 earlier = await self._earlier(namespace, episode_id, entry)
                 if earlier is not None:
                     return earlier
@@ -212,12 +212,12 @@ class EventRecorder:
     async def _confirm_one(
         self, namespace: str, episode_id: str, sequence: int, epoch: int
     ) -> None:
-        """Take the event back if another process opened a stream or ended it before it came."""
+        """Remove the event if another process opened a stream or ended the episode before it."""
         if not self._fence.needed:
             return
         try:
             standing = await self._fence.standing(namespace, episode_id, epoch, sequence)
-        except EpisodeNotFoundError:  # it was deleted meanwhile
+        except EpisodeNotFoundError:  # it was deleted in the meantime
             await self._log.remove(namespace, episode_id, sequence, sequence, epoch=epoch)
             raise
         if standing.valid or sequence <= standing.committed_to:
@@ -240,7 +240,7 @@ class EventRecorder:
     async def _earlier(
         self, namespace: str, episode_id: str, entry: IdempotencyRecord
     ) -> EpisodeEvent | None:
-        """The event that an earlier try of this request stored."""
+        """The event that an earlier attempt of this request stored."""
         sequence = (entry.result or entry.plan)["sequence"]
         if not sequence or not entry.point:
             return None
@@ -255,7 +255,7 @@ class EventRecorder:
         return event
 
     async def _stands(self, namespace: str, episode_id: str, sequence: int, epoch: int) -> bool:
-        """Whether an event is one of the episode's; one that came too late is taken back."""
+        """Whether an event is committed; one that came too late is removed."""
         if not self._fence.needed:
             return True
         standing = await self._fence.standing(namespace, episode_id, epoch, sequence)

@@ -1,9 +1,9 @@
-"""Group commit: appends that wait at the same time go to the store in one insert.
+"""Group commit: appends that are pending at the same time go to the store in one insert.
 
-A Qdrant server is asked twice for each insert, however few events it has; the embedded store looks
-once at the disk's free space and, if it syncs, at the disk. So hundreds of streams that bring ten
-events at a time share inserts. Whoever comes while one is due or under way joins the next. A caller
-that leaves takes just its own events out of what waits.
+Each insert costs two requests to a Qdrant server, however few events it has; the embedded store
+checks the disk's free space once and may sync once. So hundreds of streams with ten events at a
+time share inserts. An append that arrives while one is due or in progress joins the next. A caller
+that is cancelled only withdraws its own events.
 """
 
 from __future__ import annotations
@@ -19,47 +19,47 @@ from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.records.collections import EVENTS
 
 _RECORDS_AT_ONCE = 500
-"""In one insert, unless a single append has more: the embedded store stands for all others while it
-writes them, which takes it some 20 ms (measured)."""
+"""Events in one insert, unless a single append has more: the embedded store blocks the event loop
+while it writes them, for about 20 ms (measured)."""
 
 _CHARACTERS_AT_ONCE = 4 * 2**20
-"""Of data in one insert, unless a single append has more: stores bound the size of a request."""
+"""Bytes of data in one insert, unless a single append has more: stores limit the request size."""
 
 
 @dataclass(eq=False, slots=True)
 class _Append:
-    """What one caller waits for: the ids of its records that were inserted."""
+    """A pending append; its result is the ids of the records that were inserted."""
 
     records: Sequence[Record]
     inserted: asyncio.Future[set[str]]
 
     def of(self, namespace: str) -> bool:
-        """Whether it is of this namespace."""
+        """Whether it belongs to this namespace."""
         return any(record.namespace == namespace for record in self.records)
 
 
 class EventWriter:
-    """Inserts events, those of many callers together."""
+    """Inserts the events of many callers together."""
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store
         self._waiting: deque[_Append] = deque()
         self._flusher: asyncio.Task[None] | None = None
-        """There while anything waits, and ends by itself."""
+        """The task that writes; it exists while anything is pending and ends by itself."""
 
     async def insert(self, records: Sequence[Record], *, alone: bool = False) -> set[str]:
         """Insert records whose id is free; return the ids that this call inserted.
 
-        Returns once the store has. Records of one call stay together in one insert of the store.
-        Whatever the insert raises, all who share it are told. ``alone``: nobody else records now,
-        so that there is nothing to share and no turn of the loop to wait for.
+        Returns once the store has them. Records of one call stay together in one insert. If the
+        insert raises, so do all calls that share it. ``alone``: no other stream is recording, so
+        there is nothing to share and no need to wait for a turn of the event loop.
         """
         if alone:
             return await self._store.insert(EVENTS, records)
         append = _Append(records, asyncio.get_running_loop().create_future())
         self._waiting.append(append)
         if self._flusher is None:
-            # It writes for many callers, and belongs to the call of none.
+            # It writes for many callers, so it must not inherit one call's context.
             self._flusher = asyncio.create_task(self._flush(), context=Context())
         return await append.inserted
 
@@ -67,21 +67,21 @@ class EventWriter:
         try:
             while self._waiting:
                 await self._write(self._next())
-                if self._waiting:  # the embedded store gave nobody a turn
+                if self._waiting:  # the embedded store does not yield
                     await asyncio.sleep(0)
-        finally:  # else nobody would ever write what waits, if this task is cancelled
+        finally:  # else a cancellation would leave pending appends unwritten forever
             self._flusher = None
             for append in self._waiting:
                 append.inserted.cancel()
             self._waiting.clear()
 
     def _next(self) -> list[_Append]:
-        """The appends that have waited longest, as many as one insert takes."""
+        """The oldest pending appends, as many as fit in one insert."""
         appends: list[_Append] = []
         records = characters = 0
         while self._waiting:
             append = self._waiting[0]
-            if append.inserted.done():  # its caller has left
+            if append.inserted.done():  # its caller was cancelled
                 self._waiting.popleft()
                 continue
             records += len(append.records)
@@ -108,14 +108,14 @@ class EventWriter:
             for append in appends:
                 append.inserted.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 - it belongs to those who wait
+        except Exception as error:  # noqa: BLE001 - the waiting callers get it
             for append in appends:
                 if not append.inserted.done():
                     append.inserted.set_exception(error)
             return
         left = set(inserted)
         for append in appends:
-            # Of two with one id the first was stored, so that it is taken for the second.
+            # Of two with the same id the first was stored, so the second counts as taken.
             own = left.intersection([record.id for record in append.records])
             left -= own
             if not append.inserted.done():

@@ -1,7 +1,7 @@
-"""Failed episodes with their last events, read in bulk.
+"""Reads failed episodes with their last events in bulk.
 
-Of the events just the last few are fetched, by their numbers. Only where neither the end nor they
-tell an error are some more looked at.
+Only the last few events are fetched, by number. If neither they nor the end contain an error, some
+more are read.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from lot_grpc.services.scanning import scan
 from lot_grpc.services.time_slice import TimeSlice
 
 MOST_FAILURES: Final = 10_000
-"""The newest ones; what can be read within a call's minute."""
+"""The newest failures that are read: as many as a call can read within a minute."""
 
 LAST_EVENTS: Final = 6
-"""Of each episode."""
+"""Last events read of each episode."""
 
 MORE_EVENTS: Final = 94
-"""Before them, where an error is still sought."""
+"""Events read before those if no error was found yet."""
 
 _FAILED: Final = Equals("status", EpisodeStatus.FAILED.value)
 _READ = (
@@ -57,13 +57,13 @@ _READ = (
 )
 _BATCH = 100
 _LONG = 4_096
-"""Characters from which on a message is read in a thread, and kept as its headline alone: ten
-thousand stack traces of 64 KiB would be more than there is memory."""
+"""A message of this many characters or more is parsed in a thread and reduced to its headline: ten
+thousand stack traces of 64 KiB would not fit in memory."""
 
 
 @dataclass(slots=True)
 class _Ended:
-    """A failed episode as it is read: ``steps`` are its last ones, behind number ``first``."""
+    """A failed episode while it is read: ``steps`` are its last ones, after number ``first``."""
 
     record: Record
     first: int
@@ -71,7 +71,7 @@ class _Ended:
 
     @property
     def ended_by(self) -> ErrorSeen | None:
-        """The error that its end tells."""
+        """The error that its end reports."""
         payload = self.record.payload
         return error_seen(payload.get("error_type", ""), payload.get("error_message", ""))
 
@@ -86,18 +86,18 @@ class _Ended:
 
 
 def failed_where(criteria: EpisodeFilter) -> list[Condition]:
-    """Failed episodes that a filter lets through."""
+    """Conditions for failed episodes that match a filter."""
     return [_FAILED, *episode_conditions(criteria)]
 
 
 class FailedEpisodeReader:
-    """Reads them."""
+    """Reads failed episodes, with enough events to find the error."""
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store
 
     async def newest(self, namespace: str, criteria: EpisodeFilter) -> list[Failure]:
-        """The failures that a filter lets through, the last to end first."""
+        """The failures that match a filter, the last to end first."""
         failures: list[Failure] = []
         batch: list[Record] = []
         count = 0
@@ -134,7 +134,7 @@ class FailedEpisodeReader:
         return failures
 
     async def _read_steps(self, namespace: str, ended: Sequence[_Ended], most: int) -> None:
-        """Put up to ``most`` steps more before those that each has."""
+        """Prepend up to ``most`` earlier steps to those that each has."""
         points = {
             one.record.id: [
                 event_point(namespace, one.record.payload["episode_id"], number)
@@ -177,7 +177,7 @@ async def _failure(one: _Ended) -> Failure:
 
 
 def _of_long(error: ErrorSeen) -> tuple[str, ErrorSeen]:
-    """The signature of an error with a long message, and the error in a line."""
+    """The signature of an error with a long message, and the error in one line."""
     found = headline_of(error.message)
     line = f"{found.type}: {found.text}" if found.type and found.text else found.type or found.text
     return signature_or_none(error), ErrorSeen(error.type, line)

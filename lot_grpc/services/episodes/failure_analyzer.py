@@ -1,7 +1,7 @@
-"""What keeps going wrong: failed episodes grouped by signature and by meaning.
+"""Recurring failures: failed episodes grouped by error signature and by meaning.
 
-Nothing is kept beside the episodes. Equal signatures are one error; of the errors the most frequent
-are embedded and merged where they mean the same.
+Nothing is stored apart from the episodes. Equal signatures are one error; the most frequent errors
+are embedded, and merged if they mean the same.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.time_slice import TimeSlice
 
 MOST_COMPARED: Final = 2_000
-"""Signatures that are compared by meaning, the most frequent ones."""
+"""How many signatures, the most frequent, are compared by meaning."""
 
 DEFAULT_GROUPS: Final = 10
 
 _LARGE = 200
-"""Failures of a group that is put together in a thread."""
+"""Groups of at least this many failures are assembled in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parted:
-    """Failures by cause. Of ``signature_count`` errors so many were compared by meaning."""
+    """Failures by cause; ``compared_count`` of ``signature_count`` were compared by meaning."""
 
     parts: list[list[Failure]]
     signature_count: int
@@ -56,10 +56,10 @@ class FailureAnalyzer:
     async def analyze(
         self, namespace: str, criteria: EpisodeFilter, limit: int, similarity: float | None = None
     ) -> FailureAnalysis:
-        """The groups of the failed episodes that a filter lets through, at most ``limit``.
+        """The groups of the failed episodes that match a filter, at most ``limit``.
 
-        ``similarity`` from which on errors are merged; None is the level that was measured, 1
-        merges none that differ in their signatures.
+        ``similarity``: the threshold for merging errors; None is the measured default, 1 merges
+        none with different signatures.
         """
         failures = await self._reading.newest(namespace, criteria)
         if not failures:
@@ -70,14 +70,14 @@ class FailureAnalyzer:
         return FailureAnalysis(
             groups=tuple(await self._with_good_runs(namespace, groups[:limit])),
             group_count=len(groups),
-            failed_count=max(count, len(failures)),  # some may have gone since they were read
+            failed_count=max(count, len(failures)),  # some may be deleted since they were read
             analyzed_count=len(failures),
             signature_count=parted.signature_count,
             compared_signature_count=parted.compared_count,
         )
 
     async def parted(self, failures: Sequence[Failure], similarity: float | None = None) -> Parted:
-        """Failures by cause, each in one part; those that tell nothing are one."""
+        """Failures by cause, each in one part; those without an error form one part."""
         by_signature: defaultdict[str, list[Failure]] = defaultdict(list)
         for failure in failures:
             by_signature[failure.signature].append(failure)
@@ -110,7 +110,7 @@ class FailureAnalyzer:
 async def _groups(
     parts: Sequence[Sequence[Failure]], failures: Sequence[Failure]
 ) -> list[FailureGroup]:
-    """What each has in common, in order. ``failures``: all of them."""
+    """The groups in order. ``failures``: those of all groups."""
     timeline = Timeline([failure.end_time for failure in failures])
     groups, time_slice = [], TimeSlice(rest=1.0)
     for part in parts:
@@ -124,9 +124,9 @@ async def _groups(
 
 
 def _plainest(failures: Sequence[Failure]) -> ErrorSeen:
-    """The error that stands for those of one signature: the shortest, of equals the first by name.
+    """The representative error of a signature: the shortest, of equals the first by name.
 
-    Not the newest one, so that one failure more does not move the others.
+    Not the newest one, so that another failure does not change the other groups.
     """
     errors = {failure.error for failure in failures}
     return min(errors, key=lambda one: (len(one.message), one.message, one.type))

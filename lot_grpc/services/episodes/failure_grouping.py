@@ -1,9 +1,9 @@
-"""Errors grouped by meaning: by average linkage, then the few that were told in an odd way.
+"""Groups errors by meaning: by average linkage, then the few with an unusual wording.
 
-Errors that name different kinds of failures are in one group at no level.
+Errors that name different kinds of failures are never in one group.
 
-The levels were measured with the default model on the errors of ``tests/failures``; another model
-puts likenesses elsewhere, though taking out the common mean makes them comparable.
+The thresholds were measured with the default model on the errors of ``tests/failures``; another
+model has other similarities, though subtracting the common mean makes them comparable.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from lot_grpc.services.distillation.clustering import Unit, clusters
 from lot_grpc.services.episodes.failure_landscape import Floats
 
 LEVEL: Final = 0.14
-"""Mean likeness from which on two groups are one."""
+"""Two groups merge from this mean similarity on."""
 
 ODD_LEVEL: Final = 0.1
-"""From which on a rare telling belongs to a larger group that is clearly the nearest one."""
+"""From this similarity on, a rare wording joins a larger group that is clearly the nearest."""
 
 ODD_SHARE: Final = 0.5
-"""At most so large, against the group it goes to, is a rare telling."""
+"""Maximum size of a rare wording, relative to the group that it joins."""
 
 ODD_MARGIN: Final = 0.05
-"""How much nearer that group is than the next of the larger ones."""
+"""How much nearer that group must be than the next larger one."""
 
 
 async def grouped(
@@ -36,10 +36,10 @@ async def grouped(
     level: float | None = None,
     named: Sequence[AbstractSet[str]] = (),
 ) -> list[list[int]]:
-    """Which errors are one group, as positions in order; each is in just one.
+    """The groups of errors, as positions in order; each error is in exactly one.
 
-    ``counts``: how many failures each error has. The order decides between equals. ``level`` stands
-    for ``LEVEL``; then rare tellings stay alone too. ``named``: the kinds that each error names.
+    ``counts``: how many failures each error has. The order breaks ties. ``level`` replaces
+    ``LEVEL``; then rare wordings stay separate too. ``named``: the kinds that each error names.
     """
     added = _apart(named or [frozenset()] * len(vectors))
     units = [Unit(vector) for vector in vectors]
@@ -56,7 +56,7 @@ async def grouped(
 
 
 def _apart(named: Sequence[AbstractSet[str]]) -> Floats:
-    """-inf for each two errors that name kinds and none in common."""
+    """-inf for each pair of errors that both name kinds, but none in common."""
     added = np.zeros((len(named), len(named)), dtype=np.float32)
     holders: dict[AbstractSet[str], list[int]] = {}
     for at, kinds in enumerate(named):
@@ -71,7 +71,7 @@ def _apart(named: Sequence[AbstractSet[str]]) -> Floats:
 def _odd_ones(
     vectors: Floats, added: Floats, counts: Sequence[int], groups: Sequence[Sequence[int]]
 ) -> dict[int, int]:
-    """Which group belongs to which other one, as average linkage left them."""
+    """Which group joins which other one, after average linkage."""
     means = np.stack([vectors[group].mean(axis=0) for group in groups])
     sizes = np.array([sum(counts[one] for one in group) for group in groups])
     goes_to = {}

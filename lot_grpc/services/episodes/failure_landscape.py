@@ -1,10 +1,10 @@
-"""Where errors lie: vectors whose dot product says how much two errors mean the same.
+"""Error vectors whose dot product is the similarity in meaning of two errors.
 
 An error is embedded in plain words (``domain.failures.wording``). What all errors have in common,
-the mean of the kinds of failures, is taken out of a vector, which else is most of it (Mu and
-Viswanath, 2018). Beside that an error is told by how likely it is of each of the kinds
-(``domain.failures.kinds``), or of none, so that the dot product is the cosine of the words and the
-chance that both are of one kind, weighted.
+the mean of the kinds of failures, is subtracted, since it would otherwise dominate the vector (Mu
+and Viswanath, 2018). The vector also has the probabilities that the error is of each kind
+(``domain.failures.kinds``) or of none, so that the dot product is the weighted sum of the words'
+cosine and the probability that both are of the same kind.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from lot_grpc.services.time_slice import TimeSlice
 Floats = NDArray[np.float32]
 
 KINDS_WEIGHT: Final = 0.5
-"""How much the kinds count; the words count for the rest."""
+"""Weight of the kinds; the words have the rest."""
 
 _SHARPNESS: Final = 0.08
-"""A kind that is less near than another one by so much is 1/e as likely."""
+"""A kind whose similarity is lower than another's by this much is 1/e as likely."""
 
 _NO_KIND: Final = 0.28
-"""An error so near to a kind is as likely of it as of none."""
+"""An error with this similarity to a kind is as likely of that kind as of none."""
 
 _BATCH = 64
 _TINY = 1e-9
 
 
 class FailureLandscape:
-    """Makes the vectors. It keeps those of the kinds, which the model alone decides."""
+    """Makes the vectors. Caches those of the kinds, which depend only on the model."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._kinds: tuple[Floats, Floats] | None = None
 
     async def vectors(self, words: Sequence[str]) -> Floats:
-        """A vector for each error in plain words, in order; of none, no rows."""
+        """A vector for each error in plain words, in order; no rows if there are none."""
         if not words:
             return np.zeros((0, 0), dtype=np.float32)
         mean, kinds = await self._landmarks()
         return await asyncio.to_thread(_placed, await self._embedded(words), mean, kinds)
 
     async def _landmarks(self) -> tuple[Floats, Floats]:
-        """The mean of all tellings of all kinds, and what each of them is apart from it."""
+        """The mean of all wordings of all kinds, and each one's difference from it."""
         if self._kinds is None:
             embedded = await self._embedded([telling for kind in KINDS for telling in kind])
             mean = embedded.mean(axis=0)
@@ -68,7 +68,7 @@ class FailureLandscape:
 
 
 async def in_plain_words(errors: Sequence[ErrorSeen]) -> list[str]:
-    """What is embedded of each error. Gives way to other calls."""
+    """The text to embed for each error. Yields to other tasks."""
     words, time_slice = [], TimeSlice(rest=1.0)
     for error in errors:
         words.append(plain_words(error.type, error.message))

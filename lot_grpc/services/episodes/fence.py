@@ -1,16 +1,16 @@
 """One writer at a time for an episode, across the processes that share a store.
 
-Whoever takes an episode over bumps ``writer_epoch`` in its record, then looks which events are
-there, and writes the last number down as ``writer_base``. All up to it stand from then on, whoever
-stored them; behind it only events of the new epoch do (``CommittedPrefix``). A writer that was
-replaced in the middle of a batch takes back just what it stored behind that number. So whatever two
-processes do at once, no acknowledged event is lost and no gap left.
+A writer that takes over an episode increments ``writer_epoch`` in its record, then finds the last
+event and stores its number as ``writer_base``. From then on all events up to it are committed,
+whoever stored them; after it only events of the new epoch are (``CommittedPrefix``). A writer
+replaced in the middle of a batch removes only what it stored after that number. So whatever two
+processes do concurrently, no acknowledged event is lost and no gap remains.
 
-An open stream also holds a lease in the record, which its process renews (``leases``), so that who
-would rather not replace it can tell. A lease orders nothing: the epoch does.
+An open stream also holds a lease in the record, which its process renews (``leases``), so that a
+writer can avoid replacing it. A lease orders nothing: the epoch does.
 
-One that is marked as being abandoned, or was just abandoned, runs on if a writer that stands has
-stored an event meanwhile (``abandoning``).
+An episode that is being abandoned, or was just abandoned, runs on if a valid writer has stored an
+event in the meantime (``abandoner``).
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ from lot_grpc.services.records.episodes import (
 from lot_grpc.services.time_source import TimeSource
 
 LEASE_SECONDS = 30
-"""How long a stream holds its episode beyond the last renewal: as long as that of a dead process is
-taken for open."""
+"""How long a stream holds its episode after the last renewal: for that long, the stream of a dead
+process counts as open."""
 
 _PATIENCE = 12
-"""Looks at a record whose new writer has not said yet what it found: about a second."""
+"""How often a record is read while its new writer has yet to store its base: about a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class FenceStatus:
-    """How a writer stands: whether it is the valid one, and up to which number events are kept."""
+    """Whether a writer is the valid one, and up to which number events are kept."""
 
     episode: Episode
     valid: bool
@@ -64,9 +64,9 @@ class FenceStatus:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """An episode as its record has it. ``leased_until``: of an open stream, 0 without one.
+    """An episode as read. ``leased_until``: by an open stream, 0 without one.
 
-    ``left``: it was abandoned, or is being.
+    ``left``: it is abandoned or being abandoned.
     """
 
     episode: Episode
@@ -76,7 +76,7 @@ class _Seen:
 
 
 class Fence:
-    """Replaces writers, and tells them."""
+    """Replaces writers, and detects when one was replaced."""
 
     def __init__(self, store: VectorStore, log: EventLog, time_source: TimeSource) -> None:
         self._store = store
@@ -85,13 +85,13 @@ class Fence:
 
     @property
     def needed(self) -> bool:
-        """False where this process alone writes: its own locks order everything."""
+        """False if only this process writes: its own locks order everything."""
         return not self._store.exclusive
 
     async def open_writer(
         self, namespace: str, episode_id: str, known: int, *, polite: bool
     ) -> tuple[int, int]:
-        """``take_over`` for a stream, which holds a lease from then on.
+        """``take_over`` for a stream, which then holds a lease.
 
         ``polite``: raises EpisodeStreamOpenError while a stream of another process holds one.
         """
@@ -124,9 +124,9 @@ class Fence:
     async def replace_for_end(
         self, namespace: str, episode_id: str
     ) -> tuple[int, Payload, list[Condition]]:
-        """The events that an end counts, what it writes beside them, what must hold by then.
+        """The number of events of an end, further keys to write, and conditions for the write.
 
-        As ``take_over``, but nobody else goes on before the end is written.
+        Like ``take_over``, but no other writer continues before the end is written.
         """
         if not self.needed:
             return await self._log.last_sequence(namespace, episode_id), {}, []
@@ -135,12 +135,12 @@ class Fence:
         return count, base_payload(epoch, count), [Equals(WRITER_EPOCH, epoch)]
 
     async def _look(self, namespace: str, episode_id: str, known: int) -> int:
-        """The last event's number. Events up to ``known`` are there for sure."""
+        """The last event's number. Events up to ``known`` are certain to exist."""
         committed = (await self._read(namespace, episode_id)).committed if self.needed else ALL
         return await self._log.last_sequence(namespace, episode_id, known, committed)
 
     async def enter(self, namespace: str, episode_id: str) -> tuple[int, CommittedPrefix]:
-        """The epoch to store a single event with, and the ground it is put on.
+        """The epoch with which to store a single event, and the committed events before it.
 
         An abandoned episode runs again. Raises EpisodeNotFoundError, EpisodeEndedError,
         EpisodeStreamOpenError while a stream of another process is open.
@@ -156,14 +156,14 @@ class Fence:
                 raise ConflictError
             return episode.writer_epoch, committed
 
-        with suppress(ContentionError):  # then the new writer died before it looked
+        with suppress(ContentionError):  # then the new writer died before it stored its base
             if entered := await compare_and_set("episode", episode_id, look, _PATIENCE):
                 return entered
         epoch, last = await self.take_over(namespace, episode_id)
         return epoch, CommittedPrefix(last, epoch)
 
     async def standing(self, namespace: str, episode_id: str, epoch: int, last: int) -> FenceStatus:
-        """How a writer stands that has just stored events up to ``last``."""
+        """The status of a writer that has just stored events up to ``last``."""
 
         async def look() -> FenceStatus:
             seen = await self._read(namespace, episode_id)
@@ -178,18 +178,18 @@ class Fence:
 
         with suppress(ContentionError):
             return await compare_and_set("episode", episode_id, look, _PATIENCE)
-        # The new writer died before it looked: the next one finds all that is there.
+        # The new writer died before it stored its base: the next one finds all events.
         episode = (await self._read(namespace, episode_id)).episode
         return FenceStatus(episode, valid=False, committed_to=last)
 
     # --- leases -------------------------------------------------------------------------------
 
     async def renew(self, writer: OpenStream) -> bool:
-        """Hold the episode on; False if the writer was replaced, or the episode deleted."""
+        """Renew the lease; False if the writer was replaced, or the episode deleted."""
         return await self._lease(writer, self._lease_end())
 
     async def release(self, writer: OpenStream) -> None:
-        """Give the episode up, unless the writer was replaced."""
+        """Release the lease, unless the writer was replaced."""
         await self._lease(writer, 0)
 
     async def _lease(self, writer: OpenStream, until: int) -> bool:
@@ -205,7 +205,7 @@ class Fence:
         return self._time.now() + LEASE_SECONDS * 1_000_000
 
     def _refuse_leased(self, seen: _Seen, hint: str) -> None:
-        """Streams of this process are its writers' to know, and are not asked for here."""
+        """Refuse a leased episode; streams of this process are checked by the caller."""
         if self.needed and seen.leased_until > self._time.now():
             raise EpisodeStreamOpenError(seen.episode.episode_id, hint)
 
@@ -222,7 +222,7 @@ class Fence:
             epoch = episode.writer_epoch + 1
             now = self._time.now()
             changed: dict[str, object] = {WRITER_EPOCH: epoch, ACTIVE_TIME: now}
-            if self.needed:  # with the epoch, so that of two who are polite one is refused
+            if self.needed:  # written with the epoch, so that of two polite writers one is refused
                 changed[WRITER_UNTIL] = self._lease_end() if lease else 0
             if not await self._change(episode, changed):
                 raise ConflictError
@@ -231,12 +231,12 @@ class Fence:
         return await compare_and_set("episode", episode_id, attempt)
 
     async def _revive(self, episode: Episode) -> bool:
-        """Let one run on that got an event meanwhile; False if it changed: look again."""
+        """Let an episode with a new event run on; False if it changed: read it again."""
         changed: dict[str, object] = {ABANDONING: False, ACTIVE_TIME: self._time.now()}
         return await self._change(episode, changed)
 
     async def _change(self, episode: Episode, changed: dict[str, object]) -> bool:
-        """Change one that still has its writer and status. An abandoned one runs again."""
+        """Change it if writer and status are unchanged. An abandoned episode runs again."""
         if episode.status is EpisodeStatus.ABANDONED:
             changed |= reopened_payload(episode, self._time.now())
         return await self._store.update(

@@ -1,4 +1,4 @@
-"""What worked last on tasks like those that failed."""
+"""What last worked on tasks similar to those that failed."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from lot_grpc.services.records.collections import END_TIME, EPISODES, TEXT_VECTO
 from lot_grpc.services.records.episodes import episode_from_record, episode_point
 
 LIKE_TASK: Final = 0.8
-"""Cosine of task and context from which on two tasks are alike. With the default model paraphrases
-of one task mostly reach .8 to .98."""
+"""Two tasks are similar from this cosine of task and context on. With the default model,
+paraphrases of one task mostly reach .8 to .98."""
 
 _LOOKED_AT = 20
-"""Nearest successes of each failure."""
+"""Nearest successes fetched for each failure."""
 
 _SUCCEEDED: Final = Equals("status", EpisodeStatus.SUCCEEDED.value)
 
 
 class GoodRuns:
-    """Finds them."""
+    """Finds the latest success at a similar task."""
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store
 
     async def last(self, namespace: str, groups: Sequence[Sequence[str]]) -> list[GoodRun | None]:
-        """For each group of failed episodes' ids, the latest success at a task like theirs.
+        """For each group of failed episodes' ids, the latest success at a similar task.
 
-        One that tells its approach goes before one that does not. All searches are one batch.
+        One that states its approach is preferred. All searches run in one batch.
         """
         points = [episode_point(namespace, one) for group in groups for one in group]
         failed = await self._store.get(EPISODES, namespace, points, vectors=True)
@@ -58,7 +58,7 @@ class GoodRuns:
     async def _read(
         self, namespace: str, near: Mapping[str, Scores]
     ) -> dict[str, tuple[str, str, int]]:
-        """Id, approach and end of each success, by its point."""
+        """Id, approach and end time of each success, by point."""
         ids = sorted({point for scores in near.values() for point in scores})
         records = await self._store.get(EPISODES, namespace, ids) if ids else {}
         good = {}

@@ -1,7 +1,7 @@
-"""The leases of this process's open streams, renewed while it lives.
+"""Renews the leases of this process's open streams.
 
-Other processes see by them that an episode is being recorded. One that was replaced elsewhere is
-found out here, and its stream told, also while it says nothing.
+They tell other processes that an episode is being recorded. A writer that another process has
+replaced is detected here and its stream stopped, even if it is idle.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lot_grpc.services.episodes.active_streams import ActiveStreams, OpenStream
 from lot_grpc.services.episodes.fence import LEASE_SECONDS, Fence
 
 RENEW_SECONDS: Final = LEASE_SECONDS / 3
-"""How often: two renewals in a row may fail."""
+"""Interval of renewals: two in a row may fail."""
 
 _AT_ONCE = 16
 
@@ -33,7 +33,7 @@ class Leases:
         self._active_streams = active_streams
 
     async def renew(self) -> None:
-        """Renew all, once; nothing to do where no other process can write.
+        """Renew all once; does nothing if no other process can write.
 
         Raises StoreUnavailableError, StorageFullError; those that were not renewed may lapse.
         """
@@ -52,7 +52,7 @@ class Leases:
 
     async def _renew(self, writer: OpenStream) -> None:
         if self._active_streams.current(writer.namespace, writer.episode_id) is not writer:
-            return  # it was closed meanwhile
+            return  # it was closed in the meantime
         try:
             if await self._fence.renew(writer):
                 return

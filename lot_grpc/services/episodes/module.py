@@ -1,4 +1,4 @@
-"""Episodes: recorded, read, replayed, abandoned, deleted, and what made them fail."""
+"""Episodes: recording, reading, replaying, abandoning, deleting, and analysing failures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lot_grpc.services.runtime import Runtime
 
 
 class EpisodesModule:
-    """What is done with episodes, but for their recall and what is extracted from them."""
+    """The services for episodes, except for recall and extraction."""
 
     def __init__(self, runtime: Runtime) -> None:
         store, time = runtime.store, runtime.time

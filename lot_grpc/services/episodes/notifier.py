@@ -1,10 +1,10 @@
-"""Tells those who follow an episode that something came: events, its end, its deletion.
+"""Notifies followers of an episode of changes: events, its end, its deletion.
 
-What this process writes is told at once. What other processes write to the same store is found by
-looking: one poller a process looks for all its followers together, and only while there are some.
+Writes of this process are notified at once. Writes of other processes to the same store are found
+by polling: one poller per process for all its followers, and only while there are any.
 
-However many follow, together they are woken about a thousand times a second at most: with n of
-them each is let go no sooner than n ms after it was last, and reads what came in one piece.
+Together, all followers are woken about a thousand times a second at most: with n of them, each is
+woken no sooner than n ms after its last wake-up, and reads what has arrived in one batch.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from lot_grpc.services.records.episodes import (
 _POLL_SECONDS = 0.25
 _AT_ONCE = 1000
 _SPACING_SECONDS = 0.001
-"""Between two wakings, over all followers of the process."""
+"""Time between two wake-ups, over all followers of the process."""
 
 
 class EpisodeWatch:
-    """One follower's eye on one episode: ``clear``, then read, then ``wait`` for more."""
+    """One follower of one episode: ``clear``, then read, then ``wait`` for more."""
 
     def __init__(self, namespace: str, episode_id: str, watches: set[EpisodeWatch]) -> None:
         self.namespace = namespace
         self.episode_id = episode_id
         self.waits_at: tuple[int, Stage] | None = None
-        """The last event and the stage that it knows, while it waits."""
+        """The last event and the stage known to it, while it waits."""
         self._watches = watches
         self._came = asyncio.Event()
         self._let_go = 0.0
 
     def clear(self) -> None:
-        """Forget what came: what is read from now on tells it too."""
+        """Reset the notification: a read from now on sees everything before it."""
         self._came.clear()
 
     def wake(self) -> None:
-        """Something came, or may have come."""
+        """Notify that something changed, or may have changed."""
         self._came.set()
 
     async def wait(self, after: int, stage: Stage) -> None:
-        """Wait until something came since ``clear``: an event behind ``after``, another stage.
+        """Wait for a change since ``clear``: an event after ``after``, or another stage.
 
-        It may also return without a cause.
+        It may also return spuriously.
         """
         self.waits_at = (after, stage)
         try:
@@ -68,7 +68,7 @@ class EpisodeWatch:
 
 
 class EpisodeNotifier:
-    """Who follows which episode, in this process."""
+    """The followers of episodes in this process."""
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store
@@ -77,12 +77,12 @@ class EpisodeNotifier:
         self._poller: asyncio.Task[None] | None = None
 
     def notify(self, namespace: str, episode_id: str) -> None:
-        """The episode has new events, or was ended, abandoned or deleted. Costs next to nothing."""
+        """Notify of new events, an end, an abandonment or a deletion. Costs next to nothing."""
         for watch in self._by_episode.get((namespace, episode_id), ()):
             watch.wake()
 
     def notify_all(self, namespace: str) -> None:
-        """Any episode of the namespace may be gone."""
+        """Wake all followers in a namespace: any of its episodes may be gone."""
         for watch in self._watches:
             if watch.namespace == namespace:
                 watch.wake()
@@ -121,7 +121,7 @@ class EpisodeNotifier:
                     await self._look(namespace, watches[start : start + _AT_ONCE])
 
     async def _look(self, namespace: str, watches: list[EpisodeWatch]) -> None:
-        """Wake those for whom something came. If the store fails all look for themselves."""
+        """Wake those with a change. If the store fails, wake all, to look for themselves."""
         try:
             stages = await self._stages(namespace, {watch.episode_id for watch in watches})
             points = {watch: _next_point(watch) for watch in watches}
@@ -150,6 +150,6 @@ class EpisodeNotifier:
 
 
 def _next_point(watch: EpisodeWatch) -> str:
-    """Where the event lies that it waits for; one that is awake by now waits for none."""
+    """The point of the event that it waits for; any point if it is already awake."""
     after = watch.waits_at[0] if watch.waits_at is not None else 0
     return event_point(watch.namespace, watch.episode_id, after + 1)

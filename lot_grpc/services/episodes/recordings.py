@@ -1,4 +1,4 @@
-"""Episodes that were recorded in one call which died before it got to the episode itself."""
+"""Cleans up after calls that died while recording an episode, before the episode was written."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ RECORD_METHOD = "RecordEpisode"
 
 
 class RecordingRecovery:
-    """Deletes the events that such a call left."""
+    """Deletes the events that such a call left behind."""
 
     def __init__(self, store: VectorStore, log: EventLog) -> None:
         self._store = store
         self._log = log
 
     async def roll_forward(self, before: int) -> int:
-        """Delete what calls that began before a time left; say of how many."""
+        """Clean up after calls that began before a time; return how many there were."""
         dropped = 0
 
         async def drop(row: Record) -> None:

@@ -1,8 +1,8 @@
-"""Replaying an episode: its events in order, at any speed, and on as they come if it still runs.
+"""Replays an episode: its events in order, at any speed, and live if it is still running.
 
-The next piece is read from the store while the present one is sent, and no more than that, so that
-a slow reader holds two pieces at most. Waiting goes by the monotonic clock and from the first event
-on, so that what one wait is late the next one is shorter.
+The next batch is read from the store while the current one is sent, and no further ahead, so that a
+slow reader holds at most two. Waits are timed by the monotonic clock from the first event on, so
+that if one wait runs late, the next is shorter.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ from lot_grpc.services.episodes.event_reader import EventReader
 from lot_grpc.services.episodes.notifier import EpisodeNotifier, EpisodeWatch
 
 _FEWEST, _MOST = 16, 128
-"""Events read at once, at first and at most: 2 to 3 ms of the event loop. Twice as many are 8 %
-faster (measured), and hold other calls twice as long."""
+"""Events per read, at first and at most: 2 to 3 ms of the event loop. Twice as many are 8 % faster
+(measured), and block other calls twice as long."""
 
 _BATCH_BYTES = 1 << 20
-"""Data in a batch: an event may have 256 KiB, and many clients take answers of 4 MiB at most."""
+"""Data in a batch: an event may have 256 KiB, and many clients accept at most 4 MiB a response."""
 
 _LOOK_SECONDS = 1.0
-"""How long a wait between two events may last without a look whether the episode is still there."""
+"""Longest wait between two events without checking that the episode still exists."""
 
 
 class Timer(Protocol):
-    """What passes while a replay waits."""
+    """The time source of a replay."""
 
     def now(self) -> float:
-        """Seconds since some moment; never goes back."""
+        """Seconds since an arbitrary time; never decreases."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
 
 
 class MonotonicTimer:
-    """The machine's own."""
+    """The machine's monotonic clock."""
 
     def now(self) -> float:
         """The monotonic clock."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, other calls go on."""
+        """Wait without blocking other calls."""
         await asyncio.sleep(seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What is asked. Field by field as in ``lot.v1.ReplayEpisodeRequest``."""
+    """A request to replay, with the fields of ``lot.v1.ReplayEpisodeRequest``."""
 
     after: int = 0
     speed: float = 0.0
@@ -65,7 +65,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class ReplayBatch:
-    """Events in order, maybe none. ``caught_up``: no more were stored, and more may come."""
+    """Events in order, possibly none. ``caught_up``: none are left to read, but more may come."""
 
     events: list[EpisodeEvent]
     caught_up: bool = False
@@ -91,9 +91,9 @@ class EpisodeReplayer:
     ) -> AsyncGenerator[ReplayBatch]:
         """Batches of events, each when its events are due.
 
-        Without ``follow`` it ends behind the last event stored; with it, when the episode has ended
-        or is abandoned. Raises EpisodeNotFoundError, also if it is deleted meanwhile. To be closed
-        (``aclosing``): then nothing of it is left.
+        Without ``follow`` it ends after the last stored event; with it, when the episode has ended
+        or is abandoned. Raises EpisodeNotFoundError, also if the episode is deleted in the
+        meantime. Must be closed (``aclosing``), which leaves nothing running.
         """
         reader = EventReader(self._store, self._log, namespace, episode_id, requested.after)
         paced = _Paced(self._timer, reader, requested.speed)
@@ -110,7 +110,7 @@ class EpisodeReplayer:
                 await asyncio.gather(ahead, return_exceptions=True)
 
     async def _pieces(self, reader: EventReader, *, follow: bool) -> AsyncGenerator[ReplayBatch]:
-        """What is stored, and with ``follow`` what comes."""
+        """The stored events, and with ``follow`` those to come."""
         if follow:
             with self._notifier.watch(reader.namespace, reader.episode_id) as watch:
                 async with aclosing(_following(reader, watch)) as pieces:
@@ -131,7 +131,7 @@ def _read_ahead(pieces: AsyncIterator[ReplayBatch]) -> asyncio.Task[ReplayBatch 
 
 
 async def _following(reader: EventReader, watch: EpisodeWatch) -> AsyncGenerator[ReplayBatch]:
-    """Pieces until the episode is over. One is empty where there is nothing to send at first."""
+    """Batches until the episode is over. One is empty if there is nothing to send at first."""
     limit, announced = _FEWEST, False
     while True:
         watch.clear()
@@ -149,14 +149,14 @@ async def _following(reader: EventReader, watch: EpisodeWatch) -> AsyncGenerator
 
 
 def _next_limit(limit: int, events: Sequence[EpisodeEvent]) -> int:
-    """Twice as many after a full piece, and no more than make a batch if they are like the last."""
+    """Twice as many after a full read, but no more than fill a batch if of the same size."""
     target = min(2 * limit, _MOST) if len(events) == limit else _FEWEST
     size = sum(len(event.data or b"") for event in events)
     return max(1, min(target, _BATCH_BYTES * len(events) // size)) if size else target
 
 
 class _Paced:
-    """Deals pieces out in batches, each event when it is due."""
+    """Splits what was read into batches, each event when it is due."""
 
     def __init__(self, timer: Timer, reader: EventReader, speed: float) -> None:
         self._timer = timer
@@ -166,7 +166,7 @@ class _Paced:
         self._start: float | None = None
 
     async def batches(self, piece: ReplayBatch) -> AsyncGenerator[ReplayBatch]:
-        """Events that are due together, at most ``_BATCH_BYTES`` of data unless it is just one."""
+        """Events that are due together, at most ``_BATCH_BYTES`` of data unless it is only one."""
         part: list[EpisodeEvent] = []
         size = 0
         for event in piece.events:

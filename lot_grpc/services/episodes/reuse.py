@@ -1,8 +1,8 @@
-"""Counting how often an episode was used by others, once for each end that names it.
+"""Counts how often an episode was used by others, once for each end that names it.
 
-The report is part of the end: in one write it names the episodes, and says that they are still to
-be counted. Then it is applied to each of them once (``kernel.apply_once``). The count is no edit:
-``update_time`` and ``etag`` of the used episode stay.
+The report is part of the end: the same write names the episodes and marks them as not yet counted.
+Then it is applied to each of them once (``kernel.apply_once``). Counting is not an edit:
+``update_time`` and ``etag`` of the used episode stay the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lot_grpc.services.records.episodes import (
 
 
 class ReuseCounter:
-    """Checks and counts."""
+    """Checks and counts the episodes that an end names as used."""
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store
@@ -39,10 +39,10 @@ class ReuseCounter:
     async def require(
         self, namespace: str, used: Sequence[str], episode_id: str, path: str = ""
     ) -> None:
-        """Raise if an episode that is named as used is not there, or is the one that names it.
+        """Raise if an episode named as used does not exist, or is the one that names it.
 
-        ``path`` is where the end lies in the request, as ``episode.``. Raises EpisodeNotFoundError,
-        RequestInvalidError.
+        ``path``: the prefix of the end's fields in the request, such as ``episode.``. Raises
+        EpisodeNotFoundError, RequestInvalidError.
         """
         if not used:
             return
@@ -64,10 +64,10 @@ class ReuseCounter:
                 raise EpisodeNotFoundError(namespace, one, hint, field)
 
     async def count(self, namespace: str, episode_id: str) -> None:
-        """Count what an ended episode used, unless that was done.
+        """Count what an ended episode used, unless that was done already.
 
-        What was deleted since is left out. Raises ContentionError, after which a retry of the end,
-        or the sweep, does the rest.
+        Deleted episodes are skipped. Raises ContentionError, after which a retry of the end, or the
+        sweep, does the rest.
         """
         point = episode_point(namespace, episode_id)
         record = (await self._store.get(EPISODES, namespace, [point])).get(point)
@@ -75,7 +75,7 @@ class ReuseCounter:
             await self.count_of(record)
 
     async def count_of(self, record: Record) -> None:
-        """``count`` of an episode that was read with ``REUSE``, ``USED_EPISODES``, its sort key."""
+        """``count`` for a record read with ``REUSE``, ``USED_EPISODES`` and its sort key."""
         if record.payload.get(REUSE) != REQUESTED:
             return
         report = self._reports.name(record)
@@ -84,9 +84,9 @@ class ReuseCounter:
         await self._reports.finish(record.namespace, report)
 
     async def roll_forward(self, before: int) -> int:
-        """Count what episodes used that ended before a time and is open; return of how many.
+        """Count what is pending of episodes that ended before a time; return how many episodes.
 
-        One that many others count at the same moment is left for later.
+        One that many others count concurrently is left for later.
         """
         keys = (REUSE, USED_EPISODES, SORT_KEY, "update_time")
         return await self._reports.recover(
@@ -95,7 +95,7 @@ class ReuseCounter:
 
     async def _take_in(self, namespace: str, used: str, report: str) -> None:
         async def count(record: Record | None, pending: list[str]) -> Record | None:
-            if record is None:  # it was deleted since
+            if record is None:  # it was deleted in the meantime
                 return None
             changed = {
                 REUSED_COUNT: record.payload.get(REUSED_COUNT, 0) + 1,

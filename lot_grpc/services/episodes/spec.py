@@ -1,4 +1,4 @@
-"""The kinds ``episode`` and ``episode_event``: what they store, and how they are treated."""
+"""The kinds ``episode`` and ``episode_event``: their storage, and how services handle them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _episode_of(namespace: str, payload: Payload) -> Place:
 async def _events_of(
     store: VectorStore, episode: Record, after: str
 ) -> AsyncIterator[tuple[Record, str]]:
-    """The events that stand, by number."""
+    """The committed events, by number."""
     log, stage = EventLog(store), stage_of(episode.payload)
     last = int(after or 0)
     while True:
@@ -122,7 +122,7 @@ EPISODE: Final = ResourceSpec(
         export=ExportRule(
             dropped=frozenset({WRITER_UNTIL, ABANDONING, PENDING_REUSES}),
             done={REUSE: DONE},
-            # It was active since; whoever looks for abandoned ones finds out.
+            # It was active since; the search for abandoned episodes finds out.
             reset={ACTIVE_TIME: "create_time"},
         ),
     ),

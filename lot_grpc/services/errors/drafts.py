@@ -1,4 +1,4 @@
-"""An error solution to save or to edit, and what became of it."""
+"""Drafts and edits of error solutions, and the result of a save."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lot_grpc.services.expiry import with_ttl
 
 @dataclass(frozen=True, slots=True)
 class ErrorSolutionDraft:
-    """An error solution to save. Without an id the same one is stored once.
+    """An error solution to save. Without an id, the same solution is stored only once.
 
-    ``initial_success_rate`` None: 1.0, or 0.0 where it did not work. ``ttl`` in microseconds from
-    the save, instead of ``content.expire_time``.
+    ``initial_success_rate`` None: 1.0, or 0.0 if it did not work. ``ttl``: microseconds from the
+    save, instead of ``content.expire_time``.
     """
 
     content: ErrorSolutionContent
@@ -24,7 +24,7 @@ class ErrorSolutionDraft:
     ttl: int | None = None
 
     def hash(self) -> str:
-        """The same for the same request."""
+        """A hash that is equal for equal requests."""
         return request_hash(self)
 
 
@@ -44,9 +44,9 @@ class ErrorSolutionEdit:
 
 @dataclass(frozen=True, slots=True)
 class SavedErrorSolution:
-    """What became of a draft. ``truncated``: the model did not read all of its message.
+    """The result of a save. ``truncated``: the model did not read all of the message.
 
-    ``unchanged_fields``: fields of the stored solution that a repeat gave otherwise, and that stay.
+    ``unchanged_fields``: fields that differ in a repeated save; the stored solution keeps its own.
     """
 
     error_solution: ErrorSolution

@@ -1,15 +1,15 @@
-"""Finding what fixed an error: those of the same error first, then those of a similar one.
+"""Finds what fixed an error: solutions of the same error first, then of similar ones.
 
-Two errors are the same where the most telling signature of one (``domain.error_text``) is one of
-the other's, since what is logged around an error differs. A signature that a namespace has on
-unrelated errors is a wrapper of its own; then another one must agree too. Both legs look for the
-nearest of the same error, so that of many the one with the same names is among those read. They
-are ordered by how alike the raw messages are: by whether what the signature leaves out is the same
-(``error_text.differences``), since another module's name is another fix and no cosine of a long log
-tells that surely; and by their cosine. Reliability orders what is all but the same. The rest is
-found as any recall finds (``recall.search``).
+Two errors are the same if the most specific signature of one (``domain.error_text``) is among the
+other's, since the text logged around an error varies. A signature that occurs on unrelated errors
+of a namespace is a wrapper; then another signature must agree too. Both legs search for the nearest
+of the same error, so that among many, the one with the same names is read. They are ordered by how
+similar the raw messages are: first by whether the parts that the signature omits are the same
+(``error_text.differences``), since another module's name means another fix, which the cosine of a
+long log does not reliably show; then by their cosine. Reliability orders those that are nearly
+equal. Similar errors are found as in any recall (``recall.search``).
 
-What did not work is found in the same way and told apart.
+Solutions that did not work are found in the same way and reported separately.
 """
 
 from __future__ import annotations
@@ -62,16 +62,15 @@ from lot_grpc.services.records.error_solutions import (
 _SIMILARITY: Final = 0.4
 _AGREEMENT: Final = 0.59
 _RELIABILITY: Final = 0.01
-"""Weights in the score of the same signature: another name weighs more than any likeness. That of
-reliability is added to the relevance of similar ones as well; it decides between what is all but
-the same, no more."""
+"""Weights in the score for the same signature: a different name outweighs any similarity. The
+weight of reliability also applies to similar errors; it only decides between near-equal ones."""
 
 _REMEMBERED: Final = 4_096
-"""Stored errors whose reading is kept; it takes no more than some KB each."""
+"""Stored errors whose parsed form is cached; each takes a few KB at most."""
 
 _COMPARED: Final = 10
-"""How many of the similar errors are checked for being the same, and how many of those found by the
-words of each of the first ``_STATED`` statements."""
+"""How many similar errors are checked for being the same, and how many of those found by the words
+of each of the first ``_STATED`` statements."""
 _STATED: Final = 2
 _STAND_IN: Final = re.compile(r"<\w+>")
 
@@ -80,12 +79,12 @@ _STAND_IN: Final = re.compile(r"<\w+>")
 class ErrorQuery:
     """The error to find solutions for: ``error_type``, ``error_message`` or both.
 
-    With ``error_type`` those of this type or of none; with ``language`` and ``categories`` (any of
-    them) just those. ``min_similarity`` bounds similar ones only; 0: no bound. What did not work
-    is told of the same signature; with ``include_unsolved`` of similar errors too. ``explain``
-    fills the parts of scores. ``where`` must hold as well. One who asks for more than solutions
-    gives the ``embedding`` of what is asked, and remembers the answer itself: then it is ``quiet``
-    and has no retrieval_id.
+    ``error_type`` matches solutions of this type or of none; ``language`` and ``categories`` (any
+    of them) match only those. ``min_similarity`` applies to similar errors only; 0: no bound. What
+    did not work is reported for the same signature; with ``include_unsolved`` for similar errors
+    too. ``explain`` fills in the parts of scores. ``where`` must hold as well. A caller that needs
+    more than solutions passes the ``embedding`` of the query and records the answer itself: then
+    the query is ``quiet`` and gets no retrieval_id.
     """
 
     error_type: str = ""
@@ -100,19 +99,19 @@ class ErrorQuery:
     embedding: asyncio.Future[Embedding] | None = None
     quiet: bool = False
     legs: Legs = Legs.HYBRID
-    """For measuring; one leg alone is searched without the signature."""
+    """For measurements; a single leg is searched without the signature."""
 
     @property
     def text(self) -> str:
-        """What is searched for; as ``domain.error_solution.search_text`` has it."""
+        """The text to search for; see ``domain.error_solution.search_text``."""
         return joined(self.error_type, self.error_message)
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorFound:
-    """A solution that was found. ``exact``: of the same signature.
+    """A solution that was found. ``exact``: it has the same signature.
 
-    ``parts`` add up to the score, where asked for. ``differences`` are those of the same signature.
+    ``parts`` add up to the score, if requested. ``differences`` are for the same signature only.
     """
 
     error_solution: ErrorSolution
@@ -125,10 +124,10 @@ class ErrorFound:
 
 @dataclass(frozen=True, slots=True)
 class ErrorAnswer:
-    """Solutions that worked, best first, and apart from them what did not help.
+    """Solutions that worked, best first, and separately those that did not.
 
-    ``signature`` is that of the error asked for. ``truncated``: not all of it was read.
-    ``wordless``: it has nothing to look for.
+    ``signature`` is that of the queried error. ``truncated``: not all of it was read.
+    ``wordless``: it has no words to search for.
     """
 
     hits: list[ErrorFound]
@@ -153,7 +152,7 @@ class ErrorSolutionFinder:
         self._remembering = Lock()
 
     async def find(self, namespace: str, request: ErrorQuery) -> ErrorAnswer:
-        """The solutions of an error, those of its signature first."""
+        """The solutions of an error, those with its signature first."""
         error = await read_aside(request.error_type, request.error_message)
         if request.legs is not Legs.HYBRID:
             return await self._by_leg(namespace, request, error)
@@ -172,7 +171,7 @@ class ErrorSolutionFinder:
     async def _best(
         self, namespace: str, request: ErrorQuery, error: ErrorRead, *, worked: bool, similar: bool
     ) -> tuple[list[ErrorFound], Candidates]:
-        """The best of the same error, then of similar ones, and the last pool that was searched."""
+        """The best for the same error, then for similar ones, and the last pool searched."""
         where, hits, same = _conditions(request, worked=worked), [], Candidates([], ())
         same_error = _is_same(error)
         if error.signatures:
@@ -190,7 +189,7 @@ class ErrorSolutionFinder:
         return sorted([*hits, *rest], key=_order)[: request.limit], others
 
     async def _by_leg(self, namespace: str, request: ErrorQuery, error: ErrorRead) -> ErrorAnswer:
-        """What one leg alone finds."""
+        """What a single leg finds."""
         where = _conditions(request, worked=True)
         search = SearchRequest(
             request.text, where, pool_size(request.limit), request.min_similarity, request.legs
@@ -225,7 +224,7 @@ class ErrorSolutionFinder:
     async def _stating(
         self, namespace: str, error: ErrorRead, where: Sequence[Condition]
     ) -> frozenset[str]:
-        """Ids of errors with the words of what an error states: a log has many others."""
+        """Ids of errors with the words of an error's statements: a log has many other words."""
         stated = dict.fromkeys((*(one.text for one in error.signatures[:_STATED]), error.cause))
         words = [lexical_query(_STAND_IN.sub(" ", text)) for text in stated]
         queries = [
@@ -239,7 +238,7 @@ class ErrorSolutionFinder:
     async def _exact(
         self, namespace: str, request: ErrorQuery, error: ErrorRead, same: Candidates
     ) -> list[ErrorFound]:
-        """The best of the same error."""
+        """The best solutions of the same error."""
         read = await self._read(namespace, same.found[: pool_size(request.limit)])
         compared = await self._compared(error, [solution for _, solution in read], wrapped=True)
         found = [
@@ -257,10 +256,10 @@ class ErrorSolutionFinder:
         others: Candidates,
         besides: AbstractSet[str],
     ) -> list[ErrorFound]:
-        """The best of other errors. Reliability can lift none from further below.
+        """The best solutions of other errors. Reliability can raise none from further below.
 
-        One that says the same in other words is the same error; so is one whose signatures another
-        version of this service made by its own rules.
+        An error that says the same in other words is the same error; so is one whose signatures
+        were made by the rules of another version of this service.
         """
         limit = request.limit + len(besides)
         least = others.found[limit - 1].value - _RELIABILITY if len(others.found) > limit else 0.0
@@ -287,9 +286,9 @@ class ErrorSolutionFinder:
     async def _compared(
         self, error: ErrorRead, solutions: Sequence[ErrorSolution], *, wrapped: bool = False
     ) -> list[tuple[Signature, Signature] | None]:
-        """By which signatures each is the same error. In a thread, since many take a while.
+        """The signatures by which each is the same error. In a thread, since many take a while.
 
-        ``wrapped``: what these have in common although they are unrelated counts little.
+        ``wrapped``: what these unrelated errors have in common counts little.
         """
 
         def compare() -> list[tuple[Signature, Signature] | None]:
@@ -300,7 +299,7 @@ class ErrorSolutionFinder:
         return await asyncio.to_thread(compare) if solutions else []
 
     def _error_of(self, solution: ErrorSolution) -> ErrorRead:
-        """A stored error, read once, since a long log takes a while."""
+        """A stored error, parsed once, since a long log takes a while."""
         content = solution.content
         key = content_hash([content.error_type, content.error_message])
         read = self._errors.get(key)
@@ -315,7 +314,7 @@ class ErrorSolutionFinder:
     async def _read(
         self, namespace: str, found: Sequence[Relevance]
     ) -> list[tuple[Relevance, ErrorSolution]]:
-        """The solutions of what was found. One deleted since is left out."""
+        """The solutions of the hits, without those deleted since."""
         records = await self._store.get(ERROR_SOLUTIONS, namespace, [one.id for one in found])
         return [
             (one, error_solution_from_record(records[one.id])) for one in found if one.id in records
@@ -323,7 +322,7 @@ class ErrorSolutionFinder:
 
 
 def _conditions(request: ErrorQuery, *, worked: bool) -> list[Condition]:
-    """What must hold of any solution, whatever its signature."""
+    """The conditions on any solution, whatever its signature."""
     narrowed = ErrorSolutionFilter(
         languages=(request.language,) if request.language else (),
         categories=request.categories,
@@ -336,14 +335,14 @@ def _conditions(request: ErrorQuery, *, worked: bool) -> list[Condition]:
 
 
 def _is_same(error: ErrorRead) -> Condition:
-    """They have a signature in common; whether it tells enough shows when both are read."""
+    """They share a signature; whether it is specific enough is decided once both are read."""
     return AnyOf("signatures", tuple(one.text for one in error.signatures))
 
 
 def _exactly(
     one: Relevance, solution: ErrorSolution, given: Signature, stored: Signature
 ) -> ErrorFound:
-    """A hit of the same error, by signatures that say the same."""
+    """A hit for the same error, by equivalent signatures."""
     same = given.text == stored.text
     agreed = compared(*((one.left_out if same else one.names) for one in (given, stored)))
     parts = (
@@ -372,7 +371,7 @@ def _best(found: Sequence[ErrorFound], limit: int, request: ErrorQuery) -> list[
 
 
 def _order(hit: ErrorFound) -> tuple[bool, float, float, int, str]:
-    """The same signature first, then best first; of equal ones the more successful, the newer."""
+    """The same signature first, then best first; of equals the more successful, then the newer."""
     solution = hit.error_solution
     return (
         not hit.exact,

@@ -1,4 +1,4 @@
-"""Recording whether a solution helped: a fact of the log that its counters take in once."""
+"""Records whether a solution helped: a log entry that its counters apply exactly once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _METHOD = "RecordErrorSolutionOutcome"
 class ErrorOutcomeDraft:
     """An outcome to record. ``duration`` in seconds, ``reward`` in [-1, 1].
 
-    ``error_message``: what it was tried on; "" is what the retrieval asked, if one is named.
+    ``error_message``: the error it was tried on; "": the query of the retrieval, if one is named.
     """
 
     error_solution_id: str
@@ -38,7 +38,7 @@ class ErrorOutcomeDraft:
     request_id: str = ""
 
     def hash(self) -> str:
-        """The same for the same request."""
+        """A hash that is equal for equal requests."""
         return request_hash(self)
 
 
@@ -60,7 +60,7 @@ class ErrorOutcomeRecorder:
         self._retrievals = retrievals
 
     async def record(self, namespace: str, draft: ErrorOutcomeDraft) -> ErrorSolution:
-        """Count an outcome; give back the solution as it now stands.
+        """Count an outcome; return the updated solution.
 
         Raises RequestIdReusedError; ErrorSolutionNotFoundError and RetrievalNotFoundError, and then
         nothing is counted; ContentionError, after which a retry or the sweep counts it.
@@ -99,7 +99,7 @@ class ErrorOutcomeRecorder:
         return error_solution_from_record(counted[solution_id])
 
     async def _tried_on(self, namespace: str, draft: ErrorOutcomeDraft, *, required: bool) -> str:
-        """The message it was tried on. A retry does without an unknown retrieval."""
+        """The message it was tried on. A retry tolerates an unknown retrieval."""
         if draft.error_message or not draft.retrieval_id:
             return draft.error_message
         retrieval = await self._retrievals.find(namespace, draft.retrieval_id)

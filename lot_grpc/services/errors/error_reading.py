@@ -1,4 +1,4 @@
-"""Errors are read beside the event loop where they are long."""
+"""Parses long errors outside the event loop."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 from lot_grpc.domain.error_text.signature import ErrorRead, read_error
 
 _LONG: Final = 1_024
-"""Characters of a message from which on it is read in a thread."""
+"""Messages of at least this many characters are parsed in a thread."""
 
 
 async def read_aside(error_type: str, message: str) -> ErrorRead:
-    """``read_error``, in a thread if the message is long. It is remembered for what follows."""
+    """``read_error``, in a thread if the message is long. The result is cached for later calls."""
     if len(message) <= _LONG:
         return read_error(error_type, message)
     return await asyncio.to_thread(read_error, error_type, message)

@@ -1,9 +1,9 @@
 """Error solutions: save, read, edit, list, delete.
 
-A solution that nobody named has an id made of what makes it the same solution of the same error
-(``domain.error_solution.same_solution_id``), so that insert-only decides between two who save it
-and no claim is needed. An edit leaves the id: an edited solution is found by its signature, and
-what its id was made of takes the next id in line.
+A solution saved without an id gets one derived from what identifies it, the same solution of the
+same error (``domain.error_solution.same_solution_id``), so that insert-only decides between
+concurrent saves. An edit keeps the id: an edited solution is found by its signature, and a save of
+its former content takes the next id in line.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
     # --- saving -------------------------------------------------------------------------------
 
     async def save(self, namespace: str, draft: ErrorSolutionDraft) -> SavedErrorSolution:
-        """Save one.
+        """Save a solution.
 
         Raises ErrorSolutionIdInUseError, RequestIdReusedError, ContentionError;
-        ErrorSolutionNotFoundError where a repeat meets what was deleted since.
+        ErrorSolutionNotFoundError if a repeated save finds it deleted.
         """
         draft.content.check()
         check_expiry(ResourceKind.ERROR_SOLUTION, draft.content.expire_time, self._time.now())
@@ -88,7 +88,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
         return saved
 
     async def _save(self, creation: Creation, draft: ErrorSolutionDraft) -> SavedErrorSolution:
-        """Write it unless it is there; one that goes away in between is written again."""
+        """Write it unless it exists; retry if the existing one disappears in the meantime."""
         if not draft.error_solution_id:
             edited = await self._edited_into(creation.namespace, draft)
             if edited is not None:
@@ -103,7 +103,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
         return await compare_and_set(ResourceKind.ERROR_SOLUTION, creation.id, attempt)
 
     async def _standing(self, creation: Creation, draft: ErrorSolutionDraft) -> Record | None:
-        """What has the id, or the first of those behind it that belongs to no other solution."""
+        """The record with the id, or the first next in line that is not another solution's."""
         stored = await self.find_record(creation.namespace, creation.id)
         if stored is None or draft.error_solution_id or _same(stored, draft):
             return stored
@@ -116,13 +116,13 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
         solution = self._made(namespace, solution_id, draft)
         record = error_solution_record(solution, self._time.sort_key(), indexed.vectors)
         await insert_new(self._store, ERROR_SOLUTIONS, creation.sign(record))
-        # What was recorded of an expired one whose id was just taken again.
+        # The outcomes of an expired solution whose id was just reused.
         older = Range(SORT_KEY, lt=record.payload[SORT_KEY])
         await self._forget_log(namespace, solution_id, [older])
         return SavedErrorSolution(solution, created=True, truncated=indexed.text_truncated)
 
     async def _edited_into(self, namespace: str, draft: ErrorSolutionDraft) -> Record | None:
-        """A solution that an edit made the same as this one, whatever its id."""
+        """A solution that an edit made equal to this one, whatever its id."""
         edited: list[Condition] = [
             Equals("signature", draft.content.error.signature),
             Range("revision", gte=2),
@@ -152,9 +152,9 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
     async def update(
         self, namespace: str, error_solution_id: str, edit: ErrorSolutionEdit, etag: str
     ) -> tuple[ErrorSolution, bool]:
-        """Apply an edit to the one that has ``etag`` (empty: any); True: its text was truncated.
+        """Apply an edit if ``etag`` matches (empty: any); True means the text was truncated.
 
-        An outcome that comes between is kept, and the edit tried again on top of it. Raises
+        If an outcome is counted in the meantime, the edit is retried on top of it. Raises
         ErrorSolutionNotFoundError, EtagMismatchError, RequestInvalidError, ContentionError.
         """
 
@@ -196,7 +196,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
         await self._forget_log(stone.namespace, stone.id, older)
 
     async def finish_expiry(self, record: Record) -> None:
-        """Forget the log of one that expired, unless it is that of another that took its id."""
+        """Drop the log of an expired solution, unless another solution has taken its id."""
         older = Range(SORT_KEY, lte=record.payload[EXPIRES_KEY])
         await self._forget_log(record.namespace, record.payload["error_solution_id"], [older])
 
@@ -208,7 +208,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
 
 
 def _same(record: Record, draft: ErrorSolutionDraft) -> bool:
-    """Whether a record is, as it stands, the same solution of the same error."""
+    """Whether a record is currently the same solution of the same error."""
     stored = error_solution_from_record(record).content
     return same_solution_id(stored) == same_solution_id(draft.content)
 
@@ -216,9 +216,9 @@ def _same(record: Record, draft: ErrorSolutionDraft) -> bool:
 def _there_already(
     draft: ErrorSolutionDraft, creation: Creation, record: Record
 ) -> SavedErrorSolution:
-    """The answer to a save of what is there. Raises ErrorSolutionIdInUseError."""
+    """The result of saving an existing solution. Raises ErrorSolutionIdInUseError."""
     stored = error_solution_from_record(record)
-    if creation.wrote(record):  # by another try at the same time
+    if creation.wrote(record):  # in a concurrent attempt
         return SavedErrorSolution(stored, created=True)
     if not draft.error_solution_id:
         unchanged = different_fields(stored.content, draft.content)

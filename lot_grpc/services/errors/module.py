@@ -1,4 +1,4 @@
-"""Errors and their solutions: saved, found, and whether they helped."""
+"""Errors and their solutions: saving, finding, and recording outcomes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lot_grpc.services.runtime import Runtime
 
 
 class ErrorsModule:
-    """What is done with error solutions."""
+    """The services for error solutions."""
 
     def __init__(self, runtime: Runtime, counting: OutcomesModule) -> None:
         store, time = runtime.store, runtime.time

@@ -1,4 +1,4 @@
-"""The kind ``error_solution``: what it stores, and how the general parts treat it."""
+"""The kind ``error_solution``: its storage, and how the generic services handle it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from lot_grpc.services.resource_spec import (
 
 
 def _rank(payload: Payload) -> tuple[float, ...]:
-    """As patterns; the bound of nothing but failures is 0, but for the rounding of doubles."""
+    """As for patterns; with failures only, the bound is 0 up to the rounding of doubles."""
     reliability, *rest = pattern_rank(payload)
     return (round(reliability, 9), *rest)
 

@@ -32,10 +32,10 @@ _AT_ONCE = 50
 """Patterns that are saved at once: what is embedded together is written together."""
 
 _UNWRITTEN = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
-"""Characters that no source text is written with."""
+"""Characters that do not occur in source code."""
 
 _MOST_UNWRITTEN = 0.01
-"""Share of them from which on a text is no source code."""
+"""A text with this share of them or more is not source code."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ READ_CHARACTERS = 4_000
 """Of a task and of a context."""
 
 READ_EVENTS = 100
-"""At the beginning of an episode and at its end; what lies between in a longer one is not read."""
+"""Events read at each end of an episode; in a longer one those in between are not read."""
 
 _WORD = re.compile(r"\w+")
 _DURATION = "duration_seconds"
@@ -86,7 +86,7 @@ class DigestReader:
 
 
 def words_of(text: str) -> dict[str, str]:
-    """The terms of a text with a word that stands for each.
+    """The terms of a text, each with a word to show for it.
 
     Without function words, numbers, quoted names, paths and addresses.
     """
@@ -99,7 +99,7 @@ def words_of(text: str) -> dict[str, str]:
 
 @lru_cache(maxsize=65_536)
 def _terms(word: str) -> Mapping[str, str]:
-    """A word that is one term stands for itself, a part of a compound is told as the term."""
+    """A word that is a single term is shown as itself, a part of a compound as the term."""
     terms = [term for term in terms_of(word).counts if term not in FUNCTION_TERMS]
     return {term: word.lower() if len(terms) == 1 else term for term in terms}
 

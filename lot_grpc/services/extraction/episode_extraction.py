@@ -1,4 +1,4 @@
-"""What an episode teaches when it ends, if its caller asked for that (``extract_knowledge``).
+"""Extraction from an episode when it ends, if its caller requested it (``extract_knowledge``).
 
 The request is stored with the end, in one write. Then the error solutions of the episode are saved;
 if it succeeded, its TASK pattern too, and the LEARNED pattern of its group is updated; then the
@@ -164,7 +164,7 @@ class EpisodeExtraction:
     async def _refresh_group(self, record: Record) -> Pattern | None:
         """The group's LEARNED pattern, if the group is large enough and grew enough.
 
-        One that somebody deleted stays deleted; ``ExtractPatterns`` brings it back.
+        A deleted one stays deleted; ``ExtractPatterns`` restores it.
         """
         namespace = record.namespace
         group = own_group(record)

@@ -1,7 +1,7 @@
 """Error solutions from the errors of an episode.
 
-An error solution that nobody named has its id from what it says, so that the same lesson taken
-again, or by two at once, comes to the same solutions.
+The id of an extracted error solution is derived from its content, so that repeated or concurrent
+extraction gives the same solutions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ErrorExtraction:
     async def save(self, episode: Episode, steps: Sequence[Step | None]) -> list[ErrorSolution]:
         """Save the error solutions of an ended episode, in the order of its errors.
 
-        What is there already stays as it is. One that somebody deleted stays deleted.
+        Existing solutions are left unchanged. A deleted one stays deleted.
         """
         contents = await asyncio.to_thread(_contents, episode, steps)
         things = [(ResourceKind.ERROR_SOLUTION, solution_id) for solution_id in contents]

@@ -90,7 +90,7 @@ class ActionValues:
     async def learn(self, trajectory: Trajectory) -> None:
         """Write a trajectory if it is not there, and take in those of its steps that are not.
 
-        Raises ContentionError; the trajectory is kept then, and the next retry or sweep goes on.
+        Raises ContentionError; the trajectory is then kept, and the next retry or sweep resumes.
         """
         await self._journal.write([trajectory_record(trajectory)])
         await self._take_in(trajectory)

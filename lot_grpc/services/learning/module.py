@@ -1,4 +1,4 @@
-"""Learning beside patterns: events, decisions, actions, recommendations, feedback in words."""
+"""Learning apart from patterns: events, decisions, actions, recommendations, text feedback."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How tasks go, by category and overall, computed from ended episodes; nothing else is stored.
 
-SUCCEEDED and FAILED episodes count. RUNNING and ABANDONED ones do not, since nobody knows how they
-went.
+SUCCEEDED and FAILED episodes count. RUNNING and ABANDONED ones do not, since their outcome is
+unknown.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SUCCEEDED = Equals("status", EpisodeStatus.SUCCEEDED.value)
 _CATEGORIES = 100
 _READ = ("status", "start_time", END_TIME, "approach")
 _BATCH = 300
-"""Of rows with a few keys each: to find where a batch begins costs more than to read so many."""
+"""Rows per batch, with a few keys each: finding where a batch begins costs more than reading it."""
 _MICROS = 1_000_000
 
 

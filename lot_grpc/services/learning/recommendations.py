@@ -50,11 +50,11 @@ from lot_grpc.services.records.episodes import episode_from_record
 
 _NEWEST_FIRST = Order(SORT_KEY, descending=True)
 _EQUALS_WITHIN = 500
-"""Of episodes with equal scores the newest are taken, as far as they lie within so many of their
-group; a task that recurs has thousands."""
+"""Of episodes with equal scores the newest are taken, from at most this many of their group; a
+recurring task has thousands."""
 _NOTHING = Agreement(category=False, task_type=False, complexity=False)
 _SLACK = 1e-6
-"""By how much the store is asked for less than the bound, which is then held to here."""
+"""How far below the bound the store is queried; the exact bound is applied here."""
 
 
 class Thresholds(Protocol):
@@ -277,7 +277,7 @@ class Recommender:
         )
 
     async def _read(self, namespace: str, hits: dict[str, _Hit], task: str) -> list[SimilarEpisode]:
-        """The best first, of equal ones the newest. One deleted since is left out."""
+        """Best first, of equals the newest, without those deleted since."""
         records = await self._store.get(EPISODES, namespace, list(hits))
         ranked = sorted(
             records.values(),

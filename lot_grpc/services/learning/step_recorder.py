@@ -54,7 +54,7 @@ class StepRecorder:
         """Learn from each step once; return the changed values.
 
         Raises SelectionNotFoundError and RequestInvalidError, and then learns nothing;
-        RequestIdReusedError; ContentionError, after which a retry goes on.
+        RequestIdReusedError; ContentionError, after which a retry resumes.
         """
         plan = {"trajectory_id": new_id("t")}
         key = IdempotencyKey(namespace, "RecordSteps", draft.request_id, draft.hash(), plan)

@@ -1,8 +1,8 @@
-"""Deleting memories by a filter.
+"""Deletes memories by a filter.
 
-First it is decided which, then each is deleted by itself (``Memories.delete_as_seen``), on the
-condition that it is still as it was looked at; one that was edited meanwhile is looked at again. A
-call that dies half-way has deleted some of them.
+They are selected first, then each is deleted individually (``Memories.delete_as_seen``), on the
+condition that it has not changed; one edited in the meantime is examined again. A call that dies
+half-way has deleted some of them.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class MemoryBulkDeleter:
         self._memories = memories
 
     async def delete(self, namespace: str, criteria: MemoryFilter, *, dry_run: bool) -> Deleted:
-        """Delete all that a filter lets through, but for pinned ones unless it asks for them.
+        """Delete all that match a filter, except pinned ones unless the filter selects them.
 
-        Raises RequestInvalidError for a filter that lets all through, ContentionError where one is
-        edited again and again.
+        Raises RequestInvalidError for a filter that matches everything, ContentionError if a memory
+        keeps being edited.
         """
         where = memory_conditions(criteria)
         if not where:
@@ -79,7 +79,7 @@ class MemoryBulkDeleter:
         return [record async for record in records]
 
     async def _delete(self, doomed: Sequence[Record], gone: list[Record]) -> list[Record]:
-        """Delete them; return those that were edited meanwhile."""
+        """Delete them; return those that were edited in the meantime."""
         time_slice = TimeSlice()
         spared: list[Record] = []
         for record in doomed:

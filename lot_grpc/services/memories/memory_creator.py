@@ -134,7 +134,7 @@ class MemoryCreator:
                 work.result = ContentionError(ResourceKind.MEMORY, work.id)
 
     async def _take_stored(self, namespace: str, works: Sequence[_Work]) -> None:
-        """Answer those whose id is taken; those of a content go on to its next id."""
+        """Answer those whose id is taken; ids derived from content move on to the next one."""
         if not works:
             return
         there = await self._store.get(MEMORIES, namespace, [work.point for work in works])

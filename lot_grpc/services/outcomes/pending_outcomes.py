@@ -38,9 +38,9 @@ class PendingOutcomes(Journal):
     async def insert(
         self, recorded_outcomes: Sequence[RecordedOutcome], targets: Iterable[Record]
     ) -> set[str]:
-        """Write those that are not there; return the points of those that this call wrote.
+        """Write those that do not exist; return the points of those that this call wrote.
 
-        They come behind the ``targets`` that were read, by their sort keys.
+        Their sort keys come after those of the ``targets`` that were read.
         """
         after = max((target.payload[SORT_KEY] for target in targets), default=0)
         keys = [self._time.sort_key(after) for _ in recorded_outcomes]

@@ -148,7 +148,7 @@ class Feedback:
         record = feedback_record(given, self._time.sort_key(after))
         if not await self._journal.write([record]):
             stored = await self._find(given)
-            if stored is None:  # it went with its pattern meanwhile
+            if stored is None:  # it was deleted with its pattern
                 return
             given = stored.given
         await self._take_in(given)

@@ -122,7 +122,7 @@ class Lineage:
         async def follow(row: Record) -> None:
             payload = row.payload
             superseded = tuple(payload["superseded"])
-            with suppress(RequestInvalidError):  # a circle is broken, and nobody waits to be told
+            with suppress(RequestInvalidError):  # a cycle is broken; no caller needs the error
                 await self.follow(Note(row.namespace, row.id, payload["successor_id"], superseded))
 
         notes = Equals("kind", NOTE_KIND)

@@ -229,7 +229,7 @@ class Patterns(Resources[Pattern, PatternFilter]):
         if not await self._store.get(PATTERNS, record.namespace, [record.id]):
             await self._content_index.release_all(record.namespace, pattern_id)
 
-    # --- beside exports and imports -----------------------------------------------------------
+    # --- exports and imports ------------------------------------------------------------------
 
     async def unique_ids(self, namespace: str, records: Sequence[Record]) -> set[str]:
         """Those of the patterns that hold the claim on their content."""

@@ -1,8 +1,8 @@
 """Preferences: put, read, listed, deleted with their history.
 
-The former value is written down first, insert-only under its revision; then a compare-and-set puts
-the new one. So no value is lost, whatever dies in between, and of two writers at once the one that
-is late reads again. A row of a revision that the preference still has is no former value yet.
+The former value is stored first, insert-only under its revision; then a compare-and-set puts the
+new one. So no value is lost in a crash, and of two concurrent writers the later one reads again. A
+row with the preference's current revision is not a former value yet.
 """
 
 from __future__ import annotations

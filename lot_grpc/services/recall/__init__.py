@@ -1,1 +1,1 @@
-"""Recall: searching, ranking, and remembering what was asked."""
+"""Recall: searching, ranking, and recording queries and their results."""

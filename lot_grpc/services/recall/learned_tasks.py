@@ -1,4 +1,4 @@
-"""Which LEARNED patterns are for a query, by their own regular expressions."""
+"""Matches LEARNED patterns to a query by their own regular expressions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from lot_grpc.services.scanning import scan
 from lot_grpc.services.time_slice import TimeSlice
 
 MOST_TRIED = 1_000
-"""Patterns that are tried on a query, the newest ones. They are read at once."""
+"""How many patterns, the newest, are tried on a query. They are read in one call."""
 
 
 class LearnedTasks:
-    """Matches queries."""
+    """Finds the LEARNED patterns whose ``task_type_pattern`` matches a query."""
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store
@@ -26,9 +26,9 @@ class LearnedTasks:
     ) -> set[str]:
         """The points of LEARNED patterns among ``where`` whose ``task_type_pattern`` matches.
 
-        It is enough that it matches one of the texts.
-        The newest ``MOST_TRIED`` that have one are tried. An expression that RE2 refuses, which a
-        store of an older version may hold, matches nothing.
+        Matching any one of the texts is enough. The newest ``MOST_TRIED`` patterns with an
+        expression are tried. An expression that RE2 refuses, which the store of an older version
+        may contain, matches nothing.
         """
         learned = [
             *where,

@@ -1,4 +1,4 @@
-"""How likely it is that what was found is for the same task as the query."""
+"""The probability that a hit is for the same task as the query."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lot_grpc.ports import Embedder
 
 
 def likeness_of(query: str, text: SearchText, similarity: float) -> Likeness:
-    """What tells whether a text is for the same task as a query, besides their cosine."""
+    """The evidence that a text is for the same task as a query, including their cosine."""
     compared = contrast(query, text.text)
     return Likeness(
         similarity, compared.likeness, compared.differ, compared.opposed, bare=text.bare
@@ -17,7 +17,7 @@ def likeness_of(query: str, text: SearchText, similarity: float) -> Likeness:
 
 
 def match_of(embedder: Embedder, query: str, text: SearchText, similarity: float) -> float | None:
-    """The probability; None with a model whose cosines it was not calibrated on."""
+    """The probability, or None for a model on whose cosines it was not calibrated."""
     if embedder.contract.model != CALIBRATED_MODEL:
         return None
     return match_probability(likeness_of(query, text, similarity))

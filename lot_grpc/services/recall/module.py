@@ -18,7 +18,7 @@ from lot_grpc.services.runtime import Runtime
 
 
 class RecallModule:
-    """The recall of each kind, and what LEARNED patterns say of a query."""
+    """The recall of each kind, and the matching of LEARNED patterns to queries."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class RecallModule:
         memories: MemoriesModule,
         watcher: ChangeWatcher,
     ) -> None:
-        """The ``watcher`` is told which patterns are found."""
+        """``watcher`` is notified of the patterns found."""
         store, weights = runtime.store, runtime.settings.weights
         reranks = Reranks(store, runtime.reranker, runtime.settings.rerank)
 

@@ -1,10 +1,10 @@
-"""Recall, the same for every kind: one embedding, few calls to the store, one pass of ranking.
+"""Recall, the same for every kind: one embedding, few calls to the store, one ranking pass.
 
 The calls: one for LEARNED patterns whose expression may match, while the query is embedded; one
-search; one read of what can reach the page; one search among the outcomes of near-ties that were
-ever used. ``rerank`` adds a read of the candidates that the cross-encoder scores, ``explain`` adds
-counts, and some hits are completed when they are read: running episodes, memories of several
-passages.
+search; one read of the candidates that can reach the page; one search among the outcomes of those
+near-ties that were ever used. ``rerank`` adds a read of the candidates that the cross-encoder
+scores, ``explain`` adds counts, and some hits need further reads: running episodes, memories of
+several passages.
 """
 
 from __future__ import annotations
@@ -44,31 +44,31 @@ NOTHING_KNOWN = Evidence()
 
 
 class Matching(Protocol):
-    """Which things say themselves that they are for a query."""
+    """Finds resources that declare themselves relevant to a query."""
 
     async def matching(
         self, namespace: str, texts: Sequence[str], where: Sequence[Condition]
     ) -> Collection[str]:
-        """The points of those that are for any of the texts and for which ``where`` holds."""
+        """The points of those relevant to any of the texts, among ``where``."""
 
 
 class Learned(Protocol):
-    """What outcomes on like queries say of things."""
+    """Looks up what outcomes on similar queries say about resources."""
 
     async def of(
         self, namespace: str, vector: Sequence[float], records: Sequence[Record]
     ) -> Mapping[str, Evidence]:
-        """By point, for those of which anything is known; ``vector`` is the query's."""
+        """By point, for those with any outcomes; ``vector`` is the query's."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTarget(Generic[T]):
-    """What is found: where it lies and by what, how it is read, what was learned of it.
+    """A kind to recall: its collection and fields, how it is read, and how it is ranked.
 
-    Without ``learned`` and ``importance`` (in [0, 1], by its record) relevance alone ranks; what
-    ``tasks`` names is a near-tie at least. ``read``
-    makes a thing of its record; ``id_of`` names one. ``on_recall`` is told of every answer:
-    namespace, query, (id, similarity) best first, retrieval_id. ``of_tasks``: each is for a task.
+    Without ``learned`` and ``importance`` (in [0, 1], of a record) only relevance ranks; matches of
+    ``tasks`` are at least near-ties. ``read`` makes a resource of its record; ``id_of`` returns its
+    id. ``on_recall`` is called for every answer with the namespace, the query, (id, similarity)
+    best first, and the retrieval_id. ``of_tasks``: each resource is for a task.
     """
 
     searched: SearchFields
@@ -80,22 +80,22 @@ class SearchTarget(Generic[T]):
     importance: Callable[[Record], float] | None = None
     of_tasks: bool = False
     excerpts: Callable[[Sequence[float], Sequence[Record]], Awaitable[Sequence[str]]] | None = None
-    """By the query's vector, what the cross-encoder reads of long texts (``reranks.Excerpts``)."""
+    """For a query vector, the excerpts of long texts that the cross-encoder reads."""
 
     @property
     def ranks(self) -> bool:
-        """Whether anything but relevance ranks."""
+        """Whether anything other than relevance ranks."""
         return self.learned is not None or self.importance is not None
 
 
 @dataclass(frozen=True, slots=True)
 class RecallRequest:
-    """What is asked. ``min_similarity`` 0: no bound. ``seed`` None: any.
+    """A query with its options. ``min_similarity`` 0: no bound. ``seed`` None: a random one.
 
-    ``filters`` are conditions by the name of the field that asks for them. One who asks several
-    kinds at once gives the ``embedding`` of the query and ``self_matched``, the points of things
-    that say themselves that they are for it (None: not looked for yet), and remembers and tells of
-    all the answers itself: then each is ``quiet`` and has no retrieval_id.
+    ``filters`` are conditions by the name of the request field that sets them. A caller that
+    queries several kinds at once passes the ``embedding`` of the query and ``self_matched``, the
+    points that declare themselves relevant to it (None: not looked up yet), and records and reports
+    the answers itself: then each request is ``quiet`` and gets no retrieval_id.
     """
 
     query: str
@@ -113,15 +113,15 @@ class RecallRequest:
 
     @property
     def where(self) -> list[Condition]:
-        """All that must hold."""
+        """All conditions that must hold."""
         return [one for conditions in self.filters.values() for one in conditions]
 
 
 @dataclass(frozen=True, slots=True)
 class Hit(Generic[T]):
-    """A thing that was found. ``parts`` add up to the score, ``evidence`` is behind them.
+    """A resource that was found. ``parts`` add up to the score and are based on ``evidence``.
 
-    ``match``: how likely it is for the same task, None where that is not known.
+    ``match``: the probability that it is for the same task, None if unknown.
     """
 
     thing: T
@@ -136,8 +136,8 @@ class Hit(Generic[T]):
 class Explanation:
     """How an answer came about.
 
-    ``removed`` says by filter how many of the namespace it alone keeps out. ``seed`` is that of
-    EXPLORE.
+    ``removed``: by filter, how many resources of the namespace that filter alone excludes. ``seed``
+    is the one used by EXPLORE.
     """
 
     ranking: Ranking
@@ -151,10 +151,10 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """What was found, and what is to be said about it. ``vector`` is the query's.
+    """The hits, and how they came about. ``vector`` is the query's.
 
-    ``truncated``: not all of the query was read. ``wordless``: it has nothing to look for.
-    ``unreached``: candidates that the cross-encoder was to read and had no time for.
+    ``truncated``: not all of the query was read. ``wordless``: the query has no words to search
+    for. ``unreached``: candidates that the cross-encoder had no time to read.
     """
 
     hits: list[Hit[T]]
@@ -167,7 +167,7 @@ class Answer(Generic[T]):
 
 
 class Recall(Generic[T]):
-    """Finds things of one kind, by meaning and by words."""
+    """Finds resources of one kind, by meaning and by words."""
 
     def __init__(
         self,
@@ -187,9 +187,9 @@ class Recall(Generic[T]):
         self._target = target
 
     async def find(self, namespace: str, request: RecallRequest) -> Answer[T]:
-        """The most relevant things that the conditions let through, ranked."""
+        """The most relevant resources that meet the conditions, ranked."""
         if request.ranking is Ranking.SIMILARITY:
-            request = replace(request, legs=Legs.DENSE)  # whose relevance is the similarity
+            request = replace(request, legs=Legs.DENSE)  # its relevance is the similarity
         search = SearchRequest(
             request.query,
             request.where,
@@ -252,7 +252,7 @@ class Recall(Generic[T]):
         vector: Sequence[float],
         hits: Sequence[Hit[T]],
     ) -> str:
-        """Remember the answer and tell of it; return its retrieval_id."""
+        """Record and report the answer; return its retrieval_id."""
         pairs = [(self._target.id_of(hit.thing), hit.similarity) for hit in hits]
         retrieval_id = self._retrievals.remember(
             namespace, request.query, vector, tuple(found for found, _ in pairs)
@@ -262,7 +262,7 @@ class Recall(Generic[T]):
         return retrieval_id
 
     async def _self_matched(self, namespace: str, request: RecallRequest) -> frozenset[str]:
-        """What says itself that it is for the query. Leg by leg is measured without."""
+        """The points that declare themselves relevant; none when a single leg is measured."""
         if self._target.tasks is None or request.legs is not Legs.HYBRID:
             return frozenset()
         if request.self_matched is not None:
@@ -274,7 +274,7 @@ class Recall(Generic[T]):
     def _page(
         self, found: Sequence[Relevance], ranking: Ranking, limit: int, reserved: Collection[str]
     ) -> list[str]:
-        """Those that can come onto the page."""
+        """The candidates that can reach the page."""
         readable = contenders([one.value for one in found], ranking, self._weights, limit)
         ids = [one.id for one in found]
         return ids[:readable] + [one for one in ids[readable:] if one in reserved][:1]
@@ -282,7 +282,7 @@ class Recall(Generic[T]):
     async def _records(
         self, namespace: str, page: Sequence[str], known: Mapping[str, Record]
     ) -> Mapping[str, Record]:
-        """Their records, in the same order. One deleted since is left out."""
+        """Their records, in the same order, without those deleted since."""
         unread = [one for one in page if one not in known]
         if unread:
             collection = self._target.searched.collection
@@ -297,7 +297,7 @@ class Recall(Generic[T]):
         records: Mapping[str, Record],
         ranking: Ranking,
     ) -> Mapping[str, Evidence]:
-        """What is known of the near-ties; nothing else is reordered."""
+        """What outcomes say about the near-ties; nothing else is reordered."""
         near = found[: within_margin([one.value for one in found], ranking, self._weights)]
         if self._target.learned is None or not near:
             return {}
@@ -336,7 +336,7 @@ class Recall(Generic[T]):
         )
 
     def _match(self, query: str, record: Record, similarity: float) -> float | None:
-        """Whether it is for the same task, of what is for tasks."""
+        """The probability that it is for the same task, for kinds that are for tasks."""
         if not self._target.of_tasks:
             return None
         return match_of(self._embedder, query, self._target.searched.text_of(record), similarity)
@@ -361,7 +361,7 @@ class Recall(Generic[T]):
 
 
 def _seed(request: RecallRequest, ranking: Ranking) -> int | None:
-    """The sample's seed: as given, else any, which the explanation tells."""
+    """The seed for sampling: as given, else a random one, which the explanation reports."""
     if ranking is not Ranking.EXPLORE:
         return None
     return request.seed if request.seed is not None else random.getrandbits(63)

@@ -1,4 +1,4 @@
-"""Reranking: the cross-encoder reads the best candidates, within a bound of count and time."""
+"""Reranking: the cross-encoder reads the best candidates, limited in number and time."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from lot_grpc.ports import Record, Reranker, VectorStore
 from lot_grpc.services.recall.search_fields import SearchFields
 
 _CODE_CHARACTERS = 4_096
-"""Of a candidate's code, which the cross-encoder may read: more than its 512 tokens hold."""
+"""Characters of a candidate's code given to the cross-encoder: more than its 512 tokens hold."""
 
 
 Excerpts: TypeAlias = Callable[[Sequence[Record]], Awaitable[Sequence[str]]]
-"""For each record the part of a long text that is to be read instead of its beginning, or ""."""
+"""For each record, the part of a long text to read instead of its beginning, or ""."""
 
 
 @dataclass(frozen=True, slots=True)
 class RerankBounds:
-    """How many candidates are read at most, and for how long, the first ones first."""
+    """The maximum number of candidates that are read, best first, and for how long."""
 
     candidates: int = DEFAULT_CANDIDATES
     seconds: float = DEFAULT_SECONDS
@@ -32,9 +32,9 @@ class RerankBounds:
 
 @dataclass(frozen=True, slots=True)
 class Reranked:
-    """Candidates in their new order. ``records``: of those that were to be read, by id.
+    """Candidates in their new order. ``records``: by id, of the candidates to rerank.
 
-    ``unreached``: how many of the best there was no time for.
+    ``unreached``: how many of those there was no time to read.
     """
 
     found: Sequence[Relevance]

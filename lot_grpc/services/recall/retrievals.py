@@ -1,4 +1,4 @@
-"""What was asked and answered, written behind, so that an outcome can name it."""
+"""Recalls, written in the background, so that an outcome can refer to one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WAITING_AT_MOST = 10_000
 
 
 class Retrievals:
-    """Remembers recalls. Rows reach the store within a second and may be lost in a crash."""
+    """Records recalls. Rows reach the store within a second and may be lost in a crash."""
 
     def __init__(self, store: VectorStore, time_source: TimeSource, model: CurrentModel) -> None:
         self._store = store
@@ -34,7 +34,7 @@ class Retrievals:
     def remember(
         self, namespace: str, query: str, vector: Sequence[float], hit_ids: tuple[str, ...]
     ) -> str:
-        """Remember a recall; return its id."""
+        """Record a recall; return its id."""
         retrieval_id = new_id("r")
         retrieval = Retrieval(
             namespace,
@@ -45,7 +45,7 @@ class Retrievals:
             self._time.now(),
             self._model.epoch,
         )
-        if len(self._waiting) >= _WAITING_AT_MOST:  # the store is away: keep the newest
+        if len(self._waiting) >= _WAITING_AT_MOST:  # the store is unavailable: keep the newest
             self._waiting.pop(next(iter(self._waiting)))
         self._waiting[retrieval.point] = retrieval
         return retrieval_id
@@ -59,12 +59,12 @@ class Retrievals:
         return retrieval_from_record(found[point]) if point in found else None
 
     def forget(self, namespace: str) -> None:
-        """Drop what waits of a namespace: it is being cleared."""
+        """Drop the pending rows of a namespace that is being cleared."""
         for point in [p for p, one in self._waiting.items() if one.namespace == namespace]:
             del self._waiting[point]
 
     async def flush(self) -> None:
-        """Write what waits. What cannot be written waits on."""
+        """Write the pending rows; those that cannot be written stay pending."""
         while self._waiting:
             batch = list(self._waiting.values())[:_BATCH]
             try:

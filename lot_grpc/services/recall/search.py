@@ -1,11 +1,11 @@
 """Candidates for a recall: both legs in one call to the store, fused into one list.
 
-The dense leg searches every vector of a kind (``text``, and ``code`` where it has code), and a
-record counts by its best one; the lexical leg searches ``bm25``. The same call rescores what only
-the lexical leg found, so that ``similarity`` is a cosine for each hit.
+The dense leg searches every vector of a kind (``text``, and ``code`` for records with code), and a
+record is scored by its best one; the lexical leg searches ``bm25``. The same call rescores what
+only the lexical leg found, so that ``similarity`` is a cosine for each hit.
 
-The lexical leg runs twice, with function words and without. The record of the best hit of each
-comes with the call and decides which of the two counts (``domain.fusion``).
+The lexical leg runs twice, with function words and without. The record of each run's best hit comes
+back with the call and decides which run is used (``domain.fusion``).
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from lot_grpc.services.recall.search_fields import SearchFields
 from lot_grpc.services.records.collections import SPARSE_VECTOR
 
 _WORDLESS_CHARACTERS = 256
-"""Read of a query without words, for the record of it alone."""
+"""Characters that are embedded of a query without words, only so that it can be recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """What to look for. ``min_similarity`` 0: no bound. ``pool``: hits of each leg.
+    """What to search for. ``min_similarity`` 0: no bound. ``pool``: hits of each leg.
 
-    ``also`` finds points that are candidates whatever the legs say; ``where`` must hold for them.
-    It runs while the query is embedded. ``embedding``: of the query, where the caller makes it;
-    if it is not ready yet, the lexical leg runs first, in a call of its own.
+    ``also`` finds points that are candidates whatever the legs find; ``where`` must hold for them.
+    It runs while the query is embedded. ``embedding``: of the query, if the caller makes it; if it
+    is not ready yet, the lexical leg runs first, in a call of its own.
     """
 
     query: str
@@ -58,8 +58,8 @@ class SearchRequest:
 class Candidates:
     """The fused pool, best first, and the query's vector.
 
-    ``truncated``: not all of the query was read. ``wordless``: it has nothing to look for.
-    ``also``: what ``SearchRequest.also`` found.
+    ``truncated``: not all of the query was read. ``wordless``: it has no words to search for.
+    ``also``: the points that ``SearchRequest.also`` found.
     """
 
     found: list[Relevance]
@@ -70,7 +70,7 @@ class Candidates:
 
 
 class HybridSearch:
-    """Searches one kind."""
+    """Searches the records of one kind with both legs."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class HybridSearch:
         self._weights = weights
 
     async def search(self, namespace: str, request: SearchRequest) -> Candidates:
-        """What comes into question, the most relevant first."""
+        """The candidates, most relevant first."""
         words = lexical_query(request.query)
         if not words.terms:
             embedding = await (request.embedding or embed_wordless(self._embedder, request.query))
@@ -126,7 +126,7 @@ class HybridSearch:
     def _choose(
         self, by_words: Sequence[Scores], records: Mapping[str, Record], words: LexicalQuery
     ) -> tuple[Scores, _Best]:
-        """The pool of the words that counts, and its best hit."""
+        """The lexical pool to use, and its best hit."""
         heads = [next(iter(pool)) for pool in by_words if pool]
         if not heads:
             return {}, _Best()
@@ -150,14 +150,14 @@ class HybridSearch:
 
 @dataclass(frozen=True, slots=True)
 class _Best:
-    """What the query has in common with the best lexical hit, and whether that is bare code."""
+    """What the query shares with the best lexical hit, and whether that hit is bare code."""
 
     shared: Overlap = NO_OVERLAP
     code: bool = False
 
 
 def _of_words(request: SearchRequest, words: LexicalQuery) -> list[SearchQuery]:
-    """The searches for words: the telling ones, and where it differs with function words."""
+    """The lexical searches: without function words and, where it differs, with them."""
     if request.legs is Legs.DENSE:
         return []
     vectors = (words.vector, words.form) if words.form else (words.vector,)
@@ -167,7 +167,7 @@ def _of_words(request: SearchRequest, words: LexicalQuery) -> list[SearchQuery]:
 
 
 async def embed_wordless(embedder: Embedder, query: str) -> Embedding:
-    """The vector of a query that has no words; whatever it is, it is remembered with the query."""
+    """A vector to record with a query that has no words; its value does not matter."""
     return await embedder.embed_query(query[:_WORDLESS_CHARACTERS])
 
 
@@ -178,7 +178,7 @@ async def _nothing() -> frozenset[str]:
 def _apart(
     pools: Sequence[Scores], also: AbstractSet[str], cosines: Scores, pool: int
 ) -> tuple[Scores, Scores]:
-    """The dense leg's hits, at most ``pool`` of them, and ``also``, each with its similarity."""
+    """The dense leg's hits, at most ``pool``, and ``also``, each with its similarity."""
     dense = {point for found in pools for point in found if point in cosines}
     if len(dense) > pool:
         dense = set(sorted(dense, key=lambda point: (-cosines[point], point))[:pool])
@@ -190,5 +190,5 @@ def _apart(
 
 
 def _share(cosine: float) -> float:
-    """Rounding may take a cosine a little past 1; a negative one is no similarity at all."""
+    """A cosine as a similarity in [0, 1]: rounding may exceed 1, and a negative one counts as 0."""
     return min(1.0, max(0.0, cosine))

@@ -1,4 +1,4 @@
-"""By which vectors, and by what text, the records of a collection are found."""
+"""The vectors and the text by which the records of a collection are found."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from lot_grpc.ports import Record
 
 @dataclass(frozen=True, slots=True)
 class SearchFields:
-    """A collection that is searched.
+    """A searchable collection.
 
-    ``dense`` names its dense vectors; a record counts by the nearest of those it has.
+    ``dense`` names its dense vectors; a record is scored by the nearest of those it has.
     """
 
     collection: str
@@ -22,8 +22,8 @@ class SearchFields:
     text_of: Callable[[Record], SearchText]
 
     async def texts(self, records: Sequence[Record]) -> list[SearchText]:
-        """What each record is found by, in order.
+        """The text by which each record is found, in order.
 
-        In a thread, since long error messages take a while to read.
+        Runs in a thread, since long error messages take a while to read.
         """
         return await asyncio.to_thread(lambda: [self.text_of(one) for one in records])

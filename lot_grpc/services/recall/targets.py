@@ -1,4 +1,4 @@
-"""The kinds that are recalled, and their questions."""
+"""The kinds that can be recalled, and their requests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pattern_target(
     tasks: LearnedTasks,
     change_watcher: ChangeWatcher,
 ) -> SearchTarget[Pattern]:
-    """Patterns, ranked by their outcomes on like queries; LEARNED ones by their tasks too."""
+    """Patterns, ranked by outcomes on similar queries; LEARNED ones by their tasks too."""
     return SearchTarget(
         PATTERN.collection.search_fields,
         patterns.read,
@@ -51,7 +51,7 @@ def episode_target(episodes: Episodes) -> SearchTarget[Episode]:
 
 
 def memory_target(memories: Memories, passages: PassageMatcher) -> SearchTarget[Memory]:
-    """Memories; of near-ties the more important ones come first."""
+    """Memories; of near-ties, the more important come first."""
     return SearchTarget(
         MEMORY.collection.search_fields,
         memories.read,
@@ -63,7 +63,7 @@ def memory_target(memories: Memories, passages: PassageMatcher) -> SearchTarget[
 
 @dataclass(frozen=True, slots=True)
 class RecallOptions:
-    """What every recall asks. ``min_similarity`` 0: no bound. ``seed`` of EXPLORE, None: any."""
+    """Options of every recall. ``min_similarity`` 0: no bound; ``seed`` None: random (EXPLORE)."""
 
     query: str
     limit: int
@@ -76,15 +76,15 @@ class RecallOptions:
 
 
 def pattern_request(options: RecallOptions, criteria: PatternFilter) -> RecallRequest:
-    """A question for patterns."""
-    superseded = criteria.superseded or False  # left out unless asked for
+    """A recall request for patterns."""
+    superseded = criteria.superseded or False  # left out by default
     return _request(options, pattern_filters(replace(criteria, superseded=superseded)))
 
 
 def episode_request(
     options: RecallOptions, criteria: EpisodeFilter, *, success_only: bool
 ) -> RecallRequest:
-    """A question for episodes; ``success_only`` narrows whatever statuses are asked for."""
+    """A recall request for episodes; ``success_only`` further narrows the requested statuses."""
     filters = episode_filters(criteria)
     if success_only:
         succeeded = EpisodeFilter(statuses=(EpisodeStatus.SUCCEEDED,))
@@ -93,7 +93,7 @@ def episode_request(
 
 
 def memory_request(options: RecallOptions, criteria: MemoryFilter) -> RecallRequest:
-    """A question for memories."""
+    """A recall request for memories."""
     return _request(options, memory_filters(criteria))
 
 

@@ -1,1 +1,1 @@
-"""Domain ⇄ Record: payload keys, points, conditions. Pure functions, one module a kind."""
+"""Domain ⇄ Record: payload keys, points, conditions. Pure functions, one module per kind."""

@@ -12,21 +12,21 @@ from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import FieldCodec
 
 APPLIED = "applied"
-"""Whether all steps of a trajectory are taken in."""
+"""Whether all steps of a trajectory have been applied."""
 
 REVISION = "revision"
 
 PENDING = "pending_steps"
-"""Of an action value: the first step it took in of each trajectory that is not settled, by the
-trajectory's point. Steps go backwards, so the later ones are taken in as well."""
+"""On an action value: for each trajectory not yet settled, by its point, the first step applied.
+Steps are applied backwards, so later ones have been applied as well."""
 
 VALUE_ORDER = "value_order"
-"""The value in units of 1e-12, since only whole numbers order a scroll."""
+"""The value in units of 1e-12, since a scroll can only be ordered by integers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """An action that was chosen, what was known then, and in microseconds when."""
+    """An action that was chosen, what was known then, and when (microseconds)."""
 
     namespace: str
     selection_id: str
@@ -40,7 +40,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """A fact: the steps of a finished trajectory, in order."""
+    """The steps of a finished trajectory, in order; immutable."""
 
     namespace: str
     trajectory_id: str
@@ -50,12 +50,12 @@ class Trajectory:
 
     @property
     def point(self) -> str:
-        """Where it lies."""
+        """Its point id."""
         return trajectory_point(self.namespace, self.trajectory_id)
 
 
 _KNOWN = FieldCodec(ActionValue, sparse=False, skip={"task_type", "complexity"})
-"""What was known of an action when another was chosen; the state has the rest."""
+"""What was known about an action when another was chosen; the state has the rest."""
 _SELECTION = FieldCodec(Selection, sparse=False, skip={"namespace", "values"})
 _TRAJECTORY = FieldCodec(
     Trajectory,
@@ -69,12 +69,12 @@ _VALUE = FieldCodec(ActionValue, defaults={"complexity": None}, values={"value":
 
 
 def selection_point(namespace: str, selection_id: str) -> str:
-    """Where a selection lies."""
+    """The point id of a selection."""
     return point_id(namespace, "selection", selection_id)
 
 
 def selection_record(selection: Selection) -> Record:
-    """A selection, kept for its life."""
+    """Encode a selection, with its expiry."""
     payload = {
         **_SELECTION.write(selection),
         "values": [_KNOWN.write(one) for one in selection.values],
@@ -85,7 +85,7 @@ def selection_record(selection: Selection) -> Record:
 
 
 def selection_from_record(record: Record) -> Selection:
-    """The selection of a record."""
+    """Decode the selection of a record."""
     payload = record.payload
     state = payload["state"]
     of_state = {"task_type": state["task_type"], "complexity": state.get("complexity")}
@@ -97,18 +97,18 @@ def selection_from_record(record: Record) -> Selection:
 
 
 def trajectory_point(namespace: str, trajectory_id: str) -> str:
-    """Where a trajectory lies."""
+    """The point id of a trajectory."""
     return point_id(namespace, "trajectory", trajectory_id)
 
 
 def trajectory_record(trajectory: Trajectory) -> Record:
-    """A trajectory of which no step is taken in yet."""
+    """Encode a trajectory with no step applied yet."""
     payload = {**_TRAJECTORY.write(trajectory), APPLIED: False}
     return Record(trajectory.point, trajectory.namespace, payload)
 
 
 def trajectory_from_record(record: Record) -> Trajectory:
-    """The trajectory of a record."""
+    """Decode the trajectory of a record."""
     return _TRAJECTORY.read(record.payload, namespace=record.namespace)
 
 
@@ -116,7 +116,7 @@ def trajectory_from_record(record: Record) -> Trajectory:
 
 
 def action_value_point(namespace: str, state: LearningState, action: str) -> str:
-    """Where the value of an action in a state lies."""
+    """The point id of the value of an action in a state."""
     return point_id(namespace, "action_value", state.key, action)
 
 
@@ -137,7 +137,7 @@ def value_payload(value: float, visit_count: int, update_time: int) -> Payload:
 def first_value_record(
     namespace: str, step: TrajectoryStep, value: float, update_time: int, sort_key: int
 ) -> Record:
-    """The record of an action's value after its first step; who took it in stands beside it."""
+    """The record of an action's value after its first step, with the mark of what was applied."""
     state, action = step.state, step.action
     first = ActionValue(state.task_type, state.complexity, action, value, 1, update_time)
     payload = {
@@ -151,5 +151,5 @@ def first_value_record(
 
 
 def action_value_from_record(record: Record) -> ActionValue:
-    """The action value of a record."""
+    """Decode the action value of a record."""
     return _VALUE.read(record.payload)

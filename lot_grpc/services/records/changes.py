@@ -1,4 +1,4 @@
-"""What the feed of changes reads of every watched record: who wrote it last, and when.
+"""What the change feed reads of every watched record: who wrote it last, and when.
 
 A stamp is written in the same write as the change it stands for, so that none is lost.
 """
@@ -18,16 +18,16 @@ STORED_BY, STORED_SEQ = "stored_by", "stored_seq"
 STAMP_KEYS = frozenset({WRITER_ID, CHANGE_SEQ, STORED_BY, STORED_SEQ})
 
 GENERATION = "generation"
-"""Of a mark that a namespace was cleared: which of its clears that was. No tombstone has it."""
+"""On the mark of a cleared namespace: the number of the clear. No tombstone has it."""
 
 
 def clear_mark_point(namespace: str, resource_kind: str | None) -> str:
-    """Where the mark lies that a kind was cleared, None: everything."""
+    """The point id of the mark that a kind was cleared (None: everything)."""
     return point_id(namespace, "cleared", resource_kind or "")
 
 
 def clear_mark(resource_kind: str | None, generation: int, time: int) -> Payload:
-    """The mark, as it lies among the tombstones."""
+    """The payload of the mark, which is stored among the tombstones."""
     return {
         "resource_kind": resource_kind or "",
         "id": "",
@@ -48,5 +48,5 @@ def first_stamp(replica: str, seq: int) -> dict[str, Any]:
 
 
 def stored_stamp(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys that stay; none in a record that an older version wrote."""
+    """The keys to preserve; none in a record that an older version wrote."""
     return {key: payload[key] for key in (STORED_BY, STORED_SEQ) if key in payload}

@@ -7,7 +7,7 @@ from lot_grpc.kernel.intents import SORT_KEY as SORT_KEY
 from lot_grpc.kernel.tombstones import TOMBSTONES as TOMBSTONES
 
 SCHEMA_VERSION = 7
-"""Raised whenever what is stored changes its form: a store of another version is refused."""
+"""Increased whenever the stored form changes: a store with another version is refused."""
 
 META = "meta"
 PATTERNS = "patterns"
@@ -20,10 +20,10 @@ EVENTS = "events"
 MEMORIES = "memories"
 POLICIES = "policies"
 REPLICAS = "replicas"
-"""The processes that write, and up to which change each has settled."""
+"""The processes that write, and up to which change each is settled."""
 
 PATTERN_LOGS = (OUTCOMES, CONTEXT_STATS, FEEDBACK)
-"""What hangs on a pattern, by ``pattern_id`` and sort key, and goes with it."""
+"""What belongs to a pattern, by ``pattern_id`` and sort key, and is deleted with it."""
 LEARNING_EVENTS = "learning_events"
 DECISIONS = "decisions"
 SELECTIONS = "selections"
@@ -37,19 +37,19 @@ SESSION_PARTS = "session_parts"
 """The values and messages of sessions."""
 
 WRITER_ID, CHANGE_SEQ = "writer_id", "change_seq"
-"""The process that wrote a watched record last, and the number it gave that change."""
+"""The process that last wrote a watched record, and the number it gave that change."""
 
 END_TIME = "end_time"
-"""Of an ended episode, and of an abandoned one its last activity."""
+"""On ended episodes; on abandoned ones the time of their last activity."""
 
 TEXT_VECTOR = "text"
 CODE_VECTOR = "code"
-"""Of what has code."""
+"""On records with code."""
 SOLVED_VECTOR = "solved"
-"""Of an error solution: the error together with its fix, for who asks in words of their own. Of an
-ended episode: its summary, where it has one beside its task."""
+"""On an error solution: the error together with its fix, for queries in other words. On an ended
+episode: its summary, if it has one in addition to its task."""
 PASSAGE_VECTORS = "passages"
-"""Of a text that has several passages: a vector of each, in order."""
+"""On texts with several passages: one vector each, in order."""
 SPARSE_VECTOR = "bm25"
 QUERY_VECTOR = "query"
-"""Of a cell: the query that its outcomes answered."""
+"""On context stats: the query that their outcomes answered."""

@@ -15,18 +15,18 @@ from lot_grpc.services.records.fields import FieldCodec
 REVISION = "revision"
 PENDING = "pending_ids"
 MERGING = "merging_into"
-"""The point of the cell that takes this one in. From then on it counts nothing any more."""
+"""The point of the cell into which this one is merged. From then on it counts nothing."""
 TAKEN_IN = "taken_in"
-"""Points of cells that were taken in and may still be there."""
+"""Points of merged cells that may still exist."""
 
 
 def context_stats_point(namespace: str, pattern_id: str, query: str) -> str:
-    """Where the cell of a pattern and a query lies; white space and letter case are folded."""
+    """The point id of the stats of a pattern and a query; white space and case are folded."""
     return point_id(namespace, "cell", pattern_id, content_hash([folded(query)]))
 
 
 def same_query(one: str, other: str) -> bool:
-    """Whether two queries have one cell."""
+    """Whether two queries share a cell."""
     return folded(one) == folded(other)
 
 
@@ -34,12 +34,12 @@ _CONTEXT_STATS = FieldCodec(ContextStats, sparse=False)
 
 
 def context_stats_payload(stats: ContextStats) -> Payload:
-    """The sums."""
+    """Encode the sums."""
     return _CONTEXT_STATS.write(stats)
 
 
 def context_stats_from_payload(payload: Mapping[str, Any]) -> ContextStats:
-    """The sums of a record."""
+    """Decode the sums of a record."""
     return _CONTEXT_STATS.read(payload)
 
 
@@ -53,7 +53,7 @@ def context_stats_record(
     pending: Sequence[str],
     sort_key: int,
 ) -> Record:
-    """A new cell."""
+    """Encode a new cell."""
     payload: Payload = {
         **context_stats_payload(stats),
         "pattern_id": pattern_id,

@@ -22,21 +22,21 @@ from lot_grpc.services.records.fields import (
 )
 
 REVISION = "result_revision"
-"""Grows with everything that comes of a decision."""
+"""Increases with every recorded outcome of a decision."""
 
 PENDING = "pending_requests"
-"""Requests whose outcome it took and that may be sent again."""
+"""Requests whose outcome was applied and that may be repeated."""
 
 _CONTENT = FieldCodec(DecisionContent)
 
 
 def decision_point(namespace: str, decision_id: str) -> str:
-    """Where a decision lies."""
+    """The point id of a decision."""
     return point_id(namespace, "decision", decision_id)
 
 
 def decision_record(decision: Decision, sort_key: int) -> Record:
-    """The record of a decision of which nothing came yet."""
+    """Encode a decision without an outcome."""
     payload = {
         **_CONTENT.write(decision.content),
         **label_keys(decision.content.labels),
@@ -63,7 +63,7 @@ def result_payload(result: DecisionOutcome) -> Payload:
 
 
 def decision_from_record(record: Record) -> Decision:
-    """The decision of a record."""
+    """Decode the decision of a record."""
     payload = record.payload
     result = None
     if "outcome" in payload:

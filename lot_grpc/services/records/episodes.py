@@ -39,29 +39,29 @@ WRITER_EPOCH = "writer_epoch"
 WRITER_BASE = "writer_base"
 WRITER_BASE_EPOCH = "writer_base_epoch"
 WRITER_UNTIL = "writer_until"
-"""Until when an open stream holds the episode, in microseconds; 0 or absent where none does. Kept
-only where several processes share the store."""
+"""Until when an open stream holds the episode, in microseconds; 0 or absent if none does. Stored
+only if several processes share the store."""
 
 ACTIVE_TIME = "active_time"
-"""Of one that runs: it was active then, and may have been since. Events leave it alone; who looks
-for abandoned ones moves it on (``abandoning``)."""
+"""On a running episode: it was active then, and may have been since. Events do not update it; the
+search for abandoned episodes does (``abandoner``)."""
 ABANDONING = "abandoning"
-"""Whether it is being abandoned; absent is no."""
+"""Whether it is being abandoned; absent means no."""
 
 EXTRACTION = "extraction"
-"""Whether the episode's lesson is to be taken: REQUESTED from its end on, then DONE; absent where
-nobody asked."""
+"""Whether patterns are to be extracted from the episode: REQUESTED from its end on, then DONE; absent
+if not requested."""
 REQUESTED, DONE = "requested", "done"
 REUSE = "reuse"
-"""Whether the use of other episodes is to be counted: REQUESTED from its end on, then DONE; absent
-where it named none."""
+"""Whether its uses of other episodes are to be counted: REQUESTED from its end on, then DONE; absent
+if it named none."""
 USED_EPISODES = "used_episode_ids"
 REUSED_COUNT, REUSE_REVISION = "reused_count", "reuse_revision"
 PENDING_REUSES = "pending_reuses"
-"""Reports that an episode has counted and that may not be settled yet."""
+"""Reports that an episode has counted and that may still be repeated."""
 
-EXTRACTED_PATTERNS, EXTRACTED_SOLUTIONS = "taught_pattern_ids", "taught_error_solution_ids"
-"""The patterns and the error solutions that came of it."""
+EXTRACTED_PATTERNS, EXTRACTED_SOLUTIONS = "extracted_pattern_ids", "extracted_error_solution_ids"
+"""The patterns and the error solutions extracted from it."""
 
 _START = FieldCodec(EpisodeStart, skip={"start_time"})
 _END = FieldCodec(EpisodeEnd, skip={"status", "error", "approach", "end_time"})
@@ -74,42 +74,42 @@ _EPISODE = FieldCodec(
 
 @dataclass(frozen=True, slots=True)
 class CommittedPrefix:
-    """Which events of an episode stand: all up to ``number``, and behind it those of ``epoch`` on.
+    """Which events of an episode are committed: up to ``number``, and after it from ``epoch`` on.
 
     The rest was stored too late by a writer that had been replaced. Without a second process all
-    events stand.
+    events are committed.
     """
 
     number: int = 0
     epoch: int = 0
 
     def holds(self, event: Mapping[str, Any]) -> bool:
-        """Whether an event stands, by its payload."""
+        """Whether an event is committed, by its payload."""
         sequence: int = event["sequence"]
         epoch: int = event["epoch"]
         return sequence <= self.number or epoch >= self.epoch
 
 
 def episode_point(namespace: str, episode_id: str) -> str:
-    """Where an episode lies."""
+    """The point id of an episode."""
     return point_id(namespace, "episode", episode_id)
 
 
 def base_payload(epoch: int, last: int) -> Payload:
-    """The keys that say what the writer of an epoch found."""
+    """The keys that record what the writer of an epoch found."""
     return {WRITER_BASE: last, WRITER_BASE_EPOCH: epoch}
 
 
 def committed_prefix_of(payload: Mapping[str, Any]) -> CommittedPrefix:
-    """What the last writer found when it took the episode over."""
+    """What the last writer found when it took over the episode."""
     return CommittedPrefix(payload.get(WRITER_BASE, 0), payload.get(WRITER_BASE_EPOCH, 0))
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where an episode stands, as far as whoever reads its events must know.
+    """The state of an episode, as far as a reader of its events needs it.
 
-    ``birth`` tells it from another episode that takes its id later. ``event_count`` is 0 until it
+    ``birth`` distinguishes it from a later episode with the same id. ``event_count`` is 0 until it
     has ended; ``epoch`` is that of the valid writer.
     """
 
@@ -121,16 +121,16 @@ class Stage:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more comes, unless it is reopened."""
+        """Whether it gets no more events, unless it is reopened."""
         return self.status is not EpisodeStatus.RUNNING
 
 
 STAGE_KEYS = (SORT_KEY, "status", "event_count", WRITER_EPOCH, WRITER_BASE, WRITER_BASE_EPOCH)
-"""What ``stage_of`` must know."""
+"""The keys that ``stage_of`` reads."""
 
 
 def stage_of(payload: Mapping[str, Any]) -> Stage:
-    """Where the episode of a record stands."""
+    """The stage of the episode of a record."""
     return Stage(
         birth=payload[SORT_KEY],
         status=EpisodeStatus(payload["status"]),
@@ -141,7 +141,7 @@ def stage_of(payload: Mapping[str, Any]) -> Stage:
 
 
 def start_hash(start: EpisodeStart) -> str:
-    """The same for the same start as the caller gave it."""
+    """A hash that is equal for equal starts as the caller gave them."""
     given = {**_START.write(start), "start_time": start.start_time}
     if start.metadata:
         given["metadata"] = as_doubles(start.metadata)
@@ -149,7 +149,7 @@ def start_hash(start: EpisodeStart) -> str:
 
 
 def end_hash(end: EpisodeEnd) -> str:
-    """The same for the same end as the caller gave it."""
+    """A hash that is equal for equal ends as the caller gave them."""
     error = [end.error.type, end.error.message] if end.error else None
     given = {**_END.write(end), "approach": end.approach, "end_time": end.end_time}
     if end.metrics:
@@ -158,7 +158,7 @@ def end_hash(end: EpisodeEnd) -> str:
 
 
 def end_payload(end: EpisodeEnd, end_time: int, event_count: int) -> Payload:
-    """The keys that an end writes. An approach given at the end is the one filters see."""
+    """The keys that an end writes. Filters see the approach given at the end, if any."""
     payload = _END.write(end)
     payload["status"] = end.status.value
     payload["end_time"] = end_time
@@ -192,12 +192,12 @@ _UNREVISED = (WRITER_EPOCH, WRITER_UNTIL, ACTIVE_TIME, ABANDONING, REUSE_REVISIO
 
 
 def unrevised_as(payload: Mapping[str, Any]) -> list[Condition]:
-    """What must hold, beside the revision, for an episode to be just as it was read."""
+    """The conditions, besides the revision, for an episode to be unchanged since it was read."""
     return [Equals(key, payload[key]) if key in payload else Missing(key) for key in _UNREVISED]
 
 
 def reopened_payload(episode: Episode, now: int) -> Payload:
-    """The keys that let an abandoned episode run again. Nobody reads ``end_time`` of it then."""
+    """The keys that let an abandoned episode run again. Its ``end_time`` is then ignored."""
     return {"status": EpisodeStatus.RUNNING.value, **_next_revision(episode, now)}
 
 
@@ -206,7 +206,7 @@ def _next_revision(episode: Episode, now: int) -> Payload:
 
 
 def episode_record(episode: Episode, sort_key: int, vectors: Mapping[str, Vector]) -> Record:
-    """The whole record."""
+    """Encode the whole record."""
     start = episode.start
     payload = {
         **_START.write(start),
@@ -226,7 +226,7 @@ def episode_record(episode: Episode, sort_key: int, vectors: Mapping[str, Vector
 
 
 def episode_from_record(record: Record) -> Episode:
-    """The episode of a record. While RUNNING it has no count of events: the caller counts."""
+    """Decode an episode. While it is RUNNING, its events are counted by the caller."""
     payload = record.payload
     status = EpisodeStatus(payload["status"])
     start = _START.read(payload)
@@ -236,7 +236,7 @@ def episode_from_record(record: Record) -> Episode:
         start=replace(start, approach=payload.get("start_approach", "")),
         status=status,
         end=_end_from_payload(payload, status) if status.ended else None,
-        # What is left of an abandoned one that runs again is not its own.
+        # Leftovers of an abandonment do not count for an episode that runs again.
         end_time=None if status is EpisodeStatus.RUNNING else payload.get("end_time"),
         event_count=0 if status is EpisodeStatus.RUNNING else payload.get("event_count", 0),
         reused_count=payload.get(REUSED_COUNT, 0),
@@ -257,7 +257,7 @@ def _end_from_payload(payload: Mapping[str, Any], status: EpisodeStatus) -> Epis
 
 
 def episode_filters(criteria: EpisodeFilter) -> Filters:
-    """A filter as conditions, by the field that asks for them."""
+    """A filter as conditions, by the request field that sets them."""
     return {
         "statuses": any_of("status", criteria.statuses),
         "categories": any_of("category", criteria.categories),
@@ -279,7 +279,7 @@ def episode_filters(criteria: EpisodeFilter) -> Filters:
 
 
 def _of_ended(bound: list[Condition]) -> list[Condition]:
-    """One that runs again may still have the time at which it was abandoned."""
+    """A revived episode may still have the time at which it was abandoned."""
     return [*bound, Not(Equals("status", EpisodeStatus.RUNNING.value))] if bound else []
 
 
@@ -292,17 +292,17 @@ def episode_conditions(criteria: EpisodeFilter) -> list[Condition]:
 
 
 def event_point(namespace: str, episode_id: str, sequence: int) -> str:
-    """Where an event lies: its place follows from its number, so that no index is needed."""
+    """The point id of an event: it follows from the number, so that no index is needed."""
     return point_id(namespace, "event", episode_id, str(sequence))
 
 
 def event_points(namespace: str, episode_id: str, numbers: range) -> list[str]:
-    """Where the events of these numbers lie."""
+    """The point ids of the events with these numbers."""
     return point_ids((namespace, "event", episode_id), map(str, numbers))
 
 
 def event_hash(event: EpisodeEvent) -> str:
-    """The same for the same event as the caller gave it."""
+    """A hash that is equal for equal events as the caller gave them."""
     head = f"{event.event_type}\0{event.agent_role}\0{event.event_time}\0".encode()
     return hashlib.blake2b(head + (event.data or b""), digest_size=12).hexdigest()
 
@@ -315,9 +315,9 @@ def event_record(
     request: str = "",
     record_time: int | None = None,
 ) -> Record:
-    """An event as one writer stores it. ``request`` is the idempotency record of a unary call.
+    """Encode an event of one writer. ``request`` is the idempotency record of a unary call.
 
-    ``record_time`` stands for the event's own, which spares a copy of each event of a stream.
+    ``record_time`` replaces the event's own, which saves copying each event of a stream.
     """
     payload: Payload = {
         "episode_id": episode_id,
@@ -339,7 +339,7 @@ def event_record(
 
 
 def event_from_record(record: Record) -> EpisodeEvent:
-    """The event of a record; an event time that was not given is the time of recording."""
+    """Decode an event; an event time that was not given is the time of recording."""
     payload = record.payload
     data = payload.get("data")
     return EpisodeEvent(

@@ -46,7 +46,7 @@ _SOLUTION = FieldCodec(
 
 
 def error_solution_point(namespace: str, error_solution_id: str) -> str:
-    """Where an error solution lies."""
+    """The point id of an error solution."""
     return point_id(namespace, "error solution", error_solution_id)
 
 
@@ -56,7 +56,7 @@ def content_payload(content: ErrorSolutionContent) -> Payload:
 
 
 def signature_payload(content: ErrorSolutionContent) -> Payload:
-    """What the rules of this version read of an error; none of it is the caller's."""
+    """The keys that this version derives from an error; the caller sets none of them."""
     signatures = [one.text for one in content.error.signatures]
     return {
         "signature": signatures[0] if signatures else "",
@@ -71,7 +71,7 @@ def error_solution_record(
     vectors: Mapping[str, Vector],
     preserved: Mapping[str, Any] | None = None,
 ) -> Record:
-    """The whole record. ``preserved``: keys of the record it replaces (``preserved_in_edits``)."""
+    """Encode it whole. ``preserved``: keys of the replaced record (``preserved_in_edits``)."""
     payload = {
         **content_payload(solution.content),
         **outcomes_payload(solution.outcomes),
@@ -85,7 +85,7 @@ def error_solution_record(
 
 
 def error_solution_from_record(record: Record) -> ErrorSolution:
-    """The error solution of a record."""
+    """Decode the error solution of a record."""
     payload = record.payload
     return _SOLUTION.read(
         payload,

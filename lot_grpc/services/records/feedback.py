@@ -27,13 +27,13 @@ class GivenFeedback:
 
     @property
     def point(self) -> str:
-        """Where it lies."""
+        """Its point id."""
         return point_id(self.namespace, "feedback", self.feedback_id)
 
 
 @dataclass(frozen=True, slots=True)
 class FeedbackStep:
-    """How a feedback counted: as which of the pattern's, and from where to where."""
+    """How a feedback counted: its number among the pattern's, and the change it made."""
 
     sequence: int
     confidence_before: float
@@ -57,18 +57,18 @@ _STEP = FieldCodec(FeedbackStep, sparse=False)
 
 
 def feedback_record(given: GivenFeedback, sort_key: int) -> Record:
-    """A fact that no pattern has taken in yet."""
+    """Encode a feedback that has not been applied to its pattern yet."""
     payload = {**_GIVEN.write(given), APPLIED: False, SORT_KEY: sort_key}
     return Record(given.point, given.namespace, payload)
 
 
 def feedback_from_record(record: Record) -> FeedbackEntry:
-    """The feedback of a record."""
+    """Decode the feedback of a record."""
     payload = record.payload
     given = _GIVEN.read(payload, namespace=record.namespace)
     return FeedbackEntry(given, step_from_payload(payload) if payload[APPLIED] else None)
 
 
 def step_from_payload(payload: Mapping[str, Any]) -> FeedbackStep:
-    """How a feedback counted, as its row or the pattern's says."""
+    """Decode how a feedback counted, from its own row or the pattern's."""
     return _STEP.read(payload)

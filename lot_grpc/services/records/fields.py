@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, get_args, get_origin
 from lot_grpc.ports import AnyOf, Condition, Equals, Payload, Range, Scalar
 
 Filters: TypeAlias = dict[str, list[Condition]]
-"""Conditions by the name of the field in the contract that asks for them."""
+"""Conditions by the name of the request field that sets them."""
 
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON keeps it."""
+    """A value in its JSON form."""
     if isinstance(value, StrEnum):
         return value.value
     if isinstance(value, tuple):
@@ -36,8 +36,8 @@ def plain(value: Any) -> Any:
 class FieldCodec(Generic[T]):
     """A dataclass ⇄ the keys of a payload, by the types of its fields.
 
-    Enums are kept as their values, tuples as lists, bytes as base64, dataclasses as objects by the
-    same rules. What has its default is left out.
+    Enums are stored as their values, tuples as lists, bytes as base64, dataclasses as objects by
+    the same rules. Fields with their default value are omitted.
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class FieldCodec(Generic[T]):
 
         Args:
             cls: the dataclass.
-            skip: fields that are not written, and that are given when it is read.
-            always: fields that are written even where they have their default.
-            sparse: False: all are written always, and must be there to be read.
-            rename: the keys of fields that are not called like them.
-            defaults: of fields that have none in the dataclass.
-            values: for fields of other rules: a codec for dataclasses or tuples of such, or a
-                function that reads what is kept.
+            skip: fields that are not written, and that are passed when reading.
+            always: fields that are written even if they have their default.
+            sparse: False: all fields are always written, and must be present when reading.
+            rename: the keys of fields that differ from the field's name.
+            defaults: for fields without one in the dataclass.
+            values: for fields with rules of their own: a codec for dataclasses or tuples of them,
+                or a function that decodes the stored value.
         """
         self._cls = cls
         self._sparse = sparse
@@ -101,7 +101,7 @@ class FieldCodec(Generic[T]):
     def read(self, payload: Mapping[str, Any], **given: Any) -> T:
         """The value of a payload, with fields as ``given``.
 
-        Raises KeyError, TypeError or ValueError for what is none.
+        Raises KeyError, TypeError or ValueError for an invalid payload.
         """
         if self._defaults:
             given = self._defaults | given
@@ -117,7 +117,7 @@ class FieldCodec(Generic[T]):
 def _converters(
     hint: Any, inner: FieldCodec[Any] | None
 ) -> tuple[_Convert | None, _Convert | None]:
-    """What writes and what reads values of a type; None: they are kept as they are."""
+    """The encoder and decoder of a type; None: its values are stored as they are."""
     if NoneType in get_args(hint):
         [hint] = set(get_args(hint)) - {NoneType}
     if get_origin(hint) is tuple:
@@ -147,50 +147,50 @@ def _each_value(convert: _Convert) -> _Convert:
 
 
 def label_pairs(labels: Mapping[str, str]) -> list[str]:
-    """Labels as ``key=value``, since a dot in a key is a path to Qdrant. Keys hold no ``=``."""
+    """Labels as ``key=value``, since Qdrant reads a dot in a key as a path. Keys have no ``=``."""
     return sorted(f"{key}={value}" for key, value in labels.items())
 
 
 def label_keys(labels: Mapping[str, str]) -> Payload:
-    """What filters read of labels; nothing without any."""
+    """The keys by which labels are filtered; none without labels."""
     return {"label_pairs": label_pairs(labels)} if labels else {}
 
 
 def any_of(key: str, values: tuple[Any, ...]) -> list[Condition]:
-    """The values asked for, or no condition when none are."""
+    """Any of the given values; no condition if none are given."""
     return [AnyOf(key, tuple(plain(value) for value in values))] if values else []
 
 
 def all_of(key: str, values: tuple[str, ...] | list[str]) -> list[Condition]:
-    """Each of the values asked for."""
+    """Each of the given values."""
     return [Equals(key, value) for value in values]
 
 
 def after(key: str, time: int | None) -> list[Condition]:
-    """Later than a time, None is any."""
+    """Later than a time; None: any."""
     return [] if time is None else [Range(key, gt=time)]
 
 
 def before(key: str, time: int | None) -> list[Condition]:
-    """Earlier than a time, None is any."""
+    """Earlier than a time; None: any."""
     return [] if time is None else [Range(key, lt=time)]
 
 
 def at_least(key: str, bound: float) -> list[Condition]:
-    """At least a bound; 0 is none."""
+    """At least a bound; 0: no bound."""
     return [Range(key, gte=bound)] if bound > 0 else []
 
 
 def at_most(key: str, bound: float | None) -> list[Condition]:
-    """At most a bound, None is none."""
+    """At most a bound; None: no bound."""
     return [] if bound is None else [Range(key, lte=bound)]
 
 
 def equals(key: str, value: Scalar | None) -> list[Condition]:
-    """Just a value, None is any."""
+    """Exactly a value; None: any."""
     return [] if value is None else [Equals(key, value)]
 
 
 def all_conditions(filters: Filters) -> list[Condition]:
-    """All that the filters ask for."""
+    """The conditions of all filters together."""
     return [one for conditions in filters.values() for one in conditions]

@@ -1,7 +1,7 @@
 """Groups of patterns: the keys that make a DISTILLED pattern the head of one.
 
-Who belongs to a group is what its head names in ``source_pattern_ids``, or who names the head in
-``parent_pattern_id``; the second is written after the first, and made up for by the next run.
+The members of a group are those that its head names in ``source_pattern_ids``, and those that name
+the head in ``parent_pattern_id``; the second is written after the first, or else by the next run.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from lot_grpc.services.records.patterns import (
 LEVEL: Final = "group_level"
 """1 for a group of patterns, 2 for a group of groups. Only heads have it."""
 KEY: Final = "group_key"
-"""Kind, type and language of what is in it."""
+"""Kind, type and language of its members."""
 MADE: Final = "group_made"
-"""Hashes of the fields as they were made: what a caller has edited since is not made anew."""
+"""Hashes of the fields as generated: a field that a caller has edited since is not regenerated."""
 INHERITED: Final = "inherited"
-"""The counters that it began with; the others are its own outcomes."""
+"""The counters that it started with; the rest are its own outcomes."""
 PARENT: Final = "parent_pattern_id"
 
 _ID = re.compile(r"d[12]-[0-9a-f]{24}")
@@ -45,7 +45,7 @@ SEEN_KEYS: Final[tuple[str, ...]] = _SEEN_KEYS
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is known of a pattern without its content."""
+    """A pattern without its content."""
 
     point: str
     pattern_id: str
@@ -62,7 +62,7 @@ class Seen:
 
 
 def seen(record: Record) -> Seen:
-    """Of a record with at least ``SEEN_KEYS``."""
+    """Decode a record that has at least ``SEEN_KEYS``."""
     payload = record.payload
     return Seen(
         record.id,
@@ -76,26 +76,26 @@ def seen(record: Record) -> Seen:
 
 
 def group_key(payload: Mapping[str, Any]) -> str:
-    """Only what has the same key is grouped."""
+    """Only patterns with the same key are grouped."""
     return "/".join((payload["kind"], payload["pattern_type"], payload.get("language", "")))
 
 
 def head_id(level: int, anchor: str) -> str:
     """The id of a new group's head.
 
-    It follows from the oldest member, so that the run after one that died, or of another process at
-    the same time, comes to the same.
+    It is derived from the oldest member, so that a run after one that died, or a concurrent run of
+    another process, gets the same id.
     """
     return f"d{level}-{content_hash([level, anchor])[:24]}"
 
 
 def is_head_id(pattern_id: str) -> bool:
-    """Whether it looks like an id that ``head_id`` gives."""
+    """Whether an id has the form of those from ``head_id``."""
     return _ID.fullmatch(pattern_id) is not None
 
 
 def head_keys(level: int, key: str, made: PatternContent, inherited: OutcomeStats) -> Payload:
-    """The keys that a head has beside those of every pattern."""
+    """The keys of a head in addition to those of every pattern."""
     counters = outcomes_payload(inherited)
     return {
         LEVEL: level,
@@ -111,6 +111,6 @@ def made_hashes(content: PatternContent) -> dict[str, str]:
 
 
 def untouched(stored: PatternContent, made: Mapping[str, str]) -> Sequence[str]:
-    """The fields that are as they were made."""
+    """The fields that are still as generated."""
     now = made_hashes(stored)
     return [name for name in GENERALISED_FIELDS if now[name] == made.get(name)]

@@ -20,19 +20,19 @@ from lot_grpc.services.records.fields import (
 )
 
 APPLIED = "applied"
-"""False while what a judgement moves has not been moved."""
+"""False until the effects of a judgement have been applied."""
 
 
 _CONTENT = FieldCodec(LearningEventContent)
 
 
 def learning_event_point(namespace: str, learning_event_id: str) -> str:
-    """Where a learning event lies."""
+    """The point id of a learning event."""
     return point_id(namespace, "learning_event", learning_event_id)
 
 
 def learning_event_record(event: LearningEvent, sort_key: int, *, applied: bool = True) -> Record:
-    """The whole record."""
+    """Encode the whole record."""
     payload = {
         **_CONTENT.write(event.content),
         **label_keys(event.content.labels),
@@ -48,7 +48,7 @@ def learning_event_record(event: LearningEvent, sort_key: int, *, applied: bool 
 
 
 def learning_event_from_record(record: Record) -> LearningEvent:
-    """The learning event of a record."""
+    """Decode the learning event of a record."""
     payload = record.payload
     return LearningEvent(
         record.namespace,
@@ -59,7 +59,7 @@ def learning_event_from_record(record: Record) -> LearningEvent:
 
 
 def learning_event_conditions(criteria: LearningEventFilter) -> list[Condition]:
-    """A filter as conditions. An event without a reward is within no bound of it."""
+    """A filter as conditions. An event without a reward meets no bound on it."""
     where: list[Condition] = [
         *any_of("event_type", criteria.event_types),
         *any_of("outcome", criteria.outcomes),

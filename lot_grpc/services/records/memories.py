@@ -50,12 +50,12 @@ _DETAILS: dict[str, type[ConversationSummary | Project]] = {
 
 
 def memory_point(namespace: str, memory_id: str) -> str:
-    """Where a memory lies."""
+    """The point id of a memory."""
     return point_id(namespace, "memory", memory_id)
 
 
 def content_payload(content: MemoryContent) -> Payload:
-    """The keys that an edit writes. Filterable details stand at the top as well."""
+    """The keys that an edit writes. Filterable details are also at the top level."""
     payload = {**_CONTENT.write(content), **label_keys(content.labels)}
     for name, cls in _DETAILS.items():
         if isinstance(content.details, cls):
@@ -70,7 +70,7 @@ def content_payload(content: MemoryContent) -> Payload:
 def memory_record(
     memory: Memory, sort_key: int, vectors: Mapping[str, Vector], preserved: Payload | None = None
 ) -> Record:
-    """The whole record. ``preserved``: keys of the record it replaces (``preserved_in_edits``)."""
+    """Encode it whole. ``preserved``: keys of the replaced record (``preserved_in_edits``)."""
     payload = {
         **content_payload(memory.content),
         **(preserved or {}),
@@ -94,14 +94,14 @@ def _details(stored: Mapping[str, Any] | None) -> ConversationSummary | Project 
 
 
 def memory_from_record(record: Record) -> Memory:
-    """The memory of a record."""
+    """Decode the memory of a record."""
     payload = record.payload
     content = _CONTENT.read(payload, details=_details(payload.get("details")))
     return _MEMORY.read(payload, namespace=record.namespace, content=content)
 
 
 def memory_filters(criteria: MemoryFilter) -> Filters:
-    """A filter as conditions, by the field that asks for them."""
+    """A filter as conditions, by the request field that sets them."""
     return {
         "kinds": any_of("kind", criteria.kinds),
         "languages": any_of(

@@ -21,7 +21,7 @@ APPLIED = "applied"
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A thing with counters: what it is, its id, and where it lies."""
+    """A resource with counters: its kind, its id and its location."""
 
     resource_kind: str
     id: str
@@ -40,7 +40,7 @@ class RecordedOutcome:
     outcome_id: str
     pattern_id: str
     outcome: Outcome | None
-    """None of a correction that puts nothing in the place of what it undoes."""
+    """None for a correction that replaces what it undoes with nothing."""
     create_time: int
     reward: float | None = None
     duration: float | None = None
@@ -49,17 +49,17 @@ class RecordedOutcome:
     retrieval_id: str = ""
     note: str = ""
     from_repeated_save: bool = False
-    """Made by a repeated save, not by a use."""
+    """From a repeated save, not from a use."""
     corrects_outcome_id: str = ""
     """The ``outcome_id`` of the entry that this one undoes."""
     root: str = ""
-    """Of a correction: the entry that stands first in the row of corrections."""
+    """For a correction: the first entry in the chain of corrections."""
     correction: Correction | None = None
     error_solution_id: str = ""
 
     @property
     def point(self) -> str:
-        """Where it lies. An entry is corrected once; what corrects it can be corrected."""
+        """Its point id. An entry is corrected once; what corrects it can be corrected."""
         if self.error_solution_id:
             solution_id = self.error_solution_id
             return point_id(self.namespace, "error solution outcome", self.outcome_id, solution_id)
@@ -69,7 +69,7 @@ class RecordedOutcome:
 
     @property
     def counted_by(self) -> Counted:
-        """What takes it into its counters."""
+        """The resource whose counters it changes."""
         if self.error_solution_id:
             point = error_solution_point(self.namespace, self.error_solution_id)
             return Counted("error solution", self.error_solution_id, ERROR_SOLUTIONS, point)
@@ -79,17 +79,17 @@ class RecordedOutcome:
 
     @property
     def value(self) -> float:
-        """What it counts in rates."""
+        """Its value in rates."""
         return self.outcome.value_in_rates if self.outcome else 0.0
 
 
 def correction_point(namespace: str, outcome_id: str, pattern_id: str) -> str:
-    """Where the entry lies that undoes another one, if there is one."""
+    """The point id of the entry that corrects another one, if there is one."""
     return point_id(namespace, "correction", outcome_id, pattern_id)
 
 
 def outcome_point(namespace: str, outcome_id: str, pattern_id: str) -> str:
-    """Where an entry lies that is no correction."""
+    """The point id of an entry that is not a correction."""
     return point_id(namespace, "outcome", outcome_id, pattern_id)
 
 
@@ -106,7 +106,7 @@ _CORRECTION = FieldCodec(
 
 
 def outcome_record(recorded: RecordedOutcome, sort_key: int) -> Record:
-    """A fact that no aggregate has taken in yet."""
+    """Encode an outcome that has not been applied to any counters yet."""
     payload = {**_RECORDED.write(recorded), APPLIED: False, SORT_KEY: sort_key}
     if recorded.correction is not None:
         payload |= _CORRECTION.write(recorded.correction)
@@ -114,7 +114,7 @@ def outcome_record(recorded: RecordedOutcome, sort_key: int) -> Record:
 
 
 def outcome_from_record(record: Record) -> RecordedOutcome:
-    """The fact of a record."""
+    """Decode the outcome of a record."""
     payload = record.payload
     correction = _CORRECTION.read(payload) if "corrects_outcome_id" in payload else None
     return _RECORDED.read(payload, namespace=record.namespace, correction=correction)
@@ -122,7 +122,7 @@ def outcome_from_record(record: Record) -> RecordedOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """What was asked and what was answered. ``create_time`` in microseconds.
+    """A query and its results. ``create_time`` in microseconds.
 
     ``epoch``: that of the model that made the vector (``reindexing.epochs``).
     """
@@ -137,17 +137,17 @@ class Retrieval:
 
     @property
     def point(self) -> str:
-        """Where it lies."""
+        """Its point id."""
         return retrieval_point(self.namespace, self.retrieval_id)
 
 
 def retrieval_point(namespace: str, retrieval_id: str) -> str:
-    """Where a retrieval lies."""
+    """The point id of a retrieval."""
     return point_id(namespace, "retrieval", retrieval_id)
 
 
 def retrieval_record(retrieval: Retrieval) -> Record:
-    """A retrieval, kept for its life. The vector is base64 of float32, as it is never searched."""
+    """Encode a retrieval, with its expiry. The vector, never searched, is base64 of float32."""
     return Record(
         retrieval.point,
         retrieval.namespace,
@@ -164,7 +164,7 @@ def retrieval_record(retrieval: Retrieval) -> Record:
 
 
 def retrieval_from_record(record: Record) -> Retrieval:
-    """The retrieval of a record."""
+    """Decode the retrieval of a record."""
     payload = record.payload
     return Retrieval(
         record.namespace,

@@ -36,12 +36,12 @@ from lot_grpc.services.records.fields import (
 STATS_REVISION = "stats_revision"
 PENDING = "pending_ids"
 PENDING_FEEDBACK = "pending_feedback"
-"""How feedback counted whose own row may not say so yet (``services.patterns.feedback``)."""
+"""How feedback counted whose own row may not be updated yet (``services.patterns.feedback``)."""
 SUPERSEDED = "superseded"
 SUPERSEDED_BY = "superseded_by"
-"""What follows from another pattern's ``supersedes`` (services.patterns.lineage)."""
+"""Derived from another pattern's ``supersedes`` (services.patterns.lineage)."""
 LEARNED_FIELDS = "learned_fields"
-"""Of a LEARNED pattern: a hash of each field as extraction wrote it last, to tell edits apart."""
+"""On a LEARNED pattern: a hash of each field as extraction last wrote it, to detect edits."""
 
 
 _PRESERVED = (
@@ -64,12 +64,12 @@ _PATTERN = FieldCodec(
 
 
 def pattern_point(namespace: str, pattern_id: str) -> str:
-    """Where a pattern lies."""
+    """The point id of a pattern."""
     return point_id(namespace, "pattern", pattern_id)
 
 
 def claim_point(namespace: str, content: PatternContent) -> str:
-    """Where the claim on a content lies: who holds it is the one pattern of that content."""
+    """The point id of the claim on a content; its holder is the one pattern with that content."""
     return point_id(namespace, "unique_content", dedupe_hash(content))
 
 
@@ -89,12 +89,12 @@ def outcomes_payload(outcomes: OutcomeStats) -> Payload:
 
 
 def feedback_payload(feedback: FeedbackCounts) -> Payload:
-    """The keys that a feedback writes beside the confidence; none without any."""
+    """The keys that a feedback writes besides the confidence; none without feedback."""
     return _FEEDBACK.write(feedback)
 
 
 def outcomes_from_payload(payload: Mapping[str, Any]) -> OutcomeStats:
-    """The counters of a record."""
+    """Decode the counters of a record."""
     return _OUTCOMES.read(payload)
 
 
@@ -104,7 +104,7 @@ def pattern_record(
     vectors: Mapping[str, Vector],
     preserved: Mapping[str, Any] | None = None,
 ) -> Record:
-    """The whole record. ``preserved``: keys of the record it replaces (``preserved_in_edits``)."""
+    """Encode it whole. ``preserved``: keys of the replaced record (``preserved_in_edits``)."""
     payload = {
         **content_payload(pattern.content),
         **outcomes_payload(pattern.outcomes),
@@ -123,7 +123,7 @@ def preserved_in_edits(payload: Mapping[str, Any]) -> Payload:
 
 
 def pattern_from_record(record: Record) -> Pattern:
-    """The pattern of a record."""
+    """Decode the pattern of a record."""
     payload = record.payload
     return _PATTERN.read(
         payload,
@@ -136,7 +136,7 @@ def pattern_from_record(record: Record) -> Pattern:
 
 
 def pattern_filters(criteria: PatternFilter) -> Filters:
-    """A filter as conditions, by the field that asks for them."""
+    """A filter as conditions, by the request field that sets them."""
     return {
         "languages": any_of(
             "language", tuple(language_name(given) for given in criteria.languages)
@@ -163,7 +163,7 @@ def pattern_filters(criteria: PatternFilter) -> Filters:
 
 
 def _superseded(include: bool | None) -> list[Condition]:
-    """Just those marked as superseded, or just the others; the mark is only where it is true."""
+    """Only superseded ones, or only the others; the mark is stored only if true."""
     marked = Equals(SUPERSEDED, True)
     return [] if include is None else [marked if include else Not(marked)]
 

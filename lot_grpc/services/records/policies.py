@@ -13,17 +13,17 @@ _STORED = FieldCodec(StoredPolicy, sparse=False, skip={"namespace", "policy"})
 
 
 def policy_point(namespace: str) -> str:
-    """Where the one policy of a namespace lies."""
+    """The point id of the one policy of a namespace."""
     return point_id(namespace, "policy")
 
 
 def policy_record(stored: StoredPolicy, sort_key: int) -> Record:
-    """The whole record."""
+    """Encode the whole record."""
     payload = {**_POLICY.write(stored.policy), **_STORED.write(stored), SORT_KEY: sort_key}
     return Record(policy_point(stored.namespace), stored.namespace, payload)
 
 
 def policy_from_record(record: Record) -> StoredPolicy:
-    """The policy of a record."""
+    """Decode the policy of a record."""
     payload = record.payload
     return _STORED.read(payload, namespace=record.namespace, policy=_POLICY.read(payload))

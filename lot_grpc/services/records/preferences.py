@@ -1,4 +1,4 @@
-"""Preference ⇄ Record. The value is kept as JSON text, since null is a value too."""
+"""Preference ⇄ Record. The value is stored as JSON text, since null is a value too."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from lot_grpc.services.records.fields import FieldCodec, any_of
 REVISION = "revision"
 
 PENDING = "pending_events"
-"""Learning events whose value it took and that may not be settled."""
+"""Learning events whose value was applied and that may not be settled."""
 
 PENDING_REQUESTS = "pending_requests"
-"""Requests whose value it took and that may be sent again."""
+"""Requests whose value was applied and that may be repeated."""
 
 TASK_HASH = "task_hash"
-"""Of what feedback taught: that of its task."""
+"""On what was learned from feedback: the task's."""
 
 CREATED_BY = "created_by"
-"""The request that made it, if that had an id."""
+"""The request that created it, if it had an id."""
 
 
 _PREFERENCE = FieldCodec(Preference, sparse=False, skip={"namespace"}, values={"value": json.loads})
@@ -32,12 +32,12 @@ _FORMER = FieldCodec(PreferenceRevision, sparse=False, values={"value": json.loa
 
 
 def preference_point(namespace: str, key: str) -> str:
-    """Where a preference lies."""
+    """The point id of a preference."""
     return point_id(namespace, "preference", key)
 
 
 def value_text(value: Any) -> str:
-    """A JSON value as it is kept: equal values have equal texts."""
+    """A JSON value in its stored form: equal values have equal texts."""
     return json_text(value, compact=True)
 
 
@@ -52,7 +52,7 @@ def value_payload(preference: Preference) -> Payload:
 
 
 def preference_record(preference: Preference, sort_key: int) -> Record:
-    """The record of a first value."""
+    """Encode a preference with its first value."""
     payload: Payload = {
         "key": preference.key,
         **value_payload(preference),
@@ -66,14 +66,14 @@ def preference_record(preference: Preference, sort_key: int) -> Record:
 
 
 def preference_from_record(record: Record) -> Preference:
-    """The preference of a record."""
+    """Decode the preference of a record."""
     return _PREFERENCE.read(record.payload, namespace=record.namespace)
 
 
 def revision_record(record: Record) -> Record:
-    """The present value of a preference as a former one.
+    """The current value of a preference as a record of its history.
 
-    Its place has the sort key as well: a preference that is deleted and made again has another.
+    Its point id depends on the sort key: a preference that is deleted and recreated has another.
     """
     payload = record.payload
     parts = (payload["key"], str(payload[SORT_KEY]), str(payload[REVISION]))
@@ -86,15 +86,15 @@ def revision_record(record: Record) -> Record:
 
 
 def revision_from_record(record: Record) -> PreferenceRevision:
-    """The former value of a record."""
+    """Decode the former value of a record."""
     return _FORMER.read(record.payload)
 
 
 def revisions_of(record: Record) -> list[Condition]:
-    """What picks the former values of one preference: not those of another that had its key."""
+    """Conditions for the former values of one preference, not of an earlier one with its key."""
     return [Equals("key", record.payload["key"]), Equals(SORT_KEY, record.payload[SORT_KEY])]
 
 
 def preference_conditions(categories: tuple[str, ...]) -> list[Condition]:
-    """Any of the categories; none named is all."""
+    """Any of the categories; none given: all."""
     return any_of("category", categories)

@@ -1,8 +1,8 @@
 """Session ⇄ records: a row, and a part for each value and message.
 
-Parts name the generation of their session, which is the sort key of its row. A session that was
-cleared or lapsed has another generation than the next one of its id, so what is left of the former
-one is never met by a reader.
+Parts name the generation of their session, which is the sort key of its row. After a session was
+cleared or has expired, the next one with its id has another generation, so a reader never sees
+leftover parts of the former.
 """
 
 from __future__ import annotations
@@ -27,44 +27,42 @@ from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import FieldCodec
 
 REVISION = "revision"
-"""Grows with every write of a session."""
+"""Increases with every write of a session."""
 
 FORMER = "former_generations"
-"""Generations of which parts may be left, as they were when the session began; they go with its
-first write."""
+"""Generations with possible leftover parts when the session began; its first write deletes them."""
 
 PENDING = "pending_requests"
-"""The sequence and time of the message that a request appended, while it may be sent again."""
+"""The sequence and time of the message that a request appended, while it may be repeated."""
 
 LATEST = "latest"
-"""The message appended last; the others are parts."""
+"""The last message appended; the others are parts."""
 
 GENERATION = "generation"
 SEQUENCE = "sequence"
 SIZE = "size"
-"""Of what a part holds, in bytes: key, category and value, or texts and metadata."""
+"""Size of a part's contents in bytes: key, category and value, or texts and metadata."""
 
 IMPORTANCE = "importance"
-"""Of a value; one that an earlier version put has none."""
+"""On a value; one stored by an earlier version has none."""
 
 PART, VALUE, MESSAGE = "part", "value", "message"
-"""What kind of a part it is."""
+"""The kind of part."""
 
 OVERHEAD = 64
-"""Bytes that a part takes at most beyond its size when it is sent."""
+"""Maximum overhead of a part beyond its size when it is sent, in bytes."""
 
 Places = Mapping[str, tuple[int, int]]
-"""Sequence and time of messages, by the point of their request."""
+"""Sequence and time of messages, by the point of the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
     """The row of a session.
 
-    ``gone_sequence``: messages up to there fell out of the window or were cleared. ``latest``: the
-    payload of the message of ``last_sequence``, empty where that is gone. ``values_put`` and
-    ``bytes_put`` are at least as large as its values are many and large: what was put since they
-    were counted.
+    ``gone_sequence``: messages up to it left the window or were cleared. ``latest``: the payload of
+    the message with ``last_sequence``, empty if that is gone. ``values_put`` and ``bytes_put`` are
+    upper bounds of the number and size of its values: they include all puts since the last count.
     """
 
     namespace: str
@@ -86,7 +84,7 @@ class SessionRow:
 
     @property
     def point(self) -> str:
-        """Where it lies."""
+        """Its point id."""
         return session_point(self.namespace, self.session_id)
 
     @property
@@ -95,7 +93,7 @@ class SessionRow:
         return self.last_sequence - self.gone_sequence
 
     def conditions(self) -> list[Condition]:
-        """What must hold for the row to be just this one."""
+        """The conditions for the row to be unchanged."""
         return [Equals(REVISION, self.revision), Equals(SORT_KEY, self.generation)]
 
     def session(self) -> Session:
@@ -131,7 +129,7 @@ _MESSAGE = FieldCodec(SessionMessage, always={"message_time", SEQUENCE})
 
 
 def session_point(namespace: str, session_id: str) -> str:
-    """Where the row of a session lies."""
+    """The point id of the row of a session."""
     return point_id(namespace, "session", session_id)
 
 
@@ -141,12 +139,12 @@ def session_record(row: SessionRow) -> Record:
 
 
 def written_payload(row: SessionRow) -> Payload:
-    """The keys that each write of a session writes; a message is one more."""
+    """The keys that every write of a session writes; a message adds one more."""
     return {key: value for key, value in _ROW.write(row).items() if key not in _NEVER_REWRITTEN}
 
 
 def session_row(record: Record) -> SessionRow:
-    """The row of a record."""
+    """Decode the row of a record."""
     return _ROW.read(record.payload, namespace=record.namespace)
 
 
@@ -159,22 +157,22 @@ def session_from_record(record: Record) -> Session:
 
 
 def parts_of(session_id: str, generations: Iterable[int]) -> list[Condition]:
-    """The parts of generations of a session."""
+    """Conditions for the parts of a session's generations."""
     return [Equals("session_id", session_id), AnyOf(GENERATION, tuple(generations))]
 
 
 def kind_of(row: SessionRow, kind: str) -> list[Condition]:
-    """The values, or the messages, of a session."""
+    """Conditions for the values, or the messages, of a session."""
     return [*parts_of(row.session_id, (row.generation,)), Equals(PART, kind)]
 
 
 def value_point(row: SessionRow, key: str) -> str:
-    """Where a value of a session lies."""
+    """The point id of a value of a session."""
     return point_id(row.namespace, "session_value", row.session_id, str(row.generation), key)
 
 
 def value_record(row: SessionRow, key: str, value: SessionValue) -> Record:
-    """A value, base64 of its bytes."""
+    """Encode a value, as base64 of its bytes."""
     size = len(key.encode()) + len(value.category.encode()) + len(value.data)
     payload: Payload = {
         **_part(row, VALUE, size),
@@ -185,30 +183,30 @@ def value_record(row: SessionRow, key: str, value: SessionValue) -> Record:
 
 
 def value_from_record(record: Record) -> SessionValue:
-    """A value."""
+    """Decode a value."""
     return _VALUE.read(record.payload)
 
 
 def importance_of(payload: Payload) -> float:
-    """That of a value's part."""
+    """The importance in the part of a value."""
     importance: float = payload.get(IMPORTANCE, DEFAULT_IMPORTANCE)
     return importance
 
 
 def at_most_important(importance: float) -> Condition:
-    """The values of at most this importance."""
+    """Values with at most this importance."""
     most = Range(IMPORTANCE, lte=importance)
     return OneOf((most, Missing(IMPORTANCE))) if importance >= DEFAULT_IMPORTANCE else most
 
 
 def message_point(row: SessionRow, sequence: int) -> str:
-    """Where a message of a session lies."""
+    """The point id of a message of a session."""
     number = str(row.generation)
     return point_id(row.namespace, "session_message", row.session_id, number, str(sequence))
 
 
 def message_payload(message: SessionMessage) -> Payload:
-    """A message that has its time and sequence, as the row or a part keeps it."""
+    """Encode a message with its time and sequence, as the row or a part stores it."""
     texts = sum(len(text.encode()) for text in (message.role, message.content, message.name))
     return {**_MESSAGE.write(message), SIZE: texts + len(message.metadata)}
 
@@ -220,7 +218,7 @@ def message_record(row: SessionRow, message: Payload) -> Record:
 
 
 def message_from_payload(payload: Payload) -> SessionMessage:
-    """A message as the row or a part keeps it."""
+    """Decode a message from the row or a part."""
     given = {name: payload[name] for name in ("message_time", SEQUENCE)}
     return _MESSAGE.read(payload, **given)
 

@@ -1,9 +1,9 @@
 """Which named vectors belong to which model.
 
 A store begins with epoch 0, and each reindex to another model makes the next one. The dense vectors
-of an epoch have names of their own in the store (``text``, later ``text-1``), so that those of two
-models lie beside each other and no search can meet both. Terms (``bm25``) need no model and have
-one name for all.
+of an epoch have their own names in the store (``text``, later ``text-1``), so that those of two
+models coexist and no search can mix them. Terms (``bm25``) need no model and have the same name in
+all epochs.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Reindexer:
     async def run(self, name: str, *, dry_run: bool = False) -> AsyncGenerator[ReindexStep, None]:
         """Embed everything with the model ``name`` and switch to it; yields the progress.
 
-        Left before its end it stops, and a later run goes on. Raises ReindexRunningError,
+        If closed early it stops, and a later run resumes. Raises ReindexRunningError,
         ReindexOfflineOnlyError, EmbeddingModelUnavailableError, EmbeddingFailedError.
         """
         if not self._store.exclusive:
@@ -172,11 +172,11 @@ class _Run:
         )
 
     async def _until_switched(self, rebuilding: VectorRebuild, target: Embedder) -> None:
-        """Embed what lacks the new vectors, and switch when hardly more came behind it.
+        """Embed what lacks the new vectors, and switch once few enough have been added since.
 
-        It ends however much is written: before all are embedded, no more is let in than there was
-        at first and twice the spare; and each time that more than the bound came between that and
-        the switch, the bound is doubled.
+        It ends however much is written: until all are embedded, no more is admitted than the
+        initial number plus twice the spare; and each time that more than the bound was added
+        between that and the switch, the bound is doubled.
         """
         spare = bound = _CATCH_UP
         while True:
@@ -205,7 +205,7 @@ class _Run:
             if not await rebuilding.is_named():
                 raise
         former = self._model.switch(target, rebuilding.epoch)
-        await former.close()  # nobody is inside the gate, so that nobody uses it
+        await former.close()  # no call is inside the gate, so it is unused
 
     def _report_progress(self, collection: str, done: int) -> None:
         self._kind = self._registry.counted_as[collection]

@@ -1,9 +1,9 @@
 """Makes the vectors of another model, and switches to them.
 
-The remaining work is whatever lacks the new vectors: a record that is written meanwhile loses them
-with its old ones and so belongs to it again. So no progress is stored, and an interrupted run
-resumes where it was. The store's metadata names the old model until one write names the new one.
-Before that write nobody reads the new vectors, and after it nobody reads the old ones, which are
+The remaining work is whatever lacks the new vectors: a record that is written during the rebuild
+loses them with its old ones and so is embedded again. So no progress is stored, and an interrupted
+run resumes where it was. The store's metadata names the old model until one write names the new
+one. Before that write the new vectors are not read, and after it the old ones are not; they are
 dropped then or at the next start.
 """
 

@@ -1,9 +1,9 @@
-"""Enforcing the policies of namespaces: by age first, then by number.
+"""Enforces the policies of namespaces: by age first, then by number.
 
-What a sweep may touch is said by each kind (``RetentionRule``). Pinned things and RUNNING
-episodes are neither deleted nor counted. Each thing is deleted by itself, on the condition that it
-is still as it was looked at, so what is edited or used meanwhile is spared until the next sweep.
-Several processes may sweep at once.
+Each kind defines what a sweep may touch (``RetentionRule``). Pinned records and RUNNING episodes
+are neither deleted nor counted. Each record is deleted individually, on the condition that it has
+not changed, so what is edited or used in the meantime is spared until the next sweep. Several
+processes may sweep at once.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class RetentionSweep:
     async def _all_but_the_newest(
         self, retained_kind: _Retained, namespace: str, keep: int
     ) -> list[Record]:
-        """Counted while they are read: another process may have deleted some meanwhile."""
+        """Counted while they are read: another process may have deleted some in the meantime."""
         newest_first = scan(
             self._store,
             retained_kind.collection,

@@ -153,7 +153,7 @@ class SessionMessages:
     async def _append(
         self, row: SessionRow, draft: MessageDraft, entry: IdempotencyRecord
     ) -> Appended:
-        """Append behind the latest message, unless the request did. Raises ConflictError."""
+        """Append after the latest message, unless the request did. Raises ConflictError."""
         if entry.point in row.pending:
             return await self._finish(draft, row, entry, row.pending[entry.point], trim=True)
         given, sequence = draft.message, row.last_sequence + 1
@@ -179,7 +179,7 @@ class SessionMessages:
         return await self._finish(draft, renewed, entry, (sequence, time), trim=trim)
 
     async def pending(self, row: SessionRow) -> dict[str, tuple[int, int]]:
-        """The requests that the row must go on to know: those that are not done."""
+        """The requests that the row must still remember: those that are not done."""
         done = await self._requests.done(row.namespace, row.pending)
         return {point: place for point, place in row.pending.items() if point not in done}
 

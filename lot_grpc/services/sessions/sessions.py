@@ -47,12 +47,12 @@ from lot_grpc.services.time_slice import TimeSlice
 
 _NEWEST_FIRST = Order(SEQUENCE, descending=True)
 _READ_BYTES = 2**20
-"""Read at once; more gives way in between."""
+"""Bytes read at once; larger reads yield in between."""
 _READ_PARTS = 200
 _SWEEP_BATCH = 200
 _GRACE = 60 * 1_000_000
-"""How long a lapsed session of a shared store is left alone, in microseconds: for a process whose
-clock is behind it may still be there."""
+"""How long an expired session of a shared store is kept, in microseconds: for a process whose clock
+is slow it may not have expired yet."""
 
 
 class Sessions(Resources[Session, None]):

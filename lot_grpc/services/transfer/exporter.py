@@ -1,8 +1,8 @@
 """Export: every record of a namespace, in an order that an import can follow.
 
-Nothing is locked. A record written during the export is included if it lies after the current
-position, and not if it lies before it. So a log entry may be exported without its parent; the
-import then leaves it out.
+Nothing is locked. A record written during the export is included if it is after the current
+position, and not if it is before. So a log entry may be exported without its parent; the import
+then omits it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lot_grpc.services.transfer.rows import Row, births_at
 
 _BATCH = 64
 _EVERY_ONE = 100_000
-"""Records of one sort key at most: those that hang on one thing, of which each kind has a bound."""
+"""Maximum number of records with one sort key: the parts of one resource, limited by its kind."""
 
 
 class Exporter:
@@ -98,7 +98,7 @@ class Exporter:
         read: InnerReader,
         behind: ExportPosition | None,
     ) -> AsyncIterator[tuple[Row, ExportPosition]]:
-        """What belongs to a thing without a sort key of its own: thing by thing."""
+        """The parts of resources without a sort key of their own, one resource at a time."""
         (outer,) = kind.rule.parents
         at = (behind.sort_key, behind.id) if behind is not None else None
         async for batch in self._batches(namespace, outer, at, vectors=False, again=True):
@@ -128,7 +128,7 @@ class Exporter:
                 claimed = await resources.unique_ids(namespace, whole)
             for record in whole:
                 if kind.rule.parent is not None and record.id not in births:
-                    continue  # what it hung on is gone
+                    continue  # its parent is gone
                 moved = replace(record, payload=kind.as_done(record.payload))
                 key = record.payload[SORT_KEY]
                 position = ExportPosition(namespace, kind.collection, key, record.id)
@@ -143,9 +143,9 @@ class Exporter:
         vectors: bool,
         again: bool = False,
     ) -> AsyncIterator[list[Record]]:
-        """The records of a collection by sort key and id, from behind a place on.
+        """The records of a collection by sort key and id, after a position.
 
-        ``again``: the one at the place comes once more.
+        ``again``: the one at the position is repeated.
         """
         order = Order(SORT_KEY)
         where: list[Condition] = [] if behind is None else [Range(SORT_KEY, gte=behind[0])]

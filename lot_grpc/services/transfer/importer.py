@@ -172,7 +172,7 @@ class Importer:
     async def _insert(
         self, run: ImportRun, kind: ExportedCollection, rows: Mapping[str, Row]
     ) -> dict[str, Row]:
-        """Insert; return those whose point was taken meanwhile."""
+        """Insert; return those whose point was taken in the meantime."""
         if not rows or run.terms.dry_run:
             for _ in rows:
                 _count(run, kind)

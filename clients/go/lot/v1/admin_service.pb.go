@@ -1059,7 +1059,7 @@ func (x *SeedKnowledgeResponse) GetPacks() []*KnowledgePack {
 	return nil
 }
 
-// KnowledgePack is a knowledge pack, with what became of its records.
+// KnowledgePack is a knowledge pack, with the counts of its records.
 type KnowledgePack struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the pack.

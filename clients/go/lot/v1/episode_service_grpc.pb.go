@@ -72,9 +72,9 @@ type EpisodeServiceClient interface {
 	DeleteEpisode(ctx context.Context, in *DeleteEpisodeRequest, opts ...grpc.CallOption) (*DeleteEpisodeResponse, error)
 	// ListEpisodeEvents lists the events of an episode by sequence. Errors: EPISODE_NOT_FOUND.
 	ListEpisodeEvents(ctx context.Context, in *ListEpisodeEventsRequest, opts ...grpc.CallOption) (*ListEpisodeEventsResponse, error)
-	// ReplayEpisode streams the events of an episode in order, in batches: of a RUNNING one those
+	// ReplayEpisode streams the events of an episode in order, in batches: for a RUNNING one those
 	// stored so far and, with `follow`, also new ones. To resume, set `after_sequence`. Errors:
-	// EPISODE_NOT_FOUND, also if it is deleted meanwhile.
+	// EPISODE_NOT_FOUND, also if it is deleted in the meantime.
 	ReplayEpisode(ctx context.Context, in *ReplayEpisodeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReplayEpisodeResponse], error)
 	// RecallEpisodes returns the episodes whose task and context, or whose summary, are most relevant
 	// to a query, by meaning and by words.
@@ -265,9 +265,9 @@ type EpisodeServiceServer interface {
 	DeleteEpisode(context.Context, *DeleteEpisodeRequest) (*DeleteEpisodeResponse, error)
 	// ListEpisodeEvents lists the events of an episode by sequence. Errors: EPISODE_NOT_FOUND.
 	ListEpisodeEvents(context.Context, *ListEpisodeEventsRequest) (*ListEpisodeEventsResponse, error)
-	// ReplayEpisode streams the events of an episode in order, in batches: of a RUNNING one those
+	// ReplayEpisode streams the events of an episode in order, in batches: for a RUNNING one those
 	// stored so far and, with `follow`, also new ones. To resume, set `after_sequence`. Errors:
-	// EPISODE_NOT_FOUND, also if it is deleted meanwhile.
+	// EPISODE_NOT_FOUND, also if it is deleted in the meantime.
 	ReplayEpisode(*ReplayEpisodeRequest, grpc.ServerStreamingServer[ReplayEpisodeResponse]) error
 	// RecallEpisodes returns the episodes whose task and context, or whose summary, are most relevant
 	// to a query, by meaning and by words.

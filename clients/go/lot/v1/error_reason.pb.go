@@ -181,7 +181,7 @@ const (
 	//
 	//	{ "reason": "EMBEDDING_FAILED", "domain": "lot.v1", "metadata": {} }
 	ErrorReason_ERROR_REASON_EMBEDDING_FAILED ErrorReason = 28
-	// The store's vectors come from another model than the configured one. Code FAILED_PRECONDITION.
+	// The store's vectors are not from the configured model. Code FAILED_PRECONDITION.
 	// The server does not start: configure the stored model again.
 	//
 	//	{ "reason": "EMBEDDING_MODEL_MISMATCH", "domain": "lot.v1",

@@ -79,7 +79,8 @@ type MemoryServiceClient interface {
 	// meaning and words.
 	SearchMemories(ctx context.Context, in *SearchMemoriesRequest, opts ...grpc.CallOption) (*SearchMemoriesResponse, error)
 	// DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
-	// memories remain, unless the filter has `pinned = true`. Memories created meanwhile may remain.
+	// memories remain, unless the filter has `pinned = true`. Memories created in the meantime may
+	// remain.
 	DeleteMemories(ctx context.Context, in *DeleteMemoriesRequest, opts ...grpc.CallOption) (*DeleteMemoriesResponse, error)
 	// SaveErrorSolution stores what fixed an error, or that nothing has yet.
 	//
@@ -144,8 +145,8 @@ type MemoryServiceClient interface {
 	// call to make. An empty namespace returns an empty context, not an error. Errors:
 	// EPISODE_NOT_FOUND, if no episode has the task_id.
 	GetTaskContext(ctx context.Context, in *GetTaskContextRequest, opts ...grpc.CallOption) (*GetTaskContextResponse, error)
-	// WatchChanges streams changes until the caller cancels. The first message comes at once, with a
-	// cursor and no changes. Changes are ordered per record and sent at least once; intermediate
+	// WatchChanges streams changes until the caller cancels. The first message is sent at once, with
+	// a cursor and no changes. Changes are ordered per record and sent at least once; intermediate
 	// states may be skipped, as each record is sent in its current state. So treat STORED and UPDATED
 	// alike. Expiry and episode events are not reported. When the server stops, the stream ends with
 	// SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_EXPIRED; OVERLOADED if the client
@@ -462,7 +463,8 @@ type MemoryServiceServer interface {
 	// meaning and words.
 	SearchMemories(context.Context, *SearchMemoriesRequest) (*SearchMemoriesResponse, error)
 	// DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
-	// memories remain, unless the filter has `pinned = true`. Memories created meanwhile may remain.
+	// memories remain, unless the filter has `pinned = true`. Memories created in the meantime may
+	// remain.
 	DeleteMemories(context.Context, *DeleteMemoriesRequest) (*DeleteMemoriesResponse, error)
 	// SaveErrorSolution stores what fixed an error, or that nothing has yet.
 	//
@@ -527,8 +529,8 @@ type MemoryServiceServer interface {
 	// call to make. An empty namespace returns an empty context, not an error. Errors:
 	// EPISODE_NOT_FOUND, if no episode has the task_id.
 	GetTaskContext(context.Context, *GetTaskContextRequest) (*GetTaskContextResponse, error)
-	// WatchChanges streams changes until the caller cancels. The first message comes at once, with a
-	// cursor and no changes. Changes are ordered per record and sent at least once; intermediate
+	// WatchChanges streams changes until the caller cancels. The first message is sent at once, with
+	// a cursor and no changes. Changes are ordered per record and sent at least once; intermediate
 	// states may be skipped, as each record is sent in its current state. So treat STORED and UPDATED
 	// alike. Expiry and episode events are not reported. When the server stops, the stream ends with
 	// SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_EXPIRED; OVERLOADED if the client

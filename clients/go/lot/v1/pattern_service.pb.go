@@ -1467,11 +1467,11 @@ type PatternHit struct {
 	OutcomeEvidence []*OutcomeEvidence `protobuf:"bytes,5,rep,name=outcome_evidence,json=outcomeEvidence,proto3" json:"outcome_evidence,omitempty"`
 	// Probability in [0, 1] that the pattern is for the same task as the query, so that what worked
 	// there should work here. Names, places, numbers and other values may differ; an opposite
-	// ("enable", "disable") or a negation is another task. Computed from similarity, words, and
+	// ("enable", "disable") or a negation is a different task. Computed from similarity, words, and
 	// English opposites and negations; docs/retrieval.md shows how accurate it is. Learning does not
 	// change it. Unset if it is not calibrated for the embedding model. From 0.5 on, reuse was right
 	// more often than not, except among closely related tasks ("Add a login page", "Add a search
-	// page"), which it cannot tell from paraphrases.
+	// page"), which it cannot distinguish from paraphrases.
 	MatchProbability *float64 `protobuf:"fixed64,6,opt,name=match_probability,json=matchProbability,proto3,oneof" json:"match_probability,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1971,7 +1971,7 @@ func (x *RecordOutcomeRequest) GetRequestId() string {
 // Response of RecordOutcome.
 type RecordOutcomeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Patterns after the call, in the order of the request. Those deleted meanwhile are omitted.
+	// Patterns after the call, in the order of the request, without those deleted in the meantime.
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
 	// ID under which it is logged; use it to undo it by CorrectOutcome.
 	OutcomeId string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
@@ -3295,8 +3295,8 @@ type ExtractPatternsFromCodeResponse struct {
 	// Patterns found, in source order. Identical code of the same name is returned once.
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
 	// Places that could not be parsed, for example `line 12, column 5: ) is missing in load`: the
-	// first 50, then the number of others. A piece containing such a place is no pattern; intact
-	// pieces are. Pieces over 256 KiB, the limit of a pattern, are listed too. Empty, with no
+	// first 50, then the number of others. A piece containing such a place is not a pattern;
+	// intact pieces are. Pieces over 256 KiB, the limit of a pattern, are listed too. Empty, with no
 	// patterns, means all was parsed and there is nothing to store.
 	Unparsed []string `protobuf:"bytes,2,rep,name=unparsed,proto3" json:"unparsed,omitempty"`
 	// Number of patterns that are, or would be, new.
@@ -3732,7 +3732,7 @@ type PrunePatternsResponse struct {
 	OldestRemainingTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=oldest_remaining_time,json=oldestRemainingTime,proto3" json:"oldest_remaining_time,omitempty"`
 	// Time taken.
 	Elapsed *durationpb.Duration `protobuf:"bytes,4,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
-	// Number spared because they were edited, used or given feedback meanwhile.
+	// Number spared because they were edited, used or given feedback in the meantime.
 	SkippedCount int64 `protobuf:"varint,5,opt,name=skipped_count,json=skippedCount,proto3" json:"skipped_count,omitempty"`
 	// Number of matching patterns that are, or would be, retained.
 	RemainingCount int64 `protobuf:"varint,6,opt,name=remaining_count,json=remainingCount,proto3" json:"remaining_count,omitempty"`

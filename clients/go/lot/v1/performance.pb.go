@@ -367,7 +367,7 @@ type CategoryTrend struct {
 	Points []*TrendPoint `protobuf:"bytes,10,rep,name=points,proto3" json:"points,omitempty"`
 	// Lower bound of the 95 % Wilson score interval of success_rate.
 	SuccessRateLower float64 `protobuf:"fixed64,11,opt,name=success_rate_lower,json=successRateLower,proto3" json:"success_rate_lower,omitempty"`
-	// Upper bound of it.
+	// Upper bound of the same interval.
 	SuccessRateUpper float64 `protobuf:"fixed64,12,opt,name=success_rate_upper,json=successRateUpper,proto3" json:"success_rate_upper,omitempty"`
 	// Number of episodes in both halves: all of the category, at most the latest 1,000.
 	ComparedCount int64 `protobuf:"varint,13,opt,name=compared_count,json=comparedCount,proto3" json:"compared_count,omitempty"`

@@ -628,7 +628,7 @@ Global___SeedKnowledgeResponse: _TypeAlias = SeedKnowledgeResponse  # noqa: Y015
 
 @_typing.final
 class KnowledgePack(_message.Message):
-    """KnowledgePack is a knowledge pack, with what became of its records."""
+    """KnowledgePack is a knowledge pack, with the counts of its records."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -74,9 +74,9 @@ class EpisodeServiceStub:
     ListEpisodeEvents: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.ListEpisodeEventsRequest, _episode_service_pb2.ListEpisodeEventsResponse]
     """ListEpisodeEvents lists the events of an episode by sequence. Errors: EPISODE_NOT_FOUND."""
     ReplayEpisode: _grpc.UnaryStreamMultiCallable[_episode_service_pb2.ReplayEpisodeRequest, _episode_service_pb2.ReplayEpisodeResponse]
-    """ReplayEpisode streams the events of an episode in order, in batches: of a RUNNING one those
+    """ReplayEpisode streams the events of an episode in order, in batches: for a RUNNING one those
     stored so far and, with `follow`, also new ones. To resume, set `after_sequence`. Errors:
-    EPISODE_NOT_FOUND, also if it is deleted meanwhile.
+    EPISODE_NOT_FOUND, also if it is deleted in the meantime.
     """
     RecallEpisodes: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.RecallEpisodesRequest, _episode_service_pb2.RecallEpisodesResponse]
     """RecallEpisodes returns the episodes whose task and context, or whose summary, are most relevant
@@ -135,9 +135,9 @@ class EpisodeServiceAsyncStub(EpisodeServiceStub):
     ListEpisodeEvents: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.ListEpisodeEventsRequest, _episode_service_pb2.ListEpisodeEventsResponse]  # type: ignore[assignment]
     """ListEpisodeEvents lists the events of an episode by sequence. Errors: EPISODE_NOT_FOUND."""
     ReplayEpisode: _aio.UnaryStreamMultiCallable[_episode_service_pb2.ReplayEpisodeRequest, _episode_service_pb2.ReplayEpisodeResponse]  # type: ignore[assignment]
-    """ReplayEpisode streams the events of an episode in order, in batches: of a RUNNING one those
+    """ReplayEpisode streams the events of an episode in order, in batches: for a RUNNING one those
     stored so far and, with `follow`, also new ones. To resume, set `after_sequence`. Errors:
-    EPISODE_NOT_FOUND, also if it is deleted meanwhile.
+    EPISODE_NOT_FOUND, also if it is deleted in the meantime.
     """
     RecallEpisodes: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.RecallEpisodesRequest, _episode_service_pb2.RecallEpisodesResponse]  # type: ignore[assignment]
     """RecallEpisodes returns the episodes whose task and context, or whose summary, are most relevant
@@ -253,9 +253,9 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.ReplayEpisodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_episode_service_pb2.ReplayEpisodeResponse], _abc.AsyncIterator[_episode_service_pb2.ReplayEpisodeResponse]]:
-        """ReplayEpisode streams the events of an episode in order, in batches: of a RUNNING one those
+        """ReplayEpisode streams the events of an episode in order, in batches: for a RUNNING one those
         stored so far and, with `follow`, also new ones. To resume, set `after_sequence`. Errors:
-        EPISODE_NOT_FOUND, also if it is deleted meanwhile.
+        EPISODE_NOT_FOUND, also if it is deleted in the meantime.
         """
 
     @_abc_1.abstractmethod

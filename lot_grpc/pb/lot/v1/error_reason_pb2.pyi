@@ -204,7 +204,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "EMBEDDING_FAILED", "domain": "lot.v1", "metadata": {} }
     """
     ERROR_REASON_EMBEDDING_MODEL_MISMATCH: _ErrorReason.ValueType  # 29
-    """The store's vectors come from another model than the configured one. Code FAILED_PRECONDITION.
+    """The store's vectors are not from the configured model. Code FAILED_PRECONDITION.
     The server does not start: configure the stored model again.
 
         { "reason": "EMBEDDING_MODEL_MISMATCH", "domain": "lot.v1",
@@ -561,7 +561,7 @@ ERROR_REASON_EMBEDDING_FAILED: ErrorReason.ValueType  # 28
     { "reason": "EMBEDDING_FAILED", "domain": "lot.v1", "metadata": {} }
 """
 ERROR_REASON_EMBEDDING_MODEL_MISMATCH: ErrorReason.ValueType  # 29
-"""The store's vectors come from another model than the configured one. Code FAILED_PRECONDITION.
+"""The store's vectors are not from the configured model. Code FAILED_PRECONDITION.
 The server does not start: configure the stored model again.
 
     { "reason": "EMBEDDING_MODEL_MISMATCH", "domain": "lot.v1",

@@ -241,7 +241,8 @@ class MemoryServiceServicer(object):
 
     def DeleteMemories(self, request, context):
         """DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
-        memories remain, unless the filter has `pinned = true`. Memories created meanwhile may remain.
+        memories remain, unless the filter has `pinned = true`. Memories created in the meantime may
+        remain.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -396,8 +397,8 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def WatchChanges(self, request, context):
-        """WatchChanges streams changes until the caller cancels. The first message comes at once, with a
-        cursor and no changes. Changes are ordered per record and sent at least once; intermediate
+        """WatchChanges streams changes until the caller cancels. The first message is sent at once, with
+        a cursor and no changes. Changes are ordered per record and sent at least once; intermediate
         states may be skipped, as each record is sent in its current state. So treat STORED and UPDATED
         alike. Expiry and episode events are not reported. When the server stops, the stream ends with
         SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_EXPIRED; OVERLOADED if the client

@@ -69,7 +69,8 @@ class MemoryServiceStub:
     """
     DeleteMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoriesRequest, _memory_service_pb2.DeleteMemoriesResponse]
     """DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
-    memories remain, unless the filter has `pinned = true`. Memories created meanwhile may remain.
+    memories remain, unless the filter has `pinned = true`. Memories created in the meantime may
+    remain.
     """
     SaveErrorSolution: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.SaveErrorSolutionRequest, _error_solution_pb2.SaveErrorSolutionResponse]
     """SaveErrorSolution stores what fixed an error, or that nothing has yet.
@@ -148,8 +149,8 @@ class MemoryServiceStub:
     EPISODE_NOT_FOUND, if no episode has the task_id.
     """
     WatchChanges: _grpc.UnaryStreamMultiCallable[_change_pb2.WatchChangesRequest, _change_pb2.WatchChangesResponse]
-    """WatchChanges streams changes until the caller cancels. The first message comes at once, with a
-    cursor and no changes. Changes are ordered per record and sent at least once; intermediate
+    """WatchChanges streams changes until the caller cancels. The first message is sent at once, with
+    a cursor and no changes. Changes are ordered per record and sent at least once; intermediate
     states may be skipped, as each record is sent in its current state. So treat STORED and UPDATED
     alike. Expiry and episode events are not reported. When the server stops, the stream ends with
     SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_EXPIRED; OVERLOADED if the client
@@ -192,7 +193,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """
     DeleteMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoriesRequest, _memory_service_pb2.DeleteMemoriesResponse]  # type: ignore[assignment]
     """DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
-    memories remain, unless the filter has `pinned = true`. Memories created meanwhile may remain.
+    memories remain, unless the filter has `pinned = true`. Memories created in the meantime may
+    remain.
     """
     SaveErrorSolution: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.SaveErrorSolutionRequest, _error_solution_pb2.SaveErrorSolutionResponse]  # type: ignore[assignment]
     """SaveErrorSolution stores what fixed an error, or that nothing has yet.
@@ -271,8 +273,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     EPISODE_NOT_FOUND, if no episode has the task_id.
     """
     WatchChanges: _aio.UnaryStreamMultiCallable[_change_pb2.WatchChangesRequest, _change_pb2.WatchChangesResponse]  # type: ignore[assignment]
-    """WatchChanges streams changes until the caller cancels. The first message comes at once, with a
-    cursor and no changes. Changes are ordered per record and sent at least once; intermediate
+    """WatchChanges streams changes until the caller cancels. The first message is sent at once, with
+    a cursor and no changes. Changes are ordered per record and sent at least once; intermediate
     states may be skipped, as each record is sent in its current state. So treat STORED and UPDATED
     alike. Expiry and episode events are not reported. When the server stops, the stream ends with
     SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_EXPIRED; OVERLOADED if the client
@@ -360,7 +362,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.DeleteMemoriesResponse, _abc.Awaitable[_memory_service_pb2.DeleteMemoriesResponse]]:
         """DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
-        memories remain, unless the filter has `pinned = true`. Memories created meanwhile may remain.
+        memories remain, unless the filter has `pinned = true`. Memories created in the meantime may
+        remain.
         """
 
     @_abc_1.abstractmethod
@@ -547,8 +550,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _change_pb2.WatchChangesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_change_pb2.WatchChangesResponse], _abc.AsyncIterator[_change_pb2.WatchChangesResponse]]:
-        """WatchChanges streams changes until the caller cancels. The first message comes at once, with a
-        cursor and no changes. Changes are ordered per record and sent at least once; intermediate
+        """WatchChanges streams changes until the caller cancels. The first message is sent at once, with
+        a cursor and no changes. Changes are ordered per record and sent at least once; intermediate
         states may be skipped, as each record is sent in its current state. So treat STORED and UPDATED
         alike. Expiry and episode events are not reported. When the server stops, the stream ends with
         SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_EXPIRED; OVERLOADED if the client

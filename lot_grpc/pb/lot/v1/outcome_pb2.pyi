@@ -99,7 +99,7 @@ class _RankingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ranking.Value
     RANKING_EXPLORE: _Ranking.ValueType  # 4
     """As BALANCED, but the mean chance of success is moved towards a random sample of its possible
     values, further with more outcomes, and reproducibly with `seed`: failures are retried now and
-    then, and moderate successes give way. Untried hits rank as in BALANCED.
+    then, in place of moderate successes. Untried hits rank as in BALANCED.
     """
     RANKING_RELEVANCE: _Ranking.ValueType  # 5
     """Relevance alone, by meaning and words: the order that BALANCED, RELIABLE and EXPLORE start
@@ -127,7 +127,7 @@ excess: what is proven comes first.
 RANKING_EXPLORE: Ranking.ValueType  # 4
 """As BALANCED, but the mean chance of success is moved towards a random sample of its possible
 values, further with more outcomes, and reproducibly with `seed`: failures are retried now and
-then, and moderate successes give way. Untried hits rank as in BALANCED.
+then, in place of moderate successes. Untried hits rank as in BALANCED.
 """
 RANKING_RELEVANCE: Ranking.ValueType  # 5
 """Relevance alone, by meaning and words: the order that BALANCED, RELIABLE and EXPLORE start
@@ -295,7 +295,7 @@ class ScorePart(_message.Message):
     `learned` (BALANCED), `reliability` (RELIABLE) or `explored` (EXPLORE) to near-ties (see
     OutcomeEvidence), and `outside_reorder_margin` to all other hits; a memory with a given
     importance has `importance` instead of the former. Error solutions have `reliability` (of their
-    outcomes) beside relevance; those of the same error have `agreement` (of the names in both)
+    outcomes) besides relevance; those of the same error have `agreement` (of the names in both)
     instead of the words. Similar episodes have `category`, `task_type`, `complexity` and `text`.
     Parts with weight 0 are omitted.
     """

@@ -802,11 +802,11 @@ class PatternHit(_message.Message):
     match_probability: _builtins.float
     """Probability in [0, 1] that the pattern is for the same task as the query, so that what worked
     there should work here. Names, places, numbers and other values may differ; an opposite
-    ("enable", "disable") or a negation is another task. Computed from similarity, words, and
+    ("enable", "disable") or a negation is a different task. Computed from similarity, words, and
     English opposites and negations; docs/retrieval.md shows how accurate it is. Learning does not
     change it. Unset if it is not calibrated for the embedding model. From 0.5 on, reuse was right
     more often than not, except among closely related tasks ("Add a login page", "Add a search
-    page"), which it cannot tell from paraphrases.
+    page"), which it cannot distinguish from paraphrases.
     """
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
@@ -1078,7 +1078,7 @@ class RecordOutcomeResponse(_message.Message):
     """ID under which it is logged; use it to undo it by CorrectOutcome."""
     @_builtins.property
     def patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
-        """Patterns after the call, in the order of the request. Those deleted meanwhile are omitted."""
+        """Patterns after the call, in the order of the request, without those deleted in the meantime."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
@@ -1921,8 +1921,8 @@ class ExtractPatternsFromCodeResponse(_message.Message):
     @_builtins.property
     def unparsed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Places that could not be parsed, for example `line 12, column 5: ) is missing in load`: the
-        first 50, then the number of others. A piece containing such a place is no pattern; intact
-        pieces are. Pieces over 256 KiB, the limit of a pattern, are listed too. Empty, with no
+        first 50, then the number of others. A piece containing such a place is not a pattern;
+        intact pieces are. Pieces over 256 KiB, the limit of a pattern, are listed too. Empty, with no
         patterns, means all was parsed and there is nothing to store.
         """
 
@@ -2156,7 +2156,7 @@ class PrunePatternsResponse(_message.Message):
     deleted_count: _builtins.int
     """Number of records that were, or would be, deleted."""
     skipped_count: _builtins.int
-    """Number spared because they were edited, used or given feedback meanwhile."""
+    """Number spared because they were edited, used or given feedback in the meantime."""
     remaining_count: _builtins.int
     """Number of matching patterns that are, or would be, retained."""
     @_builtins.property

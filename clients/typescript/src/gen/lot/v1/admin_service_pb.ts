@@ -558,7 +558,7 @@ export const SeedKnowledgeResponseSchema: GenMessage<SeedKnowledgeResponse> = /*
   messageDesc(file_lot_v1_admin_service, 11);
 
 /**
- * KnowledgePack is a knowledge pack, with what became of its records.
+ * KnowledgePack is a knowledge pack, with the counts of its records.
  *
  * @generated from message lot.v1.KnowledgePack
  */

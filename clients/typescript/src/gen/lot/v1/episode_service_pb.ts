@@ -1040,11 +1040,11 @@ export type EpisodeHit = Message<"lot.v1.EpisodeHit"> & {
   /**
    * Probability in [0, 1] that the episode is for the same task as the query, so that what worked
    * there should work here. Names, places, numbers and other values may differ; an opposite
-   * ("enable", "disable") or a negation is another task. Computed from similarity, words, and
+   * ("enable", "disable") or a negation is a different task. Computed from similarity, words, and
    * English opposites and negations; docs/retrieval.md shows how accurate it is. Learning does not
    * change it. Unset if it is not calibrated for the embedding model, or if no task was given. From
    * 0.5 on, reuse was right more often than not, except among closely related tasks ("Add a login
-   * page", "Add a search page"), which it cannot tell from paraphrases.
+   * page", "Add a search page"), which it cannot distinguish from paraphrases.
    *
    * @generated from field: optional double match_probability = 5;
    */
@@ -1470,9 +1470,9 @@ export const EpisodeService: GenService<{
     output: typeof ListEpisodeEventsResponseSchema;
   },
   /**
-   * ReplayEpisode streams the events of an episode in order, in batches: of a RUNNING one those
+   * ReplayEpisode streams the events of an episode in order, in batches: for a RUNNING one those
    * stored so far and, with `follow`, also new ones. To resume, set `after_sequence`. Errors:
-   * EPISODE_NOT_FOUND, also if it is deleted meanwhile.
+   * EPISODE_NOT_FOUND, also if it is deleted in the meantime.
    *
    * @generated from rpc lot.v1.EpisodeService.ReplayEpisode
    */

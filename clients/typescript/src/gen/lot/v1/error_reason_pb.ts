@@ -319,7 +319,7 @@ export enum ErrorReason {
   EMBEDDING_FAILED = 28,
 
   /**
-   * The store's vectors come from another model than the configured one. Code FAILED_PRECONDITION.
+   * The store's vectors are not from the configured model. Code FAILED_PRECONDITION.
    * The server does not start: configure the stored model again.
    *
    *     { "reason": "EMBEDDING_MODEL_MISMATCH", "domain": "lot.v1",

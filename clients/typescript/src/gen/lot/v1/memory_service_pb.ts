@@ -820,7 +820,8 @@ export const MemoryService: GenService<{
   },
   /**
    * DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
-   * memories remain, unless the filter has `pinned = true`. Memories created meanwhile may remain.
+   * memories remain, unless the filter has `pinned = true`. Memories created in the meantime may
+   * remain.
    *
    * @generated from rpc lot.v1.MemoryService.DeleteMemories
    */
@@ -1029,8 +1030,8 @@ export const MemoryService: GenService<{
     output: typeof GetTaskContextResponseSchema;
   },
   /**
-   * WatchChanges streams changes until the caller cancels. The first message comes at once, with a
-   * cursor and no changes. Changes are ordered per record and sent at least once; intermediate
+   * WatchChanges streams changes until the caller cancels. The first message is sent at once, with
+   * a cursor and no changes. Changes are ordered per record and sent at least once; intermediate
    * states may be skipped, as each record is sent in its current state. So treat STORED and UPDATED
    * alike. Expiry and episode events are not reported. When the server stops, the stream ends with
    * SHUTTING_DOWN: resume from the last cursor. Errors: CURSOR_EXPIRED; OVERLOADED if the client

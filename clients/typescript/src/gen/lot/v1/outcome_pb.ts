@@ -101,7 +101,7 @@ export type ScorePart = Message<"lot.v1.ScorePart"> & {
    * `learned` (BALANCED), `reliability` (RELIABLE) or `explored` (EXPLORE) to near-ties (see
    * OutcomeEvidence), and `outside_reorder_margin` to all other hits; a memory with a given
    * importance has `importance` instead of the former. Error solutions have `reliability` (of their
-   * outcomes) beside relevance; those of the same error have `agreement` (of the names in both)
+   * outcomes) besides relevance; those of the same error have `agreement` (of the names in both)
    * instead of the words. Similar episodes have `category`, `task_type`, `complexity` and `text`.
    * Parts with weight 0 are omitted.
    *
@@ -290,7 +290,7 @@ export enum Ranking {
   /**
    * As BALANCED, but the mean chance of success is moved towards a random sample of its possible
    * values, further with more outcomes, and reproducibly with `seed`: failures are retried now and
-   * then, and moderate successes give way. Untried hits rank as in BALANCED.
+   * then, in place of moderate successes. Untried hits rank as in BALANCED.
    *
    * @generated from enum value: RANKING_EXPLORE = 4;
    */

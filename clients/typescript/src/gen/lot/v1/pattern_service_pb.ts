@@ -817,11 +817,11 @@ export type PatternHit = Message<"lot.v1.PatternHit"> & {
   /**
    * Probability in [0, 1] that the pattern is for the same task as the query, so that what worked
    * there should work here. Names, places, numbers and other values may differ; an opposite
-   * ("enable", "disable") or a negation is another task. Computed from similarity, words, and
+   * ("enable", "disable") or a negation is a different task. Computed from similarity, words, and
    * English opposites and negations; docs/retrieval.md shows how accurate it is. Learning does not
    * change it. Unset if it is not calibrated for the embedding model. From 0.5 on, reuse was right
    * more often than not, except among closely related tasks ("Add a login page", "Add a search
-   * page"), which it cannot tell from paraphrases.
+   * page"), which it cannot distinguish from paraphrases.
    *
    * @generated from field: optional double match_probability = 6;
    */
@@ -1113,7 +1113,7 @@ export const RecordOutcomeRequestSchema: GenMessage<RecordOutcomeRequest> = /*@_
  */
 export type RecordOutcomeResponse = Message<"lot.v1.RecordOutcomeResponse"> & {
   /**
-   * Patterns after the call, in the order of the request. Those deleted meanwhile are omitted.
+   * Patterns after the call, in the order of the request, without those deleted in the meantime.
    *
    * @generated from field: repeated lot.v1.Pattern patterns = 1;
    */
@@ -1931,8 +1931,8 @@ export type ExtractPatternsFromCodeResponse = Message<"lot.v1.ExtractPatternsFro
 
   /**
    * Places that could not be parsed, for example `line 12, column 5: ) is missing in load`: the
-   * first 50, then the number of others. A piece containing such a place is no pattern; intact
-   * pieces are. Pieces over 256 KiB, the limit of a pattern, are listed too. Empty, with no
+   * first 50, then the number of others. A piece containing such a place is not a pattern;
+   * intact pieces are. Pieces over 256 KiB, the limit of a pattern, are listed too. Empty, with no
    * patterns, means all was parsed and there is nothing to store.
    *
    * @generated from field: repeated string unparsed = 2;
@@ -2216,7 +2216,7 @@ export type PrunePatternsResponse = Message<"lot.v1.PrunePatternsResponse"> & {
   elapsed?: Duration | undefined;
 
   /**
-   * Number spared because they were edited, used or given feedback meanwhile.
+   * Number spared because they were edited, used or given feedback in the meantime.
    *
    * @generated from field: int64 skipped_count = 5;
    */

@@ -184,7 +184,7 @@ export type CategoryTrend = Message<"lot.v1.CategoryTrend"> & {
   successRateLower: number;
 
   /**
-   * Upper bound of it.
+   * Upper bound of the same interval.
    *
    * @generated from field: double success_rate_upper = 12;
    */

@@ -983,11 +983,11 @@ class EpisodeHit(_message.Message):
     match_probability: _builtins.float
     """Probability in [0, 1] that the episode is for the same task as the query, so that what worked
     there should work here. Names, places, numbers and other values may differ; an opposite
-    ("enable", "disable") or a negation is another task. Computed from similarity, words, and
+    ("enable", "disable") or a negation is a different task. Computed from similarity, words, and
     English opposites and negations; docs/retrieval.md shows how accurate it is. Learning does not
     change it. Unset if it is not calibrated for the embedding model, or if no task was given. From
     0.5 on, reuse was right more often than not, except among closely related tasks ("Add a login
-    page", "Add a search page"), which it cannot tell from paraphrases.
+    page", "Add a search page"), which it cannot distinguish from paraphrases.
     """
     @_builtins.property
     def episode(self) -> _episode_pb2.Episode:

@@ -183,9 +183,9 @@ class EpisodeServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ReplayEpisode(self, request, context):
-        """ReplayEpisode streams the events of an episode in order, in batches: of a RUNNING one those
+        """ReplayEpisode streams the events of an episode in order, in batches: for a RUNNING one those
         stored so far and, with `follow`, also new ones. To resume, set `after_sequence`. Errors:
-        EPISODE_NOT_FOUND, also if it is deleted meanwhile.
+        EPISODE_NOT_FOUND, also if it is deleted in the meantime.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -229,7 +229,7 @@ class CategoryTrend(_message.Message):
     success_rate_lower: _builtins.float
     """Lower bound of the 95 % Wilson score interval of success_rate."""
     success_rate_upper: _builtins.float
-    """Upper bound of it."""
+    """Upper bound of the same interval."""
     compared_count: _builtins.int
     """Number of episodes in both halves: all of the category, at most the latest 1,000."""
     change_p_value: _builtins.float

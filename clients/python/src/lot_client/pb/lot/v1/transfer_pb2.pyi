@@ -72,7 +72,7 @@ Global___ImportConflictPolicy: _TypeAlias = ImportConflictPolicy  # noqa: Y015
 class ExportRequest(_message.Message):
     """Request of Export.
 
-    An export takes no snapshot. Records written meanwhile are included if their position is still
+    An export takes no snapshot. Records written during it are included if their position is still
     ahead of the export, else not; counters are as of when their record was read, so the log may have
     a few entries more or fewer. An export of a store without concurrent writes is exact, and two of
     the same content are identical.
