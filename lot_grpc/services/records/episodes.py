@@ -49,12 +49,12 @@ ABANDONING = "abandoning"
 """Whether it is being abandoned; absent means no."""
 
 EXTRACTION = "extraction"
-"""Whether patterns are to be extracted from the episode: REQUESTED from its end on, then DONE; absent
-if not requested."""
+"""Whether patterns are to be extracted from the episode: REQUESTED from its end on, then DONE;
+absent if not requested."""
 REQUESTED, DONE = "requested", "done"
 REUSE = "reuse"
-"""Whether its uses of other episodes are to be counted: REQUESTED from its end on, then DONE; absent
-if it named none."""
+"""Whether its uses of other episodes are to be counted: REQUESTED from its end on, then DONE;
+absent if it named none."""
 USED_EPISODES = "used_episode_ids"
 REUSED_COUNT, REUSE_REVISION = "reused_count", "reuse_revision"
 PENDING_REUSES = "pending_reuses"
