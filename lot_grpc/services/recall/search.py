@@ -26,7 +26,6 @@ from lot_grpc.ports import (
     Rescore,
     Scores,
     SearchQuery,
-    SearchResult,
     VectorStore,
 )
 from lot_grpc.services.recall.search_fields import SearchFields
@@ -91,9 +90,11 @@ class HybridSearch:
             embedding = await (request.embedding or embed_wordless(self._embedder, request.query))
             return Candidates([], embedding.vector, wordless=True)
         by_words = _of_words(request, words)
-        early: SearchResult | None = None
-        if by_words and request.embedding is not None and not request.embedding.done():
-            early = await self._store.search(self._searched.collection, namespace, by_words)
+        early = bool(by_words) and request.embedding is not None and not request.embedding.done()
+        lexical: Scores = {}
+        if early:
+            found = await self._store.search(self._searched.collection, namespace, by_words)
+            lexical, best = self._choose(found.hits, found.records, words)
         embedding, also = await asyncio.gather(
             request.embedding or self._embedder.embed_query(request.query),
             request.also() if request.also else _nothing(),
@@ -102,17 +103,15 @@ class HybridSearch:
         queries = [
             SearchQuery(name, embedding.vector, request.pool, request.where) for name in dense
         ]
-        known = also.union(*early.hits) if early else also
         found = await self._store.search(
             self._searched.collection,
             namespace,
             queries if early else [*queries, *by_words],
-            Rescore(self._searched.dense, embedding.vector, tuple(known)),
+            Rescore(self._searched.dense, embedding.vector, tuple(also.union(lexical))),
         )
         pools = found.hits[: len(dense)]
-        lexical, best = self._choose(
-            early.hits if early else found.hits[len(dense) :], (early or found).records, words
-        )
+        if not early:
+            lexical, best = self._choose(found.hits[len(dense) :], found.records, words)
         similar, others = _apart(pools, {*lexical, *also}, found.cosines, request.pool)
         lexical = {point: score for point, score in lexical.items() if point in found.cosines}
         relevances = fuse(similar, others, lexical, self._meaning(request.legs, best))
