@@ -1,0 +1,390 @@
+"""What another caller writes between a read and the write that rests on it is not overwritten."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lot_grpc.domain.episode import EpisodeStart
+from lot_grpc.domain.errors import (
+    EventConflictError,
+    NamespaceClearingError,
+    RequestInvalidError,
+    WriterReplacedError,
+)
+from lot_grpc.domain.outcomes import Outcome
+from lot_grpc.domain.pattern import PatternContent
+from lot_grpc.domain.transfer import ExportSpec, ImportConflictPolicy, ImportTerms
+from lot_grpc.services.clearing.clear_registry import ClearRegistry
+from lot_grpc.services.distillation.distiller import DistillDefaults, DistillRequest
+from lot_grpc.services.episodes.drafts import EpisodeDraft
+from lot_grpc.services.episodes.event_log import EventLog
+from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
+from lot_grpc.services.learning.decisions import DecisionOutcomeDraft
+from lot_grpc.services.patterns.lineage import Lineage, Note
+from lot_grpc.services.patterns.patterns import PatternEdit
+from lot_grpc.services.records.collections import (
+    DECISIONS,
+    EPISODES,
+    EVENTS,
+    META,
+    OUTCOMES,
+    PATTERNS,
+    SESSIONS,
+)
+from lot_grpc.services.records.episodes import EXTRACTION, episode_point
+from lot_grpc.services.records.patterns import pattern_point
+from lot_grpc.services.runtime import PatternLearning
+from lot_grpc.services.transfer.importer import ImportRun
+from tests.contract.clock import FixedClock
+from tests.services.session_steps import put as put_value
+from tests.services.world import (
+    MINUTE,
+    NS,
+    Interrupted,
+    SharedStore,
+    World,
+    call,
+    decision,
+    end,
+    event,
+    feedback,
+    open_world,
+    outcome,
+    payloads,
+    save,
+    start,
+    whole,
+)
+
+
+@pytest.fixture
+async def world() -> World:
+    """A process on a shared store in which others may come first."""
+    clock = FixedClock()
+    learning = PatternLearning(distill=DistillDefaults(0.7), interval=10 * MINUTE)
+    return await open_world(Interrupted(SharedStore(clock)), clock, learning)
+
+
+async def edit(world: World, pattern_id: str = "p", **changes: Any) -> None:
+    content = replace(PatternContent("unused"), **changes)
+    await world.services.patterns.patterns.update(
+        NS, pattern_id, PatternEdit(content, frozenset(changes)), ""
+    )
+
+
+# --- patterns ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("replace", lambda world: edit(world, confidence=0.4)),
+        ("update", lambda world: outcome(world, "p", query="how")),
+        ("update", lambda world: feedback(world, "p", helpful=False)),
+    ],
+)
+async def test_a_pattern_that_took_the_id_meanwhile_is_not_that_of_the_former(world, name, write):
+    await save(world, "former", pattern_id="p", initial_success_rate=0.9, tags=("former",))
+
+    async def reborn() -> None:
+        await world.services.patterns.patterns.delete(NS, "p", "")
+        world.clock.advance(1)
+        await save(world, "another", pattern_id="p", initial_success_rate=0.2)
+
+    world.store.before(name, PATTERNS, reborn)
+    await write(world)
+    found = await world.services.patterns.patterns.get(NS, "p")
+    assert (found.content.task, found.content.tags) == ("another", ())
+    assert (found.outcomes.usage_count, found.outcomes.success_rate) == (0, 0.2)
+    assert found.feedback.feedback_count == 0
+
+
+async def test_feedback_and_an_edit_of_the_confidence_both_count(world):
+    await save(world, pattern_id="p", confidence=0.5)
+    world.store.before("update", PATTERNS, lambda: edit(world, confidence=0.1))
+    await feedback(world, "p", confidence_adjustment=0.2)
+    found = await world.services.patterns.patterns.get(NS, "p")
+    assert found.content.confidence < 0.4
+
+
+async def test_a_mark_of_lineage_rests_on_who_supersedes_now(world):
+    await save(world, "task a", pattern_id="a")
+    world.store.before(
+        "update", PATTERNS, lambda: save(world, "task c", pattern_id="c", supersedes="a")
+    )
+    await save(world, "task b", pattern_id="b", supersedes="a")
+    assert (await world.services.patterns.patterns.get(NS, "a")).superseded_by == "c"
+
+
+async def test_a_circle_is_broken_in_the_pattern_as_it_is_by_then(world):
+    for one, other in ("ab", "ba"):
+        await save(world, f"task {one}", pattern_id=one)
+        point = pattern_point(NS, one)
+        await world.store.update(PATTERNS, NS, point, set={"supersedes": other})
+    world.store.before("update", PATTERNS, lambda: edit(world, "a", title="edited"))
+    lineage = Lineage(world.store, world.services.runtime.time)
+    with pytest.raises(RequestInvalidError):
+        await lineage.follow(Note(NS, "note", "a", ("b",)))
+    found = await world.services.patterns.patterns.get(NS, "a")
+    assert (found.content.title, found.content.supersedes, found.revision) == ("edited", "", 3)
+
+
+# --- distilled patterns -----------------------------------------------------------------------
+
+
+async def distil(world: World) -> str:
+    request = DistillRequest(similarity=0.7)
+    (group,) = (await world.services.distillation.distiller.distil(NS, request)).groups
+    return group.pattern.pattern_id
+
+
+async def logins(world: World, *users: str) -> None:
+    for user in users:
+        await save(world, f"Log in to the shop site as the user {user} now", pattern_id=user)
+
+
+async def edits(world: World, head: str) -> None:
+    await edit(world, head, title="mine")
+
+
+@pytest.mark.parametrize("write", [edits, outcome])
+async def test_a_head_made_anew_has_what_was_written_to_it_meanwhile(world, write):
+    await logins(world, "alice", "bob", "carol")
+    head = await distil(world)
+    before = await world.services.patterns.patterns.get(NS, head)
+    await logins(world, "dave", "erin")
+    world.store.before("replace", PATTERNS, lambda: write(world, head))
+    assert await distil(world) == head
+    after = await world.services.patterns.patterns.get(NS, head)
+    used = after.outcomes.usage_count - before.outcomes.usage_count
+    assert after.content.title == "mine" or used == 1
+
+
+async def test_a_member_that_got_an_outcome_meanwhile_is_marked_after_it(world):
+    await logins(world, "alice", "bob", "carol")
+    world.store.before("update", PATTERNS, lambda: outcome(world, "alice"))
+    head = await distil(world)
+    stored = {one["pattern_id"]: one for one in await payloads(world, PATTERNS)}
+    assert stored["alice"]["parent_pattern_id"] == head
+    assert stored["alice"]["stats_revision"] == 2
+
+
+async def test_of_two_processes_that_find_a_turn_due_one_takes_it(world):
+    await logins(world, "alice")
+    sweep = world.services.distillation.schedule.sweep
+    assert await sweep() == NS
+    world.clock.advance(10 * MINUTE)
+    turns = []
+
+    async def other() -> None:
+        world.clock.advance(1)
+        turns.append(await world.another_process().services.distillation.schedule.sweep())
+
+    world.store.before("update", META, other)
+    turns.append(await sweep())
+    assert turns == [NS, ""]
+
+
+# --- memories, decisions, sessions, imports ---------------------------------------------------
+
+
+async def test_the_reward_of_feedback_does_not_replace_that_of_an_outcome(world):
+    await world.services.learning.decisions.record(NS, decision(decision_id="d"))
+
+    async def own() -> None:
+        draft = DecisionOutcomeDraft("d", Outcome.SUCCESS, reward=1.0)
+        await world.services.learning.decisions.record_outcome(NS, draft)
+
+    world.store.before("update", DECISIONS, own)
+    await world.services.learning.decisions.take_reward(NS, "d", -1.0)
+    [stored] = await payloads(world, DECISIONS)
+    assert "feedback_reward" not in stored
+
+
+async def begun_again(world: World) -> None:
+    """Clears the session ``s`` and puts a value into a new one."""
+    await world.services.sessions.sessions.clear(NS, "s")
+    world.clock.advance(1)
+    await put_value(world, "first")
+
+
+async def test_a_value_put_into_a_session_that_was_cleared_meanwhile_goes_into_a_new_one(world):
+    await put_value(world, "former")
+
+    world.store.before("update", SESSIONS, lambda: begun_again(world.another_process()))
+    await put_value(world, "second")
+    session = await world.services.sessions.sessions.get(NS, "s", 0)
+    assert sorted(session.values) == ["first", "second"]
+
+
+async def test_a_session_cleared_by_two_at_once_and_begun_again_stays(world):
+    await put_value(world, "former")
+
+    world.store.before("delete", SESSIONS, lambda: begun_again(world.another_process()))
+    await world.services.sessions.sessions.clear(NS, "s")
+    session = await world.services.sessions.sessions.get(NS, "s", 0)
+    assert sorted(session.values) == ["first"]
+
+
+async def test_an_import_that_replaces_takes_along_what_was_recorded_meanwhile(world):
+    await save(world, pattern_id="p")
+    exported = world.services.transfer.exporter.rows(ExportSpec(NS))
+    rows = [row async for row, _ in exported if row.kind.collection == PATTERNS]
+    await edit(world, title="edited")
+    world.store.before("replace", PATTERNS, lambda: outcome(world, "p"))
+    run = ImportRun(ImportTerms(ImportConflictPolicy.OVERWRITE))
+    await world.services.transfer.importer.take(run, rows)
+    found = await world.services.patterns.patterns.get(NS, "p")
+    assert (found.content.title, found.outcomes.usage_count) == ("", 0)
+    assert await payloads(world, OUTCOMES) == []
+
+
+# --- clears -----------------------------------------------------------------------------------
+
+
+def registry(world: World) -> ClearRegistry:
+    """That of a process of its own."""
+    return ClearRegistry(world.store, world.services.runtime.time, 0.0)
+
+
+async def test_of_two_that_begin_a_clear_at_once_one_is_refused(world):
+    async def other() -> None:
+        clears = registry(world)
+        await clears.end(await clears.begin(NS, ()), 0)
+
+    await other()
+    world.store.before("replace", META, other)
+    with pytest.raises(NamespaceClearingError):
+        await registry(world).begin(NS, ())
+    assert (await registry(world).begin(NS, ())).generation == 3
+
+
+async def test_a_clear_that_ended_or_has_another_holder_is_not_taken_over(world):
+    one, other = registry(world), registry(world)
+    begun = await one.begin(NS, ())
+    held = await one.hold(begun)
+    assert await other.hold(begun) is None
+    await other.end(begun, 0)
+    assert [clear.at_work for clear in await other.at_work()] == [True]
+    assert held is not None
+    await one.end(held, 0)
+    assert await other.hold(held) is None
+    again = await one.begin(NS, ())
+    assert await other.hold(replace(again, generation=1)) is None
+
+
+# --- episodes ---------------------------------------------------------------------------------
+
+
+async def stored_episode(world: World) -> dict[str, Any]:
+    [payload] = await payloads(world, EPISODES)
+    return dict(payload)
+
+
+async def taken_over(world: World) -> None:
+    await world.another_process().services.episodes.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
+
+
+async def test_a_writer_that_was_replaced_before_it_looked_is_refused(world):
+    await world.services.episodes.creator.start(NS, start(episode_id="e"))
+
+    async def then() -> None:  # after its epoch was written, before it says what it found
+        world.store.before("update", EPISODES, lambda: taken_over(world))
+
+    world.store.before("update", EPISODES, then)
+    with pytest.raises(WriterReplacedError):
+        await world.services.episodes.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
+
+
+async def test_an_end_that_lost_its_turn_counts_again(world):
+    await world.services.episodes.creator.start(NS, start(episode_id="e"))
+
+    async def recorded() -> None:
+        recorder = world.another_process().services.episodes.recorder
+        writer = await recorder.open(NS, "e", TakeoverPolicy.REPLACE)
+        await recorder.append(writer, [event(1)])
+
+    async def then() -> None:  # after its epoch was written, before the end is
+        world.store.before("update", EPISODES, recorded)
+
+    world.store.before("update", EPISODES, then)
+    ended = await world.services.episodes.ender.end(NS, "e", end(), "")
+    assert ended.episode.event_count == 1
+
+
+@pytest.mark.parametrize("summary", ["", "It went well"])
+async def test_an_end_is_that_of_the_episode_as_it_stands(world, summary):
+    """An import, say, replaces it, and no epoch tells."""
+    await world.services.episodes.creator.start(NS, start(episode_id="e"))
+    point = episode_point(NS, "e")
+
+    async def changed() -> None:
+        await world.store.update(EPISODES, NS, point, set={"revision": 5})
+
+    async def then() -> None:
+        world.store.before("update", EPISODES, changed)
+
+    world.store.before(*(("replace", EPISODES, changed) if summary else ("update", EPISODES, then)))
+    ended = await world.services.episodes.ender.end(NS, "e", end(summary=summary), "")
+    assert ended.episode.revision == 6
+
+
+async def test_an_end_with_a_summary_leaves_what_was_counted_meanwhile(world):
+    await world.services.episodes.creator.start(NS, start(episode_id="u"))
+
+    async def used() -> None:
+        other = world.another_process().services.episodes.creator
+        await other.record(NS, whole(1, "e", end=end(used_episode_ids=("u",))))
+
+    world.store.before("replace", EPISODES, used)
+    ended = await world.services.episodes.ender.end(NS, "u", end(summary="It went well"), "")
+    assert ended.episode.status.ended
+    assert (await world.services.episodes.episodes.get(NS, "u")).reused_count == 1
+
+
+async def test_an_event_of_a_writer_that_came_later_is_not_replaced(world):
+    log = EventLog(world.store)
+    await log.append(NS, "e", [event(1, "first")], 0, 1)
+
+    async def later() -> None:
+        await EventLog(world.store).append(NS, "e", [event(1, "third")], 0, 3)
+
+    world.store.before("replace", EVENTS, later)
+    with pytest.raises(EventConflictError):
+        await log.append(NS, "e", [event(1, "second")], 0, 2)
+    [stored] = await payloads(world, EVENTS)
+    assert stored["epoch"] == 3
+
+
+async def test_a_delete_spares_the_events_of_an_episode_that_took_the_id(world):
+    await world.services.episodes.creator.record(NS, whole(3, "e"))
+
+    async def begun_again() -> None:
+        other = world.another_process().services.episodes
+        world.clock.advance(1)
+        await other.creator.start(NS, start(episode_id="e"))
+        await other.recorder.record_event(NS, "e", event(text="new"), "")
+
+    world.store.before("delete", EVENTS, begun_again)
+    await world.services.episodes.episodes.delete_with_events(NS, "e")
+    assert await world.store.count(EVENTS, NS) == 1
+
+
+async def test_what_an_episode_taught_is_not_noted_of_another_that_took_its_id(world):
+    given = EpisodeDraft(
+        EpisodeStart("Deploy"), "e", end=end(), events=(call("ssh"),), extract=True
+    )
+    await world.services.episodes.creator.record(NS, given)
+
+    async def reborn() -> None:
+        await world.services.episodes.episodes.delete_with_events(NS, "e")
+        world.clock.advance(1)
+        await world.services.episodes.creator.start(NS, start(episode_id="e"))
+
+    world.store.before("update", EPISODES, reborn)
+    await world.services.extraction.episodes.take(NS, "e")
+    [stored] = await payloads(world, EPISODES)
+    assert EXTRACTION not in stored
