@@ -50,6 +50,7 @@ from tests.services.world import (
     decision,
     end,
     event,
+    events,
     feedback,
     open_world,
     outcome,
@@ -371,6 +372,21 @@ async def test_a_delete_spares_the_events_of_an_episode_that_took_the_id(world):
     world.store.before("delete", EVENTS, begun_again)
     await world.services.episodes.episodes.delete_with_events(NS, "e")
     assert await world.store.count(EVENTS, NS) == 1
+
+
+async def test_a_stream_of_a_deleted_episode_writes_nothing_to_another_that_took_its_id(world):
+    await world.services.episodes.creator.start(NS, start(episode_id="e"))
+    recorder, other = world.services.episodes.recorder, world.another_process().services.episodes
+    former = await recorder.open(NS, "e", TakeoverPolicy.REPLACE)
+    await other.episodes.delete_with_events(NS, "e")
+    world.clock.advance(1)
+    await other.creator.start(NS, start(episode_id="e"))
+    writer = await other.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
+    with pytest.raises(WriterReplacedError):
+        await recorder.append(former, events(1, 2))
+    assert await other.recorder.append(writer, [event(1, "new")]) == 1
+    page = await other.episodes.list_events(NS, "e", 0, 10)
+    assert [one.data for one in page.items] == [b"new"]
 
 
 async def test_what_an_episode_taught_is_not_noted_of_another_that_took_its_id(world):
