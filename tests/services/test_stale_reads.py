@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.episode import EpisodeStart
 from lot_grpc.domain.errors import (
     EventConflictError,
@@ -15,30 +16,38 @@ from lot_grpc.domain.errors import (
     WriterReplacedError,
 )
 from lot_grpc.domain.outcomes import Outcome
-from lot_grpc.domain.pattern import PatternContent
+from lot_grpc.domain.pattern import Pattern, PatternContent
 from lot_grpc.domain.transfer import ExportSpec, ImportConflictPolicy, ImportTerms
 from lot_grpc.services.clearing.clear_registry import ClearRegistry
 from lot_grpc.services.distillation.distiller import DistillDefaults, DistillRequest
 from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
+from lot_grpc.services.errors.error_outcomes import ErrorOutcomeDraft
+from lot_grpc.services.extraction.pattern_extraction import ExtractionDraft
 from lot_grpc.services.learning.decisions import DecisionOutcomeDraft
+from lot_grpc.services.outcomes import context_stats
 from lot_grpc.services.patterns.lineage import Lineage, Note
 from lot_grpc.services.patterns.patterns import PatternEdit
+from lot_grpc.services.preferences.preferences import PreferenceDraft
 from lot_grpc.services.records.collections import (
+    CONTEXT_STATS,
     DECISIONS,
     EPISODES,
     EVENTS,
     META,
     OUTCOMES,
     PATTERNS,
+    PREFERENCE_REVISIONS,
     SESSIONS,
 )
 from lot_grpc.services.records.episodes import EXTRACTION, episode_point
 from lot_grpc.services.records.patterns import pattern_point
 from lot_grpc.services.runtime import PatternLearning
 from lot_grpc.services.transfer.importer import ImportRun
+from lot_grpc.services.unique_content import UniqueContentIndex
 from tests.contract.clock import FixedClock
+from tests.services.session_steps import SECOND
 from tests.services.session_steps import put as put_value
 from tests.services.world import (
     MINUTE,
@@ -49,6 +58,7 @@ from tests.services.world import (
     call,
     decision,
     end,
+    error_solution,
     event,
     events,
     feedback,
@@ -189,6 +199,53 @@ async def test_of_two_processes_that_find_a_turn_due_one_takes_it(world):
     assert turns == [NS, ""]
 
 
+# --- learned patterns and stats of contexts ---------------------------------------------------
+
+
+async def ended(world: World, *episode_ids: str) -> None:
+    for one in episode_ids:
+        start = EpisodeStart(f"Log in as {one}", task_type="login")
+        await world.services.episodes.creator.record(NS, EpisodeDraft(start, one, end=end()))
+
+
+@pytest.mark.parametrize("write", [edits, outcome])
+async def test_a_pattern_learned_anew_has_what_was_written_to_it_meanwhile(world, write):
+    async def extract() -> Pattern:
+        draft = ExtractionDraft(min_samples=2)
+        pattern: Pattern
+        (pattern,) = (await world.services.extraction.patterns.extract(NS, draft)).patterns
+        return pattern
+
+    await ended(world, "a", "b", "c")
+    learned = await extract()
+    await ended(world, "d", "e", "f")
+    world.store.before("replace", PATTERNS, lambda: write(world, learned.pattern_id))
+    assert (await extract()).pattern_id == learned.pattern_id
+    after = await world.services.patterns.patterns.get(NS, learned.pattern_id)
+    assert after.content.title == "mine" or after.outcomes.usage_count == 1
+
+
+@pytest.mark.parametrize("name", ["update", "replace"])
+async def test_stats_that_count_while_they_are_merged_lose_no_outcome(world, name, monkeypatch):
+    monkeypatch.setattr(context_stats, "MAX_CONTEXT_STATS", 2)
+    await save(world, pattern_id="p")
+    queries = ("open the door", "open the door now", "count the sheep")
+    for query in queries[:2]:
+        await outcome(world, "p", query=query)
+
+    async def counted() -> None:
+        for query in queries[:2]:
+            await outcome(world.another_process(), "p", query=query)
+
+    async def then() -> None:
+        world.store.before(name, CONTEXT_STATS, counted)
+
+    world.store.before("scroll", CONTEXT_STATS, then)
+    await outcome(world, "p", query=queries[2])
+    stats = await payloads(world, CONTEXT_STATS)
+    assert sum(stored["count"] for stored in stats) == 5
+
+
 # --- memories, decisions, sessions, imports ---------------------------------------------------
 
 
@@ -241,6 +298,71 @@ async def test_an_import_that_replaces_takes_along_what_was_recorded_meanwhile(w
     found = await world.services.patterns.patterns.get(NS, "p")
     assert (found.content.title, found.outcomes.usage_count) == ("", 0)
     assert await payloads(world, OUTCOMES) == []
+
+
+# --- deletes ----------------------------------------------------------------------------------
+
+
+async def pattern(world: World) -> None:
+    await save(world, pattern_id="x", ttl=SECOND * MINUTE)
+    await outcome(world, "x")
+
+
+async def solution(world: World) -> None:
+    draft = error_solution(error_solution_id="x", ttl=SECOND * MINUTE)
+    await world.services.errors.solutions.save(NS, draft)
+    await world.services.errors.outcomes.record(NS, ErrorOutcomeDraft("x", Outcome.SUCCESS))
+
+
+async def preference(world: World) -> None:
+    for value in ("one", "two"):
+        await world.services.preferences.put(NS, PreferenceDraft("x", value))
+
+
+BELONGINGS = [
+    (ResourceKind.PATTERN, pattern, OUTCOMES),
+    (ResourceKind.ERROR_SOLUTION, solution, OUTCOMES),
+    (ResourceKind.PREFERENCE, preference, PREFERENCE_REVISIONS),
+]
+
+
+@pytest.mark.parametrize(("kind", "make", "belongings"), BELONGINGS)
+async def test_a_delete_spares_what_belongs_to_another_that_took_the_id(
+    world, kind, make, belongings
+):
+    resources = world.services.resources.of(kind)
+    collection = resources.spec.collection.name
+    await make(world)
+    world.clock.advance(1)
+
+    async def gone() -> None:
+        world.store.before("get", collection, lambda: make(world.another_process()))
+
+    world.store.before("delete", collection, gone)
+    await resources.delete(NS, "x")
+    assert await world.store.count(belongings, NS) == 1
+
+
+@pytest.mark.parametrize(("kind", "make", "belongings"), BELONGINGS[:2])
+@pytest.mark.parametrize("swept", [OUTCOMES, ""])
+async def test_a_sweep_spares_what_took_the_id_of_an_expired_one(
+    world, kind, make, belongings, swept
+):
+    resources = world.services.resources.of(kind)
+    collection = resources.spec.collection.name
+    await make(world)
+    world.clock.advance(MINUTE + 1)
+    world.store.before("delete", swept or collection, lambda: make(world.another_process()))
+    await world.services.housekeeping.drop_expired()
+    assert await world.store.count(collection, NS) == await world.store.count(belongings, NS) == 1
+
+
+async def test_a_claim_on_a_content_that_is_given_up_late_is_that_of_another_by_then(world):
+    index = UniqueContentIndex(world.store, world.services.runtime.time)
+    await index.take(NS, {"claim": "p"})
+    await index.move(NS, "claim", "p", "q")
+    await index.release(NS, "claim", "p")
+    assert await index.owner(NS, "claim", "r") == "q"
 
 
 # --- clears -----------------------------------------------------------------------------------
