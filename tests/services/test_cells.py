@@ -175,6 +175,16 @@ async def test_a_query_that_comes_again_after_it_was_merged_is_counted(world, mo
     assert sum(stats["count"] for stats in await payloads(world, CONTEXT_STATS)) == 6
 
 
+async def test_only_cells_of_one_pattern_are_merged(world, monkeypatch):
+    monkeypatch.setattr(context_stats, "MAX_CONTEXT_STATS", 2)
+    for pattern_id, queries in (("p", ("a door", "b house")), ("q", ("c", "d", "e"))):
+        await save(world, f"task {pattern_id}", pattern_id=pattern_id)
+        for query in queries:
+            await outcome(world, pattern_id, query=query)
+    stored = [stats["pattern_id"] for stats in await payloads(world, CONTEXT_STATS)]
+    assert stored.count("p") == 2
+
+
 async def test_cells_go_with_their_pattern(world):
     one, two = await two_near_ties(world)
     await outcome(world, one, two, query="how")

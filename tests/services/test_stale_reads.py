@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from lot_grpc.domain.change import ResourceKind
-from lot_grpc.domain.episode import EpisodeStart
+from lot_grpc.domain.episode import EpisodeStart, EpisodeStatus
+from lot_grpc.domain.error_solution import ErrorSolutionContent
 from lot_grpc.domain.errors import (
     EventConflictError,
     NamespaceClearingError,
@@ -23,6 +24,7 @@ from lot_grpc.services.distillation.distiller import DistillDefaults, DistillReq
 from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
+from lot_grpc.services.errors.drafts import ErrorSolutionEdit
 from lot_grpc.services.errors.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.extraction.pattern_extraction import ExtractionDraft
 from lot_grpc.services.learning.decisions import DecisionOutcomeDraft
@@ -34,12 +36,14 @@ from lot_grpc.services.records.collections import (
     CONTEXT_STATS,
     DECISIONS,
     EPISODES,
+    ERROR_SOLUTIONS,
     EVENTS,
     META,
     OUTCOMES,
     PATTERNS,
     PREFERENCE_REVISIONS,
     SESSIONS,
+    SORT_KEY,
 )
 from lot_grpc.services.records.episodes import EXTRACTION, episode_point
 from lot_grpc.services.records.patterns import pattern_point
@@ -50,6 +54,7 @@ from tests.contract.clock import FixedClock
 from tests.services.session_steps import SECOND
 from tests.services.session_steps import put as put_value
 from tests.services.world import (
+    DAY,
     MINUTE,
     NS,
     Interrupted,
@@ -220,8 +225,9 @@ async def test_a_pattern_learned_anew_has_what_was_written_to_it_meanwhile(world
     learned = await extract()
     await ended(world, "d", "e", "f")
     world.store.before("replace", PATTERNS, lambda: write(world, learned.pattern_id))
-    assert (await extract()).pattern_id == learned.pattern_id
+    again = await extract()
     after = await world.services.patterns.patterns.get(NS, learned.pattern_id)
+    assert after.content == again.content
     assert after.content.title == "mine" or after.outcomes.usage_count == 1
 
 
@@ -247,6 +253,26 @@ async def test_stats_that_count_while_they_are_merged_lose_no_outcome(world, nam
 
 
 # --- memories, decisions, sessions, imports ---------------------------------------------------
+
+
+async def test_an_edit_of_a_solution_leaves_an_outcome_and_another_edit(world):
+    await solution(world)
+
+    async def change(**fields: Any) -> None:
+        content = replace(ErrorSolutionContent("unused"), **fields)
+        edited = ErrorSolutionEdit(content, frozenset(fields))
+        await world.services.errors.solutions.update(NS, "x", edited, "")
+
+    world.store.before("replace", ERROR_SOLUTIONS, lambda: change(context="theirs"))
+    await change(language="python")
+    draft = ErrorOutcomeDraft("x", Outcome.SUCCESS)
+    world.store.before(
+        "replace", ERROR_SOLUTIONS, lambda: world.services.errors.outcomes.record(NS, draft)
+    )
+    await change(language="go")
+    found = await world.services.errors.solutions.get(NS, "x")
+    assert (found.content.context, found.content.language) == ("theirs", "go")
+    assert found.outcomes.usage_count == 2
 
 
 async def test_the_reward_of_feedback_does_not_replace_that_of_an_outcome(world):
@@ -357,6 +383,48 @@ async def test_a_sweep_spares_what_took_the_id_of_an_expired_one(
     assert await world.store.count(collection, NS) == await world.store.count(belongings, NS) == 1
 
 
+@pytest.mark.parametrize(("kind", "make", "belongings"), BELONGINGS[:2])
+async def test_a_save_over_an_expired_one_forgets_no_outcome_that_came_since(
+    world, kind, make, belongings
+):
+    await make(world)
+    world.clock.advance(MINUTE + 1)
+    record = world.services.errors.outcomes if kind is ResourceKind.ERROR_SOLUTION else None
+
+    async def counted() -> None:
+        if record is None:
+            await outcome(world, "x")
+        else:
+            await record.record(NS, ErrorOutcomeDraft("x", Outcome.SUCCESS))
+
+    world.store.before("delete", OUTCOMES, counted)
+    await make(world)
+    assert await world.store.count(belongings, NS) == 2
+
+
+async def test_inserted_patterns_forget_no_outcome_of_others_nor_one_that_came_since(world):
+    await pattern(world)
+    await save(world, "another", pattern_id="y")
+    patterns = world.services.patterns.patterns
+    copy = await patterns.find_record(NS, "y", vectors=True)
+    assert copy is not None
+    await patterns.delete(NS, "y", "")
+    copy.payload[SORT_KEY] = world.services.runtime.time.sort_key()
+    world.store.before("delete", OUTCOMES, lambda: outcome(world, "y"))
+    await patterns.insert(NS, [copy])
+    found = await payloads(world, OUTCOMES)
+    assert sorted(one["pattern_id"] for one in found) == ["x", "y"]
+
+
+async def test_a_sweep_spares_a_session_that_was_begun_again(world):
+    await put_value(world, "former", ttl=SECOND)
+    world.clock.advance(DAY)
+    world.store.before("delete", SESSIONS, lambda: put_value(world.another_process(), "first"))
+    await world.services.sessions.sessions.sweep()
+    session = await world.services.sessions.sessions.get(NS, "s", 0)
+    assert sorted(session.values) == ["first"]
+
+
 async def test_a_claim_on_a_content_that_is_given_up_late_is_that_of_another_by_then(world):
     index = UniqueContentIndex(world.store, world.services.runtime.time)
     await index.take(NS, {"claim": "p"})
@@ -420,6 +488,16 @@ async def test_a_writer_that_was_replaced_before_it_looked_is_refused(world):
     world.store.before("update", EPISODES, then)
     with pytest.raises(WriterReplacedError):
         await world.services.episodes.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
+
+
+async def test_an_episode_that_is_abandoned_while_it_is_taken_over_runs_again(world):
+    await world.services.episodes.creator.start(NS, start(episode_id="e"))
+    point, abandoned = episode_point(NS, "e"), {"status": EpisodeStatus.ABANDONED.value}
+    world.store.before(
+        "update", EPISODES, lambda: world.store.update(EPISODES, NS, point, set=abandoned)
+    )
+    await world.services.episodes.recorder.open(NS, "e", TakeoverPolicy.REPLACE)
+    assert (await world.services.episodes.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
 
 
 async def test_an_end_that_lost_its_turn_counts_again(world):
