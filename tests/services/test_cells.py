@@ -177,7 +177,7 @@ async def test_a_query_that_comes_again_after_it_was_merged_is_counted(world, mo
 
 async def test_only_cells_of_one_pattern_are_merged(world, monkeypatch):
     monkeypatch.setattr(context_stats, "MAX_CONTEXT_STATS", 2)
-    for pattern_id, queries in (("p", ("a door", "b house")), ("q", ("c", "d", "e"))):
+    for pattern_id, queries in (("p", (LIBRARY, f"{LIBRARY} now")), ("q", (TICKETS, "dance"))):
         await save(world, f"task {pattern_id}", pattern_id=pattern_id)
         for query in queries:
             await outcome(world, pattern_id, query=query)

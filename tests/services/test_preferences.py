@@ -159,6 +159,7 @@ async def test_deleting_takes_the_history_along_and_the_key_begins_anew():
         await put(world, value)
     await put(world, 1.0, "other")
     await put(world, 2.0, "other")
+    assert await history(world, key="other") == [(1, 1.0)]
     await world.services.preferences.delete(NS, "k")
     assert await world.services.preferences.find(NS, "k") is None
     with pytest.raises(PreferenceNotFoundError):

@@ -231,7 +231,7 @@ async def test_a_pattern_learned_anew_has_what_was_written_to_it_meanwhile(world
     assert after.content.title == "mine" or after.outcomes.usage_count == 1
 
 
-@pytest.mark.parametrize("name", ["update", "replace"])
+@pytest.mark.parametrize("name", ["update", "replace", "delete"])
 async def test_stats_that_count_while_they_are_merged_lose_no_outcome(world, name, monkeypatch):
     monkeypatch.setattr(context_stats, "MAX_CONTEXT_STATS", 2)
     await save(world, pattern_id="p")
@@ -240,6 +240,7 @@ async def test_stats_that_count_while_they_are_merged_lose_no_outcome(world, nam
         await outcome(world, "p", query=query)
 
     async def counted() -> None:
+        monkeypatch.setattr(context_stats, "MAX_CONTEXT_STATS", 9)
         for query in queries[:2]:
             await outcome(world.another_process(), "p", query=query)
 
