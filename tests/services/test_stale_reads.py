@@ -11,6 +11,7 @@ from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.episode import EpisodeStart, EpisodeStatus
 from lot_grpc.domain.error_solution import ErrorSolutionContent
 from lot_grpc.domain.errors import (
+    EtagMismatchError,
     EventConflictError,
     NamespaceClearingError,
     RequestInvalidError,
@@ -353,6 +354,18 @@ BELONGINGS = [
 ]
 
 
+async def test_a_delete_that_an_edit_preceded_deletes_what_was_edited_unless_it_has_an_etag(world):
+    etag = (await save(world, pattern_id="p")).pattern.etag
+    delete = world.services.patterns.patterns.delete
+    world.store.before("delete", PATTERNS, lambda: edit(world, title="edited"))
+    with pytest.raises(EtagMismatchError):
+        await delete(NS, "p", etag)
+    assert await world.store.count(PATTERNS, NS) == 1
+    world.store.before("delete", PATTERNS, lambda: edit(world, title="again"))
+    await delete(NS, "p")
+    assert await world.store.count(PATTERNS, NS) == 0
+
+
 @pytest.mark.parametrize(("kind", "make", "belongings"), BELONGINGS)
 async def test_a_delete_spares_what_belongs_to_another_that_took_the_id(
     world, kind, make, belongings
@@ -573,6 +586,7 @@ async def test_a_delete_spares_the_events_of_an_episode_that_took_the_id(world):
     world.store.before("delete", EVENTS, begun_again)
     await world.services.episodes.episodes.delete_with_events(NS, "e")
     assert await world.store.count(EVENTS, NS) == 1
+    assert (await stored_episode(world))["writer_epoch"] == 1  # nobody had to take it over
 
 
 async def test_a_stream_of_a_deleted_episode_writes_nothing_to_another_that_took_its_id(world):
