@@ -247,14 +247,30 @@ async def test_a_delete_spares_what_was_changed_since_it_was_read_and_what_took_
     assert not await process.tombstones.carry_out(stone, THINGS, record.id)
     await deletes(process)
     process.clock.advance(1)
-    await process.store.insert(THINGS, [thing("a", process)])
+    another = thing("a", process)
+    await process.store.insert(THINGS, [another])
     left: list[Record | None] = []
 
     async def drop(found: Record | None) -> None:
         left.append(found)
 
     assert await process.tombstones.carry_out(stone, THINGS, record.id, drop)
-    assert left == [await process.thing("a")]
+    assert left == [another] == [await process.thing("a")]
+
+
+async def test_a_delete_that_another_process_finishes_spares_what_was_changed_since():
+    process = await opened()
+    await process.store.update(THINGS, NS, point("a"), set={"count": 1})
+    record = await process.thing("a")
+    assert record is not None
+    await process.tombstones.begin("thing", "a", record, ("count",))
+    await process.store.update(THINGS, NS, record.id, set={"count": 2})
+
+    async def finish(stone: Tombstone) -> None:
+        assert not await process.tombstones.carry_out(stone, THINGS, record.id)
+
+    assert await process.tombstones.recover(EVER, finish) == 1
+    assert await process.thing("a") is not None
 
 
 @pytest.mark.parametrize(("earlier", "later"), [((1, 5), (1, 9)), ((1, 5), (2, 5))])

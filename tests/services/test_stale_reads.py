@@ -354,6 +354,20 @@ BELONGINGS = [
 ]
 
 
+async def used(world: World) -> None:
+    await world.services.errors.outcomes.record(NS, ErrorOutcomeDraft("x", Outcome.SUCCESS))
+
+
+async def test_a_solution_that_was_used_since_it_was_seen_is_spared(world):
+    await solution(world)
+    solutions = world.services.errors.solutions
+    record = await solutions.find_record(NS, "x")
+    assert record is not None
+    await used(world)
+    assert not await solutions.delete_as_seen(record)
+    assert await world.store.count(ERROR_SOLUTIONS, NS) == 1
+
+
 async def test_a_delete_that_an_edit_preceded_deletes_what_was_edited_unless_it_has_an_etag(world):
     etag = (await save(world, pattern_id="p")).pattern.etag
     delete = world.services.patterns.patterns.delete
