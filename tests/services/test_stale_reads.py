@@ -354,6 +354,16 @@ BELONGINGS = [
 ]
 
 
+async def test_a_decision_that_got_an_outcome_is_not_deleted_by_the_etag_from_before(world):
+    decisions = world.services.learning.decisions
+    made, _ = await decisions.record(NS, decision(decision_id="d"))
+    draft = DecisionOutcomeDraft("d", Outcome.SUCCESS)
+    world.store.before("delete", DECISIONS, lambda: decisions.record_outcome(NS, draft))
+    with pytest.raises(EtagMismatchError):
+        await decisions.delete(NS, "d", made.etag)
+    assert await world.store.count(DECISIONS, NS) == 1
+
+
 async def used(world: World) -> None:
     await world.services.errors.outcomes.record(NS, ErrorOutcomeDraft("x", Outcome.SUCCESS))
 
