@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from lot_grpc.domain.errors import ContentionError, EtagMismatchError
+from lot_grpc.kernel.intents import SORT_KEY
 from lot_grpc.ports import Condition, Equals, Missing, Record, VectorStore
 
 T = TypeVar("T")
@@ -63,15 +64,18 @@ def require_etag(resource: str, id: str, etag: str, current: str) -> None:
 
 
 def as_read(record: Record, *keys: str) -> list[Condition]:
-    """The conditions that keys of a record have not changed since it was read."""
-    values = {key: record.payload.get(key) for key in keys}
+    """The conditions that it is the record that was read, and its keys have not changed since.
+
+    Its sort key tells it from another that has reused its id, with the same revision maybe.
+    """
+    values = {key: record.payload.get(key) for key in (*keys, SORT_KEY)}
     return [Missing(key) if value is None else Equals(key, value) for key, value in values.items()]
 
 
 async def update_as_read(
     store: VectorStore, collection: str, record: Record, changes: Mapping[str, Any], *keys: str
 ) -> Record:
-    """Set ``changes`` in a record if its ``keys`` are unchanged; return the new record.
+    """Set ``changes`` in a record if it is as read by its ``keys``; return the new record.
 
     The first key is the revision, which every write increments. Raises ConflictError.
     """
@@ -86,7 +90,7 @@ async def update_as_read(
 async def replace_as_read(
     store: VectorStore, collection: str, record: Record, new: Record, *keys: str
 ) -> None:
-    """Replace a record with its vectors if its ``keys`` are unchanged. Raises ConflictError."""
+    """Replace a record and its vectors if it is as read by its ``keys``. Raises ConflictError."""
     if not await store.replace(collection, new, as_read(record, *keys)):
         raise ConflictError
 

@@ -107,7 +107,7 @@ async def doubles(process: Process) -> None:
         if record is None:
             await insert_new(process.store, THINGS, thing("a", process, count=2))
         elif record.payload["count"] < 2:
-            await update_as_read(process.store, THINGS, record, {"count": 2}, "revision", SORT_KEY)
+            await update_as_read(process.store, THINGS, record, {"count": 2}, "revision")
 
     await compare_and_set("thing", "a", attempt)
 

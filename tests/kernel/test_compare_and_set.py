@@ -121,6 +121,20 @@ async def test_a_key_that_was_missing_must_be_missing_still():
         await update_as_read(process.store, THINGS, late, {}, "further")
 
 
+async def test_another_record_that_took_the_id_is_not_written_over():
+    process = await opened()
+    record = await process.thing("a")
+    assert record is not None
+    process.clock.advance(1)
+    another = thing("a", process, count=7)
+    await process.store.put(THINGS, [another])
+    with pytest.raises(ConflictError):
+        await update_as_read(process.store, THINGS, record, {"count": 5}, "revision")
+    with pytest.raises(ConflictError):
+        await replace_as_read(process.store, THINGS, record, record, "revision")
+    assert await process.thing("a") == another
+
+
 def test_an_etag_is_required_where_it_is_given():
     require_etag("thing", "a", "", "2")
     require_etag("thing", "a", "2", "2")

@@ -97,6 +97,18 @@ async def test_what_another_call_created_is_not_taken_for_ones_own():
     assert await created(process, creation("a")) == ("a", False)
 
 
+async def test_a_repeat_is_answered_as_the_first_try_whatever_the_record_is_by_now():
+    process = await opened()
+    assert await created(process, creation("a")) == ("a", False)
+
+    def refuse(stored: Record) -> None:
+        raise AssertionError("it has other content by now")
+
+    given = (KIND, creation("a"), lambda own: thing(own, process), refuse)
+    record, new = await process.create.insert(*given)
+    assert (record.payload["id"], new) == ("a", False)
+
+
 async def test_a_repeat_does_not_bring_back_what_was_deleted():
     for finished in (True, False):
         process = await opened()
@@ -178,6 +190,16 @@ async def test_a_change_that_was_done_deleted_and_written_again_is_open_again():
     assert await process.changes.done(NS, [row.id]) == set()
 
 
+async def test_finishing_the_wish_of_one_does_not_finish_that_of_another_that_took_its_id():
+    process = await opened()
+    former = thing("w", process, open=True)
+    process.clock.advance(1)
+    another = thing("w", process, open=True)
+    await process.wishes.write([another])
+    await process.wishes.finish(NS, process.wishes.name(former))
+    assert await process.thing("w") == another
+
+
 async def test_recovery_leaves_what_is_too_young_and_what_fails_and_ends():
     process = await opened()
     rows = [
@@ -225,19 +247,39 @@ async def test_a_delete_spares_what_was_changed_since_it_was_read_and_what_took_
     assert not await process.tombstones.carry_out(stone, THINGS, record.id)
     await deletes(process)
     process.clock.advance(1)
-    await process.store.insert(THINGS, [thing("a", process)])
+    another = thing("a", process)
+    await process.store.insert(THINGS, [another])
     left: list[Record | None] = []
 
     async def drop(found: Record | None) -> None:
         left.append(found)
 
     assert await process.tombstones.carry_out(stone, THINGS, record.id, drop)
-    assert left == [await process.thing("a")]
+    assert left == [another] == [await process.thing("a")]
 
 
-async def test_finishing_an_old_delete_does_not_finish_a_newer_one_of_the_same_id():
+async def test_a_delete_that_another_process_finishes_spares_what_was_changed_since():
     process = await opened()
-    records = [Record("x", NS, {"revision": 1, "sort_key": key}) for key in (5, 9)]
+    await process.store.update(THINGS, NS, point("a"), set={"count": 1})
+    record = await process.thing("a")
+    assert record is not None
+    await process.tombstones.begin("thing", "a", record, ("count",))
+    await process.store.update(THINGS, NS, record.id, set={"count": 2})
+
+    async def finish(stone: Tombstone) -> None:
+        assert not await process.tombstones.carry_out(stone, THINGS, record.id)
+
+    assert await process.tombstones.recover(EVER, finish) == 1
+    assert await process.thing("a") is not None
+
+
+@pytest.mark.parametrize(("earlier", "later"), [((1, 5), (1, 9)), ((1, 5), (2, 5))])
+async def test_finishing_an_old_delete_does_not_finish_a_newer_one_of_the_same_id(earlier, later):
+    process = await opened()
+    records = [
+        Record("x", NS, {"revision": revision, "sort_key": key})
+        for revision, key in (earlier, later)
+    ]
     old, new = [await process.tombstones.begin("thing", "mine", record) for record in records]
     unfinished = []
 

@@ -9,6 +9,7 @@ import pytest
 from lot_grpc.domain.context_stats import MAX_CONTEXT_STATS, Fading
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.query import PatternFilter, Ranking
+from lot_grpc.services.outcomes import context_stats
 from lot_grpc.services.records.collections import CONTEXT_STATS, OUTCOMES, RETRIEVALS
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_invariants
@@ -163,6 +164,25 @@ async def test_a_pattern_keeps_a_bounded_number_of_cells_and_forgets_no_outcome(
     assert sum(stats["count"] for stats in mine) == MAX_CONTEXT_STATS + 20
     assert len(all_stats) - len(mine) == 1
     await check_invariants(world.store, NS)
+
+
+async def test_a_query_that_comes_again_after_it_was_merged_is_counted(world, monkeypatch):
+    monkeypatch.setattr(context_stats, "MAX_CONTEXT_STATS", 2)
+    await save(world, pattern_id="p")
+    near, again, far = "open the door", "open the door now", "count the sheep"
+    for query in (near, again, far, again, near, again):
+        await outcome(world, "p", query=query)
+    assert sum(stats["count"] for stats in await payloads(world, CONTEXT_STATS)) == 6
+
+
+async def test_only_cells_of_one_pattern_are_merged(world, monkeypatch):
+    monkeypatch.setattr(context_stats, "MAX_CONTEXT_STATS", 2)
+    for pattern_id, queries in (("p", (LIBRARY, f"{LIBRARY} now")), ("q", (TICKETS, "dance"))):
+        await save(world, f"task {pattern_id}", pattern_id=pattern_id)
+        for query in queries:
+            await outcome(world, pattern_id, query=query)
+    stored = [stats["pattern_id"] for stats in await payloads(world, CONTEXT_STATS)]
+    assert stored.count("p") == 2
 
 
 async def test_cells_go_with_their_pattern(world):

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lot_grpc.domain.error_solution import ErrorSolutionContent
 from lot_grpc.domain.errors import (
     EmbeddingModelMismatchError,
     SchemaVersionMismatchError,
@@ -21,6 +22,7 @@ from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilt
 from lot_grpc.ports import Equals, Record, SparseVector, VectorStore
 from lot_grpc.services import derived_data
 from lot_grpc.services.derived_data import needs_rebuild, rebuild_derived_data
+from lot_grpc.services.errors.drafts import ErrorSolutionEdit
 from lot_grpc.services.errors.error_finder import ErrorQuery
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.recall.targets import (
@@ -59,6 +61,7 @@ from tests.services.deaths import EITHER_SIDE
 from tests.services.world import (
     NS,
     Interleaving,
+    Interrupted,
     SharedStore,
     World,
     draft,
@@ -257,6 +260,25 @@ async def test_an_error_signed_by_other_rules_is_found_by_those_of_today(make: M
     assert await old.store.count(ERROR_SOLUTIONS, NS, same) == 7
     answer = await old.world.services.errors.finder.find(NS, question)
     assert {hit.error_solution.signature for hit in answer.hits} == {answer.signature}
+
+
+async def test_an_error_that_is_edited_while_it_is_signed_has_the_signature_of_the_edit() -> None:
+    clock = FixedClock()
+    store = Interrupted(SharedStore(clock))
+    old = await old_store(store, clock)
+    solutions = old.world.services.errors.solutions
+
+    content = ErrorSolutionContent("TypeError: 'z'", resolution="use get")
+    change = ErrorSolutionEdit(content, frozenset({"error_message"}))
+
+    async def edited() -> None:
+        for one in await rows(store, ERROR_SOLUTIONS, None):
+            await solutions.update(one.namespace, one.payload["error_solution_id"], change, "")
+
+    store.before("update", ERROR_SOLUTIONS, edited)
+    await rebuild_derived_data(store, REGISTRY)
+    signatures = {one.payload["signature"] for one in await rows(store, ERROR_SOLUTIONS, None)}
+    assert signatures == {content.error.signature}
 
 
 # --- it is stopped ----------------------------------------------------------------------------

@@ -143,9 +143,12 @@ async def test_requests_that_are_done_are_dropped_from_the_preference():
 
 async def test_no_more_than_the_latest_former_values_are_kept():
     world = await open_world()
+    for value in ("old", "new"):
+        await put(world, value, "other")
     for number in range(HISTORY + 12):
         await put(world, float(number))
-    assert await world.store.count(PREFERENCE_REVISIONS, NS) == HISTORY
+    assert await world.store.count(PREFERENCE_REVISIONS, NS) == HISTORY + 1
+    assert await history(world, key="other") == [(1, "old")]
     found = await history(world)
     assert found == [(n, n - 1.0) for n in range(HISTORY + 11, 11, -1)]
 
@@ -156,6 +159,7 @@ async def test_deleting_takes_the_history_along_and_the_key_begins_anew():
         await put(world, value)
     await put(world, 1.0, "other")
     await put(world, 2.0, "other")
+    assert await history(world, key="other") == [(1, 1.0)]
     await world.services.preferences.delete(NS, "k")
     assert await world.services.preferences.find(NS, "k") is None
     with pytest.raises(PreferenceNotFoundError):

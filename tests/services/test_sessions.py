@@ -43,6 +43,17 @@ async def test_a_session_comes_to_be_with_its_first_write_and_keeps_all_in_order
     )
 
 
+async def test_the_window_of_one_session_is_not_that_of_another():
+    world = await open_world()
+    others = ["one", "two", "three", "four"]
+    for content in others:
+        await append(world, content, session_id="t")
+    for number in range(4):
+        await append(world, f"{number}", max_messages=2)
+    assert sequences(await got(world)) == [3, 4]
+    assert contents(await got(world, "t")) == others
+
+
 async def test_a_value_is_put_over_the_former_one_and_read_by_its_key():
     world = await open_world()
     values = world.services.sessions.values

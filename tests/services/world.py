@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -93,6 +93,31 @@ class Interleaving:
     async def _wait(self) -> None:
         for _ in range(self._random.randrange(4)):
             await asyncio.sleep(0)
+
+
+class Interrupted:
+    """A store in which something else happens just before a call, once: what the caller read by
+    then may no longer hold."""
+
+    def __init__(self, inner: VectorStore) -> None:
+        self._inner = inner
+        self._before: dict[tuple[str, str], Callable[[], Awaitable[object]]] = {}
+
+    def before(self, name: str, collection: str, happens: Callable[[], Awaitable[object]]) -> None:
+        """``happens`` before the next call of this name on a collection."""
+        self._before[name, collection] = happens
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._inner, name)
+        if name not in {called for called, _ in self._before}:
+            return call
+
+        async def interrupted(collection: str, *given: Any, **named: Any) -> Any:
+            if happens := self._before.pop((name, collection), None):
+                await happens()
+            return await call(collection, *given, **named)
+
+        return interrupted
 
 
 @dataclass

@@ -193,7 +193,7 @@ class ClearRegistry:
         if last is None:
             written = row.id in await self._store.insert(META, [row])
         else:
-            as_it_was = [Equals("generation", last.generation), Equals("clearing", False)]
+            as_it_was = [Equals("generation", last.generation)]
             written = await self._store.replace(META, row, as_it_was)
         if not written:
             raise NamespaceClearingError(namespace, "is being cleared")

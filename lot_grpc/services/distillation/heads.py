@@ -137,12 +137,14 @@ class Heads:
 
         Raises ContentionError.
         """
-        known_revisions = [known.stats_revision] if known else []
+        known_payloads = (
+            [{STATS_REVISION: known.stats_revision, SORT_KEY: known.sort_key}] if known else []
+        )
 
         async def attempt() -> bool:
             record: Record | None
-            if known_revisions:
-                record = Record(point, namespace, {STATS_REVISION: known_revisions.pop()})
+            if known_payloads:
+                record = Record(point, namespace, known_payloads.pop())
             else:
                 record = (await self._store.get(PATTERNS, namespace, [point])).get(point)
                 if record is None or record.payload.get(PARENT, "") != before:

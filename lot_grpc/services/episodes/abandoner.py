@@ -27,7 +27,6 @@ from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import (
     ABANDONING,
     ACTIVE_TIME,
-    WRITER_EPOCH,
     WRITER_UNTIL,
     abandoned_payload,
     committed_prefix_of,
@@ -130,13 +129,15 @@ class EpisodeAbandoner:
         return active, last
 
     async def _update(self, record: Record, changed: Payload) -> bool:
-        """Change the episode if it is still running and unchanged, with the same writer."""
+        """Change an episode that still runs, and was not active since it was looked at.
+
+        A writer that takes it over is active then.
+        """
         seen = Equals(ACTIVE_TIME, record.payload[ACTIVE_TIME])
-        epoch = Equals(WRITER_EPOCH, record.payload[WRITER_EPOCH])
         return await self._store.update(
             EPISODES,
             record.namespace,
             record.id,
             set=changed,
-            when=[_RUNNING, epoch, seen],
+            when=[_RUNNING, seen],
         )

@@ -28,6 +28,7 @@ from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import (
     EXTRACTION,
     REQUESTED,
+    base_payload,
     end_hash,
     episode_record,
     start_hash,
@@ -51,11 +52,13 @@ class EpisodeCreator:
 
     async def start(self, namespace: str, draft: EpisodeDraft) -> Started:
         """Start an episode. Raises EpisodeIdInUseError, RequestIdReusedError."""
-        entry, episode_id = await self._enter(namespace, draft, "StartEpisode", draft.request_id)
+        entry, episode_id, epoch = await self._enter(
+            namespace, draft, "StartEpisode", draft.request_id
+        )
         if entry.result is not None:
             return Started(await self._episodes.get(namespace, episode_id), entry.result["created"])
         indexed = await self._indexer.vectors_of(search_text(draft.start, None))
-        episode = self._new(namespace, episode_id, draft.start)
+        episode = replace(self._new(namespace, episode_id, draft.start), writer_epoch=epoch)
         started = await self._insert(episode, indexed, entry)
         await self._idempotency.finish(entry, _result(started))
         return started
@@ -84,7 +87,7 @@ class EpisodeCreator:
         await self._require_used_by_new(namespace, draft, end)
         # The row is the intent by which a sweep cleans up if this process dies midway.
         request_id = draft.request_id or new_id("once")
-        entry, episode_id = await self._enter(namespace, draft, RECORD_METHOD, request_id)
+        entry, episode_id, _ = await self._enter(namespace, draft, RECORD_METHOD, request_id)
         if entry.result is not None:
             return Started(await self._episodes.get(namespace, episode_id), entry.result["created"])
         if not entry.first:
@@ -106,9 +109,15 @@ class EpisodeCreator:
 
     async def _enter(
         self, namespace: str, draft: EpisodeDraft, method: str, request_id: str
-    ) -> tuple[IdempotencyRecord, str]:
-        if draft.episode_id:  # remains of a deleted episode must not be taken for this one's
-            await self._episodes.finish_open_delete(namespace, draft.episode_id)
+    ) -> tuple[IdempotencyRecord, str, int]:
+        """The request, the id, and the epoch with which the episode begins.
+
+        Neither what is left of a deleted episode of the id, nor what its writers still send, must
+        be taken for this one's.
+        """
+        epoch = 0
+        if draft.episode_id:
+            epoch = await self._episodes.finish_open_delete(namespace, draft.episode_id)
         episode_id = draft.episode_id or new_id("e")
         ask = IdempotencyKey(
             namespace, method, request_id, draft.hash(), {"episode_id": episode_id}
@@ -116,7 +125,7 @@ class EpisodeCreator:
         entry = await self._idempotency.begin(ask)
         episode_id = entry.plan["episode_id"]
         await self._episodes.refuse_repeat(entry, episode_id)
-        return entry, episode_id
+        return entry, episode_id, epoch
 
     def _new(self, namespace: str, episode_id: str, start: EpisodeStart) -> Episode:
         now = self._time.now()
@@ -148,6 +157,8 @@ class EpisodeCreator:
         extract: bool = False,
     ) -> Started:
         record = episode_record(episode, self._time.sort_key(), indexed.vectors)
+        if episode.writer_epoch:
+            record.payload.update(base_payload(episode.writer_epoch, 0))
         if extract:
             record.payload[EXTRACTION] = REQUESTED
         if record.id in await self._store.insert(EPISODES, [record]):

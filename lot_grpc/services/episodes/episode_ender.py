@@ -15,7 +15,7 @@ from lot_grpc.services.episodes.fence import Fence
 from lot_grpc.services.episodes.notifier import EpisodeNotifier
 from lot_grpc.services.episodes.reuse import ReuseCounter
 from lot_grpc.services.indexer import Indexed
-from lot_grpc.services.records.collections import EPISODES, SORT_KEY
+from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import (
     EXTRACTION,
     REQUESTED,
@@ -113,7 +113,7 @@ class EpisodeEnder:
                 changed[EXTRACTION] = REQUESTED
             changed["revision"] = ended.revision
             changed["update_time"] = ended.update_time
-            when += as_read(record, "revision", SORT_KEY)
+            when += as_read(record, "revision")
             if not await self._write_end(record, changed, indexed, when):
                 raise ConflictError
             return Ended(ended, indexed is not None and indexed.solved_truncated)

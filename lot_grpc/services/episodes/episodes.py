@@ -29,6 +29,7 @@ from lot_grpc.services.operations import Resources
 from lot_grpc.services.paging import Fits, Page, any_size, pieces
 from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import (
+    WRITER_EPOCH,
     WRITER_UNTIL,
     committed_prefix_of,
     episode_from_record,
@@ -123,11 +124,17 @@ class Episodes(Resources[Episode, EpisodeFilter]):
         """Carry out a recorded delete; False if the episode has changed since."""
         return await self._finish(stone) is not None
 
-    async def finish_open_delete(self, namespace: str, episode_id: str) -> None:
-        """Finish a half-done delete of this id."""
+    async def finish_open_delete(self, namespace: str, episode_id: str) -> int:
+        """Finish a delete of this id that was left half done.
+
+        Returns the epoch that follows those of the deleted episode's writers; 0 if there was none.
+        """
         stone = await self._tombstones.find(namespace, ResourceKind.EPISODE, episode_id)
-        if stone is not None and not stone.done:
+        if stone is None:
+            return 0
+        if not stone.done:
             await self._finish(stone)
+        return stone.unchanged.get(WRITER_EPOCH, 0) + 1
 
     async def refuse_repeat(self, entry: IdempotencyRecord, episode_id: str) -> None:
         """Refuse a repeat whose episode was deleted since: one with its id is another episode.

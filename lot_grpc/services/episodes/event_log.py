@@ -247,4 +247,4 @@ class EventLog:
         return await compare_and_set("episode", episode_id, attempt)
 
     async def _replace(self, record: Record, stored: Record) -> bool:
-        return await self._store.replace(EVENTS, record, as_read(stored, "epoch", "hash"))
+        return await self._store.replace(EVENTS, record, as_read(stored, "epoch"))

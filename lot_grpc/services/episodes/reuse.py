@@ -101,9 +101,7 @@ class ReuseCounter:
                 REUSED_COUNT: record.payload.get(REUSED_COUNT, 0) + 1,
                 PENDING_REUSES: pending,
             }
-            return await update_as_read(
-                self._store, EPISODES, record, changed, REUSE_REVISION, SORT_KEY
-            )
+            return await update_as_read(self._store, EPISODES, record, changed, REUSE_REVISION)
 
         point = episode_point(namespace, used)
         target = Target("episode", used, namespace, EPISODES, point, PENDING_REUSES)

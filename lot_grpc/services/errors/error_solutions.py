@@ -47,8 +47,6 @@ from lot_grpc.services.records.patterns import STATS_REVISION, preserved_in_edit
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.scanning import scan
 
-_UNCHANGED = ("revision", STATS_REVISION, SORT_KEY)
-
 
 class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
     """The error solutions of all namespaces."""
@@ -186,7 +184,9 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
             new = error_solution_record(
                 edited, record.payload[SORT_KEY], indexed.vectors, unchanged_fields
             )
-            await replace_as_read(self._store, ERROR_SOLUTIONS, record, new, *_UNCHANGED)
+            await replace_as_read(
+                self._store, ERROR_SOLUTIONS, record, new, "revision", STATS_REVISION
+            )
             return edited, indexed.text_truncated
 
         return await compare_and_set(ResourceKind.ERROR_SOLUTION, error_solution_id, attempt)

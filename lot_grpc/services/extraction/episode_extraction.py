@@ -19,9 +19,9 @@ from lot_grpc.domain.extraction.digest import Step
 from lot_grpc.domain.extraction.learning import MOST_SOURCES, LearningTask, group_count_of
 from lot_grpc.domain.extraction.single import solution_request, task_pattern
 from lot_grpc.domain.pattern import Pattern, PatternContent, PatternType
-from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
+from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_set
 from lot_grpc.kernel.intents import Journal, Mark
-from lot_grpc.ports import Record
+from lot_grpc.ports import Payload, Record
 from lot_grpc.services.errors.error_solutions import ErrorSolutions
 from lot_grpc.services.extraction.digest_reader import DigestReader
 from lot_grpc.services.extraction.error_extraction import ErrorExtraction
@@ -91,15 +91,20 @@ class EpisodeExtraction:
         if record.payload.get(EXTRACTION) == DONE:
             return await self._extracted(record)
         if EXTRACTION not in record.payload:  # ended before by a call that did not ask for it
-            await self._store.update(EPISODES, namespace, point, set={EXTRACTION: REQUESTED})
+            await self._set(record, {EXTRACTION: REQUESTED})
         extracted = await self._teach(record)
         done = {
             EXTRACTION: DONE,
             EXTRACTED_PATTERNS: [pattern.pattern_id for pattern in extracted.patterns],
             EXTRACTED_SOLUTIONS: [one.error_solution_id for one in extracted.error_solutions],
         }
-        await self._store.update(EPISODES, namespace, point, set=done)
+        await self._set(record, done)
         return extracted
+
+    async def _set(self, record: Record, changed: Payload) -> None:
+        """Change an episode, unless another has its id by now."""
+        given = (EPISODES, record.namespace, record.id)
+        await self._store.update(*given, set=changed, when=as_read(record))
 
     async def _extracted(self, record: Record) -> ExtractedPatterns:
         """The result of an earlier extraction."""

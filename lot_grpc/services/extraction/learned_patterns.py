@@ -132,7 +132,7 @@ class LearnedPatterns:
         preserved = {**preserved_in_edits(before.payload), LEARNED_FIELDS: dict(plan.hashes)}
         record = pattern_record(plan.pattern, before.payload[SORT_KEY], indexed.vectors, preserved)
         return await self._store.replace(
-            PATTERNS, record, as_read(before, "revision", STATS_REVISION, SORT_KEY)
+            PATTERNS, record, as_read(before, "revision", STATS_REVISION)
         )
 
     async def _insert(self, plan: _Plan) -> bool:

@@ -31,7 +31,7 @@ from lot_grpc.kernel.tombstones import DELETED_SINCE
 from lot_grpc.ports import Record
 from lot_grpc.services.learning.spec import DECISION
 from lot_grpc.services.operations import Resources
-from lot_grpc.services.records.collections import DECISIONS, REQUESTS, SORT_KEY
+from lot_grpc.services.records.collections import DECISIONS, REQUESTS
 from lot_grpc.services.records.decisions import (
     PENDING,
     REVISION,
@@ -41,8 +41,6 @@ from lot_grpc.services.records.decisions import (
     result_payload,
 )
 from lot_grpc.services.runtime import Runtime
-
-_REVISIONS = (REVISION, SORT_KEY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +134,7 @@ class Decisions(Resources[Decision, DecisionFilter]):
             if record is None:
                 return None
             changed = {**result_payload(result), PENDING: pending}
-            return await update_as_read(self._store, DECISIONS, record, changed, *_REVISIONS)
+            return await update_as_read(self._store, DECISIONS, record, changed, REVISION)
 
         point = decision_point(namespace, decision_id)
         target = Target(ResourceKind.DECISION, decision_id, namespace, DECISIONS, point, PENDING)
@@ -155,6 +153,6 @@ class Decisions(Resources[Decision, DecisionFilter]):
             record = await self.read_record(namespace, decision_id)
             if decision_from_record(record).reward is None:
                 changed = {"feedback_reward": reward}
-                await update_as_read(self._store, DECISIONS, record, changed, *_REVISIONS)
+                await update_as_read(self._store, DECISIONS, record, changed, REVISION)
 
         await compare_and_set(ResourceKind.DECISION, decision_id, attempt)

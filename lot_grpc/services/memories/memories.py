@@ -82,7 +82,7 @@ class Memories(Resources[Memory, MemoryFilter]):
             )
             unchanged_fields = preserved_in_edits(record.payload)
             new = memory_record(edited, record.payload[SORT_KEY], indexed.vectors, unchanged_fields)
-            await replace_as_read(self._store, MEMORIES, record, new, "revision", SORT_KEY)
+            await replace_as_read(self._store, MEMORIES, record, new, "revision")
             return Updated(edited, indexed.text_truncated)
 
         return await compare_and_set(ResourceKind.MEMORY, memory_id, attempt)

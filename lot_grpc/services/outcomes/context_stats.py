@@ -18,6 +18,7 @@ import numpy as np
 from lot_grpc.domain.context_stats import MAX_CONTEXT_STATS, ContextStats
 from lot_grpc.kernel.compare_and_set import (
     ConflictError,
+    as_read,
     compare_and_set,
     insert_new,
     replace_as_read,
@@ -28,7 +29,7 @@ from lot_grpc.ports import Condition, Equals, IdIn, Missing, Not, Record, Search
 from lot_grpc.services.outcomes.history import History
 from lot_grpc.services.outcomes.pending_outcomes import PendingOutcomes
 from lot_grpc.services.outcomes.query_vectors import QueryVectors
-from lot_grpc.services.records.collections import CONTEXT_STATS, QUERY_VECTOR
+from lot_grpc.services.records.collections import CONTEXT_STATS, QUERY_VECTOR, SORT_KEY
 from lot_grpc.services.records.context_stats import (
     MERGING,
     PENDING,
@@ -178,10 +179,7 @@ class ContextStatsStore:
 
     async def _freeze(self, record: Record, into: Record) -> bool:
         """False if it changed, or took in another one that may still be there."""
-        payload = record.payload
-        if payload.get(TAKEN_IN) and await self._store.get(
-            CONTEXT_STATS, record.namespace, payload[TAKEN_IN]
-        ):
+        if await self._taken_in(record):
             return False
         with suppress(ConflictError):
             await update_as_read(self._store, CONTEXT_STATS, record, {MERGING: [into.id]}, REVISION)
@@ -204,9 +202,9 @@ class ContextStatsStore:
                         self._store, CONTEXT_STATS, frozen, {MERGING: []}, REVISION
                     )
                 return
-            if frozen.id not in into.payload.get(TAKEN_IN, ()):
+            if _name(frozen) not in into.payload.get(TAKEN_IN, ()):
                 await self._absorb(into, frozen)
-            theirs: list[Condition] = [IdIn((frozen.id,)), Equals(MERGING, point)]
+            theirs = [IdIn((frozen.id,)), *as_read(frozen, REVISION)]
             await self._store.delete(CONTEXT_STATS, namespace, theirs)
 
         await compare_and_set("context stats of pattern", frozen.payload["pattern_id"], attempt)
@@ -219,13 +217,13 @@ class ContextStatsStore:
         if frozen.id not in frozen_vector:  # another process finished it
             return
         one, other = context_stats_from_payload(payload), context_stats_from_payload(frozen.payload)
-        there = await self._store.get(CONTEXT_STATS, into.namespace, payload.get(TAKEN_IN, []))
+        there = await self._taken_in(into)
         changed = {
             **payload,
             **context_stats_payload(one.merge(other, self._fading)),
             REVISION: payload[REVISION] + 1,
             PENDING: [*payload[PENDING], *frozen.payload[PENDING]],
-            TAKEN_IN: [*there, frozen.id],
+            TAKEN_IN: [*there, _name(frozen)],
         }
         vector = _between(
             _vector_of(into), one.trials, _vector_of(frozen_vector[frozen.id]), other.trials
@@ -233,8 +231,21 @@ class ContextStatsStore:
         new = Record(into.id, into.namespace, changed, {QUERY_VECTOR: vector})
         await replace_as_read(self._store, CONTEXT_STATS, into, new, REVISION)
 
+    async def _taken_in(self, record: Record) -> list[str]:
+        """The names of those that it took in and that are still there."""
+        names = record.payload.get(TAKEN_IN, ())
+        points = [name.partition("/")[0] for name in names]
+        found = await self._store.get(CONTEXT_STATS, record.namespace, points) if points else {}
+        there = {_name(one) for one in found.values()}
+        return [name for name in names if name in there]
+
     async def _read(self, namespace: str, point: str) -> Record | None:
         return (await self._store.get(CONTEXT_STATS, namespace, [point])).get(point)
+
+
+def _name(record: Record) -> str:
+    """Tells it from later stats of the same query, which have its point."""
+    return f"{record.id}/{record.payload[SORT_KEY]}"
 
 
 def _vector_of(record: Record) -> np.ndarray[Any, np.dtype[np.float32]]:

@@ -21,7 +21,7 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.ids import new_id, point_id
 from lot_grpc.domain.pattern import Pattern
-from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set, update_as_read
+from lot_grpc.kernel.compare_and_set import compare_and_set, update_as_read
 from lot_grpc.kernel.intents import recover
 from lot_grpc.ports import AnyOf, Equals, IdIn, Order, Record, VectorStore
 from lot_grpc.services.records.collections import PATTERNS, REQUESTS, SORT_KEY
@@ -222,24 +222,16 @@ class Lineage:
 
         Of several writers that close a circle together the last one sees it whole.
         """
+        point = pattern_point(note.namespace, note.pattern_id)
 
         async def attempt() -> bool:
+            record = (await self._store.get(PATTERNS, note.namespace, [point])).get(point)
             chain = await self._chain(note.namespace, note.pattern_id)
-            if not chain or chain[-1].content.supersedes != note.pattern_id:
+            if record is None or not chain or chain[-1].content.supersedes != note.pattern_id:
                 return False
-            own = chain[0]
-            if not await self._store.update(
-                PATTERNS,
-                note.namespace,
-                pattern_point(note.namespace, note.pattern_id),
-                set={
-                    "supersedes": "",
-                    "revision": own.revision + 1,
-                    "update_time": max(self._time.now(), own.update_time),
-                },
-                when=[Equals("revision", own.revision)],
-            ):
-                raise ConflictError
+            update_time = max(self._time.now(), record.payload["update_time"])
+            changed = {"supersedes": "", "update_time": update_time}
+            await update_as_read(self._store, PATTERNS, record, changed, "revision")
             return True
 
         return await compare_and_set("pattern", note.pattern_id, attempt)

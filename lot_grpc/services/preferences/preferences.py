@@ -261,9 +261,7 @@ class Preferences(Resources[Preference, tuple[str, ...]]):
         )
         changed = {**value_payload(new), **further}
         try:
-            written = await update_as_read(
-                self._store, PREFERENCES, record, changed, REVISION, SORT_KEY
-            )
+            written = await update_as_read(self._store, PREFERENCES, record, changed, REVISION)
         except ConflictError:
             await self._drop_former_of_none(record)
             raise
