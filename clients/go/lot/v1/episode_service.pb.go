@@ -418,7 +418,8 @@ type RecordEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Last stored sequence: all events up to it survive a server crash. 0 means none yet.
 	LastSequence int64 `protobuf:"varint,1,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
-	// Epoch of this stream; a later writer has a higher one.
+	// Epoch of this stream; a later writer has a higher one,
+	// also across a delete of the episode and a new one with its id.
 	WriterEpoch   int64 `protobuf:"varint,2,opt,name=writer_epoch,json=writerEpoch,proto3" json:"writer_epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

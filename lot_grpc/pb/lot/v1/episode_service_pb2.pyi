@@ -240,7 +240,9 @@ class RecordEventsResponse(_message.Message):
     last_sequence: _builtins.int
     """Last stored sequence: all events up to it survive a server crash. 0 means none yet."""
     writer_epoch: _builtins.int
-    """Epoch of this stream; a later writer has a higher one."""
+    """Epoch of this stream; a later writer has a higher one,
+    also across a delete of the episode and a new one with its id.
+    """
     def __init__(
         self,
         *,

@@ -225,7 +225,8 @@ export type RecordEventsResponse = Message<"lot.v1.RecordEventsResponse"> & {
   lastSequence: bigint;
 
   /**
-   * Epoch of this stream; a later writer has a higher one.
+   * Epoch of this stream; a later writer has a higher one,
+   * also across a delete of the episode and a new one with its id.
    *
    * @generated from field: int64 writer_epoch = 2;
    */
