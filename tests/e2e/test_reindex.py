@@ -26,7 +26,8 @@ from tests.e2e.forked import Forked
 from tests.e2e.process import PATIENCE, ROOT, Served, environment, paths_below, run, wait_for
 
 OTHER = "sentence-transformers/all-MiniLM-L6-v2"
-COUNT = 250
+COUNT = 500
+"""Enough that a reindex is still at work when it is seen to have begun, also on a busy machine."""
 
 
 @pytest.fixture

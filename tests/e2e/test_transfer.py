@@ -165,7 +165,7 @@ def test_conflicts_are_told_with_what_to_do(filled: Served, exported: Path):
     again = ("import", str(file), "-n", "conflicts")
     failed = lot(filled, *again)
     assert failed.code == 1
-    assert "--conflict-policy skip leaves the stored ones as they are" in failed.errors
+    assert "--conflict-policy skip keeps the stored records" in failed.errors
     assert lot(filled, *again, "--conflict-policy", "sometimes").code == 2
     skipped = lot(filled, *again, "--conflict-policy", "skip", "--json")
     assert json.loads(skipped.stdout)["skipped_count"] == 1

@@ -77,7 +77,7 @@ CONTENT = PatternContent(
             "f7759a90-c7de-516d-892e-a7b566c15f75",
         ),
         (FACT.point, "e67ba57e-7797-5a50-afd0-0f5a56b75f7b"),
-        (claim_point("default", CONTENT), "15f7a17c-17ce-5673-bb84-e9e516d23792"),
+        (claim_point("default", CONTENT), "d25dd509-b4b2-5825-8ed6-bc4ae1b3b58c"),
         (
             IdempotencyKey("default", "SavePattern", "req", "", {}).point,
             "fbe2dbd2-e8c9-57aa-b8b8-c094e90d7199",
