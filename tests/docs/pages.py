@@ -65,6 +65,11 @@ def references_of(page: Path) -> Iterator[tuple[str, str]]:
             yield path, name
 
 
+def places_of(page: Path) -> Iterator[tuple[str, str]]:
+    """Name and path of each "`name` of `path/to/file.py`", with `in` as well."""
+    yield from re.findall(r"`([A-Za-z_]\w*)`\s+(?:of|in)\s+`([\w./-]+\.py)`", prose_of(page))
+
+
 def commands_of(page: Path, program: str) -> Iterator[str]:
     """Each call of a program, in a shell block or at the start of a text in backticks."""
     blocks = re.findall(

@@ -19,6 +19,7 @@ from tests.docs.pages import (
     commands_of,
     links_of,
     name_of,
+    places_of,
     prose_of,
     references_of,
 )
@@ -97,6 +98,16 @@ def test_files_and_functions_that_a_page_names_exist(page: Path) -> None:
             missing.append(path)
         elif name and name not in names_in_module(file):
             missing.append(f"{path}::{name}")
+    assert not missing
+
+
+@pytest.mark.parametrize("page", NAMING_CODE, ids=name_of)
+def test_what_a_page_says_is_in_a_file_is_defined_there(page: Path) -> None:
+    missing = [
+        f"{name} of {path}"
+        for name, path in places_of(page)
+        if name not in names_in_module(ROOT / path)
+    ]
     assert not missing
 
 
