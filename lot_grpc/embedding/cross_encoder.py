@@ -19,6 +19,7 @@ import numpy as np
 
 from lot_grpc.domain.errors import ModelUnavailableError
 from lot_grpc.embedding.model_files import RerankerFiles
+from lot_grpc.embedding.onnx_session import open_session
 
 MAX_QUERY_TOKENS = 128
 """Tokens read of a query, so that a long one leaves 381 of 512 for the text."""
@@ -55,7 +56,7 @@ class OnnxCrossEncoder:
         self._max_tokens = files.card.max_tokens
         try:
             self._tokenizer = _tokenizer(files)
-            self._session = _session(str(model))
+            self._session = open_session(model)
             self._inputs = {one.name for one in self._session.get_inputs()}
             shape = self._run("ready", "steady").shape
         except Exception as error:
@@ -118,17 +119,6 @@ def _tokenizer(files: RerankerFiles) -> Any:
     tokenizer.encode_special_tokens = True
     tokenizer.enable_truncation(files.card.max_tokens, strategy="only_second")
     return tokenizer
-
-
-def _session(model: str) -> Any:
-    import onnxruntime  # type: ignore[import-untyped]
-
-    options = onnxruntime.SessionOptions()
-    # One thread per pair: more made 20 pairs slower, and spun on the event loop's core.
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def _sigmoid(logit: float) -> float:

@@ -1,4 +1,4 @@
-"""The embedder of the service: a local model run by fastembed on ONNX Runtime."""
+"""The embedder of the service: a local model that fastembed knows, run by ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ async def open_fastembed(
         cache_dir: fastembed's cache, None for its default (``FASTEMBED_CACHE_PATH`` or a
             folder in the system's temporary one).
         allow_download: Whether a missing model may be downloaded.
-        threads: Texts embedded at the same time, 0 for the number of cores (at most 8).
+        threads: Texts embedded at the same time, 0 for the number of cores (at most 8). With more
+            than one, a text that is alone uses two.
         cache_entries: Vectors kept for repeated texts, 0 for none.
         progress: Called during a download, from another thread.
 
@@ -57,9 +58,11 @@ async def open_fastembed(
             allow_download=allow_download,
             progress=progress,
         )
-        return OnnxEncoder(files), files.sha256, file_sha256(files.folder / "tokenizer.json")
+        encoder = OnnxEncoder(files, threads=threads)
+        return encoder, files.sha256, file_sha256(files.folder / "tokenizer.json")
 
     card = card_of(model)
+    threads = threads or usable_cores()
     try:
         encoder, found_sha256, vocabulary = await asyncio.to_thread(load)
     except OSError as error:
@@ -73,9 +76,7 @@ async def open_fastembed(
         vocabulary_sha256=vocabulary,
         tokenizer="",
     )
-    return FastembedEmbedder(
-        encoder, contract, threads=threads or usable_cores(), cache_entries=cache_entries
-    )
+    return FastembedEmbedder(encoder, contract, threads=threads, cache_entries=cache_entries)
 
 
 class FastembedEmbedder(CachingEmbedder):

@@ -5,6 +5,9 @@ go before documents, but every ninth turn is a document's, so that neither starv
 Calls take turns text by text: a single save does not wait behind an import, nor behind writes whose
 callers have disconnected, which get every ninth turn of the documents. The windows of a text longer
 than the model's input are spread over the threads, and take turns one by one in place of that text.
+
+A text that is alone may use idle cores. Two such texts at once would be slower than on one thread
+each, so when texts have met, it is one thread each until none have met for a while.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
@@ -26,6 +30,9 @@ from lot_grpc.work import Work, current_work
 _IN_A_ROW = 8
 """Queries before a document, and documents with a waiting caller before one without."""
 _MOST_THREADS = 8
+
+_APART_SECONDS = 0.1
+"""How long no two texts may have met for one to count as alone."""
 
 
 class EmbeddingFault(Exception):  # noqa: N818 - only carries another error
@@ -167,6 +174,8 @@ class Turns:
         self._documents: deque[_Call] = deque()
         self._in_a_row = 0
         self._awaited_in_a_row = 0
+        self._running = 0
+        self._met = -_APART_SECONDS
         self._closed = False
 
     def add_queries(self, jobs: Sequence[Job]) -> None:
@@ -207,7 +216,22 @@ class Turns:
                     self._changed.wait()
                 turn = self._next()
                 if turn is None or not turn.abandoned:
+                    self._running += turn is not None
                     return turn
+
+    def alone(self) -> bool:
+        """Whether a job from ``take`` has had no company for a while, and may use idle cores."""
+        now = time.monotonic()
+        with self._changed:
+            if self._running > 1 or self._queries or self._documents:
+                self._met = now
+                return False
+            return now - self._met >= _APART_SECONDS
+
+    def done(self) -> None:
+        """A job from ``take`` runs no more."""
+        with self._changed:
+            self._running -= 1
 
     def _next(self) -> Job | Window | None:
         if self._queries and (not self._documents or self._in_a_row < _IN_A_ROW):
@@ -268,6 +292,7 @@ class Workers:
                 outcome = self._read(turn) if isinstance(turn, Job) else self._read_part(turn)
             except BaseException as error:  # noqa: BLE001
                 outcome = EmbeddingFault(error)
+            self.turns.done()
             if outcome is None:
                 continue
             try:
@@ -278,16 +303,19 @@ class Workers:
     def _read(self, job: Job) -> Encoded | None:
         windows = self._encoder.split(job.prefix, job.text)
         if windows is None:
-            return Encoded(self._encoder.encode(job.prefix + job.text), truncated=False)
+            return Encoded(self._encode(job.prefix + job.text), truncated=False)
         self.turns.add_windows(job, windows)
         return None
 
     def _read_part(self, window: Window) -> Encoded | EmbeddingFault | None:
         try:
-            vector = self._encoder.encode(window.text)
+            vector = self._encode(window.text)
         except BaseException as error:  # noqa: BLE001 - as in `_work`
             return window.reading.fail(error)
         return window.reading.put(window.number, vector)
+
+    def _encode(self, text: str) -> NDArray[np.float32]:
+        return self._encoder.encode(text, alone=self.turns.alone())
 
 
 def usable_cores() -> int:

@@ -34,7 +34,7 @@ def model_files() -> ModelFiles:
 
 @pytest.fixture(scope="session")
 def encoder(model_files: ModelFiles) -> OnnxEncoder:
-    return OnnxEncoder(model_files)
+    return OnnxEncoder(model_files, threads=2)
 
 
 @pytest.fixture
@@ -60,7 +60,8 @@ async def openai_embedder() -> AsyncIterator[OpenAIEmbedder]:
 class GatedEncoder:
     """Embeds nothing until the gate opens, and remembers what it was asked.
 
-    Each "|" ends a window. ``split_on`` are the threads that were asked to split a text.
+    Each "|" ends a window. ``split_on`` are the threads that were asked to split a text, ``alone``
+    the texts that were alone.
     """
 
     max_tokens = 250
@@ -70,6 +71,7 @@ class GatedEncoder:
         self.gate = threading.Event()
         self.entered = threading.Event()
         self.seen: list[str] = []
+        self.alone: list[str] = []
         self.split_on: list[threading.Thread] = []
 
     def split(self, prefix: str, text: str) -> Windows | None:
@@ -79,8 +81,10 @@ class GatedEncoder:
     def count(self, text: str) -> int:
         return len(text)
 
-    def encode(self, text: str) -> NDArray[np.float32]:
+    def encode(self, text: str, *, alone: bool = False) -> NDArray[np.float32]:
         self.seen.append(text)
+        if alone:
+            self.alone.append(text)
         self.entered.set()
         assert self.gate.wait(30)
         if "fails" in text:

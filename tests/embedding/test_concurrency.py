@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from lot_grpc.domain.errors import EmbeddingFailedError
+from lot_grpc.embedding import workers
 from lot_grpc.embedding.cache import key_of
 from lot_grpc.embedding.fastembed import FastembedEmbedder
 from lot_grpc.embedding.workers import Job, Turns
@@ -244,3 +245,61 @@ async def test_a_closed_queue_gives_what_it_holds_and_then_nothing():
     turns.close()
     assert taken(turns, 1) == ["q"]
     assert turns.take() is None
+
+
+# --- who may use idle cores ------------------------------------------------------------------
+
+
+async def test_a_text_is_alone_when_nothing_runs_or_waits_beside_it(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(workers, "_APART_SECONDS", 0.0)
+    turns = Turns()
+    turns.add_queries(jobs("q1"))
+    turns.take()
+    assert turns.alone()
+    turns.add_documents(jobs("d1"))
+    assert not turns.alone(), "one waits"
+    turns.take()
+    assert not turns.alone(), "one runs"
+    turns.done()
+    assert turns.alone()
+
+
+async def test_texts_that_met_are_not_alone_right_afterwards(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(workers, "_APART_SECONDS", 3600.0)
+    turns = Turns()
+    turns.add_queries(jobs("q1"))
+    turns.take()
+    assert turns.alone(), "at first none has met another"
+    turns.add_queries(jobs("q2"))
+    turns.take()
+    assert not turns.alone()
+    turns.done()
+    assert not turns.alone()
+
+
+async def test_only_a_text_that_is_alone_is_embedded_on_idle_cores(
+    gated: GatedEncoder, embedder_over: Make, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(workers, "_APART_SECONDS", 3600.0)
+    embedder = embedder_over(threads=2)
+    gated.gate.set()
+    await embedder.embed_query("first")
+    await embedder.embed_documents(["second", "third"])
+    await embedder.embed_query("after")
+    assert gated.alone[:1] == ["query: first"]
+    assert "query: after" not in gated.alone
+
+
+async def test_a_text_that_fails_leaves_the_next_one_alone(
+    gated: GatedEncoder, embedder_over: Make, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(workers, "_APART_SECONDS", 0.0)
+    embedder = embedder_over(threads=2)
+    gated.gate.set()
+    for text in ("fails", "panics"):
+        with pytest.raises(EmbeddingFailedError):
+            await embedder.embed_query(text)
+    await embedder.embed_query("next")
+    assert gated.alone == ["query: fails", "query: panics", "query: next"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from lot_grpc.embedding.catalog import CARDS, DEFAULT_MODEL
 from lot_grpc.embedding.fastembed import FastembedEmbedder, open_fastembed
 from lot_grpc.embedding.model import OnnxEncoder
 from lot_grpc.embedding.model_files import ModelFiles, file_sha256, locate
+from lot_grpc.embedding.tokenizer import load_tokenizer
 
 
 @pytest.mark.model
@@ -46,6 +49,85 @@ async def test_the_query_is_embedded_with_the_prefix_of_the_contract(
     query = await fastembed_embedder.embed_query("open the store")
     prefixed = encoder.encode(fastembed_embedder.contract.query_prefix + "open the store")
     assert np.array_equal(prefixed, np.array(query.vector, dtype=np.float32))
+
+
+TEXTS = [
+    "",
+    "a",
+    "Grüße an 한국어 😀 \t\n",
+    "[CLS] what [MASK] means [SEP]",
+    "open the store and read what is in it",
+    "a longer text about the event loop, " * 20,
+    "more words than the model reads at once " * 100,
+]
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_vectors_are_the_same_to_the_last_bit_as_from_fastembed(
+    model_files: ModelFiles, pooling: Literal["cls", "mean"]
+):
+    from fastembed import TextEmbedding
+    from fastembed.common.model_description import ModelSource, PoolingType
+
+    name = f"test/{pooling}"
+    TextEmbedding.add_custom_model(
+        model=name,
+        pooling=PoolingType[pooling.upper()],
+        normalization=True,
+        sources=ModelSource(hf=name),
+        dim=384,
+        model_file=model_files.model_file,
+    )
+    theirs = TextEmbedding(name, specific_model_path=str(model_files.folder), threads=1)
+    card = dataclasses.replace(model_files.card, pooling=pooling)
+    ours = OnnxEncoder(dataclasses.replace(model_files, card=card))
+    for text in TEXTS:
+        assert np.array_equal(ours.encode(text), next(iter(theirs.embed([text])))), text
+
+
+@pytest.mark.model
+def test_a_text_that_is_alone_gets_the_same_vector_to_the_last_bit(
+    encoder: OnnxEncoder, monkeypatch: pytest.MonkeyPatch
+):
+    for several in (True, False):
+        monkeypatch.setattr(encoder._choice, "several", lambda several=several: several)
+        for text in TEXTS:
+            assert np.array_equal(encoder.encode(text), encoder.encode(text, alone=True)), text
+
+
+@pytest.mark.model
+def test_with_one_thread_the_model_is_loaded_once(model_files: ModelFiles):
+    encoder = OnnxEncoder(model_files, threads=1)
+    assert encoder._session_alone is None
+    assert np.array_equal(encoder.encode("a text"), encoder.encode("a text", alone=True))
+
+
+@pytest.mark.model
+def test_the_tokenizer_is_set_up_as_by_fastembed(model_files: ModelFiles, tmp_path: Path):
+    from fastembed.common.preprocessor_utils import load_tokenizer as load_as_fastembed
+
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / name).write_bytes((model_files.folder / name).read_bytes())
+    edited = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    edited |= {"model_max_length": int(1e30), "max_length": 40, "truncation_side": "left"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(edited))
+    added = {"sep_token": {"content": "[SEP]"}, "more": ["<one>", {"content": "<two>"}], "no": None}
+    (tmp_path / "special_tokens_map.json").write_text(json.dumps(added))
+    ours, (theirs, _) = load_tokenizer(tmp_path), load_as_fastembed(tmp_path)
+    for text in (*TEXTS, "between <one> and <two>, on <One>"):
+        assert ours.encode(text).ids == theirs.encode(text).ids
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("length", [None, 0, -1, 1e30, True])
+def test_a_model_that_states_no_length_is_refused(
+    model_files: ModelFiles, tmp_path: Path, length: object
+):
+    (tmp_path / "tokenizer.json").write_bytes((model_files.folder / "tokenizer.json").read_bytes())
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"model_max_length": length}))
+    with pytest.raises(ValueError, match="states no positive model_max_length"):
+        load_tokenizer(tmp_path)
 
 
 @pytest.mark.model

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from lot_grpc.domain.errors import EmbeddingFailedError
 from lot_grpc.embedding.catalog import DEFAULT_MODEL, card_of
@@ -147,9 +148,9 @@ async def test_windows_of_one_text_are_read_at_the_same_time(
     together = threading.Barrier(3, action=gated.gate.set)
     embed = gated.encode
 
-    def meet(text: str):
+    def meet(text: str, *, alone: bool = False) -> NDArray[np.float32]:
         together.wait(30)
-        return embed(text)
+        return embed(text, alone=alone)
 
     gated.encode = meet  # type: ignore[method-assign]
     await embedder_over(threads=3).embed_query("a|b|c")
@@ -412,7 +413,7 @@ async def test_a_text_that_fits_has_the_very_vector_that_the_model_makes_of_it(
     texts = [PROSE, "word " * 510, "", " ", "数据库连接超时" * 70]
     made = await fastembed_embedder.embed_documents(texts)
     for text, embedding in zip(texts, made, strict=True):
-        alone = np.array(next(iter(encoder._embedding.embed([text]))), dtype=np.float32)
+        alone = encoder.encode(text)
         assert embedding.vector == alone.tolist()
         assert not embedding.truncated
 
