@@ -8,6 +8,7 @@ disconnected yields to other work at the model (``embedding.workers``).
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from contextvars import ContextVar
 
 
@@ -31,6 +32,11 @@ def begin_work() -> Work:
     work = Work()
     _CURRENT.set(work)
     return work
+
+
+def continue_work(works: Iterable[Work | None]) -> None:
+    """Act in this task for several units of work, as the one that began first."""
+    _CURRENT.set(min(filter(None, works), key=lambda work: work.began, default=None))
 
 
 def current_work() -> Work | None:

@@ -10,11 +10,11 @@ only after its change was marked done.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lot_grpc.kernel.compare_and_set import compare_and_set
+from lot_grpc.kernel.compare_and_set import compare_and_set, update_those_as_read
 from lot_grpc.kernel.intents import Journal
 from lot_grpc.ports import Record, VectorStore
 
@@ -57,7 +57,6 @@ async def apply_once(
     *,
     remember: object = None,
     has: Callable[[Any], bool] = _always,
-    unapplied: Record | None = None,
 ) -> Record | None:
     """Apply a change to a target unless it has been applied; return the target afterwards.
 
@@ -70,18 +69,15 @@ async def apply_once(
         write: Applies the change.
         remember: What the target remembers of the change, if ``pending`` is a mapping.
         has: Whether the change is applied, given what the target remembers of it. None: always.
-        unapplied: The target as read before the change was recorded.
 
     Raises:
         ContentionError: The change is then still open, and applied by a retry or by recovery.
     """
-    known = [unapplied] if unapplied is not None else []
 
     async def attempt() -> Record | None:
-        fresh = bool(known)
-        record = known.pop() if known else await _read(store, target)
+        record = await _read(store, target)
         pending = record.payload.get(target.pending) or () if record is not None else ()
-        own = [change] if change is not None and not fresh else []
+        own = [change] if change is not None else []
         # After the target was read: what was dropped from it since has changed its revision.
         done = await journal.done(target.namespace, [*own, *pending])
         if change is not None and (change in done or _remembers(pending, change, has)):
@@ -89,6 +85,53 @@ async def apply_once(
         return await write(record, _left(pending, done, change, remember))
 
     return await compare_and_set(target.resource, target.id, attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class NewChanges:
+    """Changes to a target that were recorded after it was read, so none of them is applied yet.
+
+    ``names``: in the journal. ``values``: what the changes make of the target's keys.
+    """
+
+    target: Record
+    names: Sequence[str]
+    values: Mapping[str, Any]
+
+
+async def apply_new(
+    store: VectorStore,
+    journal: Journal,
+    collection: str,
+    batch: Sequence[NewChanges],
+    pending: str,
+    revision: str,
+) -> dict[str, Record]:
+    """Apply new changes to several targets, with one conditional write each.
+
+    Args:
+        store: The store of the targets.
+        journal: The journal of the changes, in which they are open.
+        collection: That of the targets.
+        batch: The changes; each target is named once.
+        pending: The key of the list of a target's pending changes.
+        revision: The key that every write of a target increments.
+
+    Returns:
+        The targets afterwards, by point. To those that are missing nothing was written, since they
+        had changed meanwhile: ``apply_once`` applies each of their changes.
+    """
+    done: set[str] = set()
+    for namespace in {each.target.namespace for each in batch}:
+        targets = (each.target for each in batch if each.target.namespace == namespace)
+        done |= await journal.done(
+            namespace, {name for target in targets for name in target.payload[pending]}
+        )
+    changed = []
+    for each in batch:
+        left = [name for name in each.target.payload[pending] if name not in done]
+        changed.append((each.target, {**each.values, pending: [*left, *each.names]}))
+    return await update_those_as_read(store, collection, changed, revision) if changed else {}
 
 
 async def _read(store: VectorStore, target: Target) -> Record | None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from lot_grpc.domain.errors import ContentionError, EtagMismatchError
 from lot_grpc.kernel.intents import SORT_KEY
-from lot_grpc.ports import Condition, Equals, Missing, Record, VectorStore
+from lot_grpc.ports import Condition, Equals, Missing, Record, Update, VectorStore
 
 T = TypeVar("T")
 
@@ -85,6 +85,30 @@ async def update_as_read(
     ):
         raise ConflictError
     return Record(record.id, record.namespace, {**record.payload, **changes})
+
+
+async def update_those_as_read(
+    store: VectorStore,
+    collection: str,
+    changed: Sequence[tuple[Record, Mapping[str, Any]]],
+    *keys: str,
+) -> dict[str, Record]:
+    """Do so with several records at once; return the new ones, by point, of those set."""
+    updates = [
+        Update(
+            record.namespace,
+            record.id,
+            {**changes, keys[0]: record.payload.get(keys[0], 0) + 1},
+            as_read(record, *keys),
+        )
+        for record, changes in changed
+    ]
+    updated = await store.update_many(collection, updates)
+    return {
+        record.id: Record(record.id, record.namespace, {**record.payload, **update.set})
+        for (record, _), update in zip(changed, updates, strict=True)
+        if record.id in updated
+    }
 
 
 async def replace_as_read(

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lot_grpc.ports import Condition, Equals, IdIn, Not, Record, Scalar, VectorStore
+from lot_grpc.ports import Condition, Equals, IdIn, Not, Record, Scalar, Update, VectorStore
 
 SORT_KEY = "sort_key"
 """Of a record: unique, growing with the time of creation. So another record that takes a deleted
@@ -142,9 +142,19 @@ class Journal:
             set={self._mark.key: self._mark.done, **(further or {})},
             when=[Equals(SORT_KEY, int(sort_key))] if sort_key else [],
         )
-        self._done_here[name] = None
-        if len(self._done_here) > _REMEMBERED:
-            del self._done_here[next(iter(self._done_here))]
+        self._remember(name)
+
+    async def finish_all(self, records: Collection[tuple[str, str]]) -> None:
+        """Mark several, each given as its namespace and its name."""
+        done = {self._mark.key: self._mark.done}
+        updates = [
+            Update(namespace, point, done, [Equals(SORT_KEY, int(sort_key))] if sort_key else [])
+            for namespace, name in records
+            for point, _, sort_key in [name.partition("/")]
+        ]
+        await self._store.update_many(self._collection, updates)
+        for _, name in records:
+            self._remember(name)
 
     async def recover(
         self,
@@ -165,3 +175,8 @@ class Journal:
             payload=payload,
             leaving=leaving,
         )
+
+    def _remember(self, name: str) -> None:
+        self._done_here[name] = None
+        if len(self._done_here) > _REMEMBERED:
+            del self._done_here[next(iter(self._done_here))]

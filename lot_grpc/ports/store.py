@@ -70,6 +70,16 @@ class StoreInfo:
     detail: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What ``VectorStore.update`` is given, for one of several records."""
+
+    namespace: str
+    id: str
+    set: Mapping[str, Any]
+    when: Where = ()
+
+
 class VectorStore(Protocol):
     """Records by (collection, namespace, id), their conditions and vectors.
 
@@ -127,6 +137,13 @@ class VectorStore(Protocol):
         False when it does not exist or ``when`` does not hold; then nothing changes. For a
         compare-and-set, give the compared key a new value in ``set``. Removing keys is a second
         write on Qdrant, so ``unset`` only keys that no reader relies on after ``set``.
+        """
+
+    async def update_many(self, collection: str, updates: Sequence[Update]) -> set[str]:
+        """Update several records, each on its own condition; return the ids of those that changed.
+
+        No record is named twice. They do not change together: whoever dies or fails in between has
+        changed some of them.
         """
 
     async def set_vectors(self, collection: str, records: Sequence[Record]) -> None:

@@ -14,6 +14,7 @@ from lot_grpc.ports import (
     SearchQuery,
     SearchResult,
     StoreInfo,
+    Update,
     VectorStore,
     Where,
 )
@@ -62,6 +63,10 @@ class ForwardingStore:
     ) -> bool:
         """Pass on."""
         return await self._inner.update(collection, namespace, id, set=set, unset=unset, when=when)
+
+    async def update_many(self, collection: str, updates: Sequence[Update]) -> set[str]:
+        """Pass on."""
+        return await self._inner.update_many(collection, updates)
 
     async def ensure_collections(self, specs: Sequence[CollectionSpec]) -> None:
         """Pass on."""

@@ -27,6 +27,7 @@ from lot_grpc.ports import (
     Scalar,
     SearchQuery,
     SearchResult,
+    Update,
     VectorStore,
     Where,
 )
@@ -80,6 +81,19 @@ class NormalFormStore(ForwardingStore):
         return await self._inner.update(
             collection, namespace, id, set=changed, unset=unset, when=_normal(when)
         )
+
+    async def update_many(self, collection: str, updates: Sequence[Update]) -> set[str]:
+        """Update, keywords in normal form."""
+        stored = [
+            Update(
+                one.namespace,
+                one.id,
+                self._payload(collection, one.set, update=True),
+                _normal(one.when),
+            )
+            for one in updates
+        ]
+        return await self._inner.update_many(collection, stored)
 
     async def delete(
         self, collection: str, namespace: str | None, where: Where, limit: int = 0

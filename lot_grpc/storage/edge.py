@@ -26,6 +26,7 @@ from lot_grpc.ports import (
     SearchQuery,
     SearchResult,
     StoreInfo,
+    Update,
     Where,
 )
 from lot_grpc.storage import edge_reads, edge_writes
@@ -164,6 +165,13 @@ class EdgeStore:
             return False
         await self._committed()
         return True
+
+    async def update_many(self, collection: str, updates: Sequence[Update]) -> set[str]:
+        """Set keys of several records; in one operation for those that are set alike."""
+        shard = self._to_write(collection, ())
+        updated = edge_writes.update_many(shard, updates, self._clock.now())
+        await self._committed()
+        return updated
 
     async def set_vectors(self, collection: str, records: Sequence[Record]) -> None:
         """Set named vectors; other tasks run between chunks."""

@@ -30,6 +30,7 @@ from lot_grpc.ports import (
     Scores,
     SearchQuery,
     SearchResult,
+    Update,
     Where,
 )
 from lot_grpc.storage.checks import check_search
@@ -68,6 +69,26 @@ def get(
     }
 
 
+def meeting(shard: Shard, updates: Sequence[Update], now: Micros) -> list[Update]:
+    """Those whose record exists, has not expired and meets the condition."""
+    payloads: dict[str, Payload] = {}
+    for one in updates:
+        if kept := shard.recent.get(one.id):
+            payloads[one.id] = {**kept.payload, NAMESPACE_KEY: kept.namespace}
+    unread: list[Any] = [one.id for one in updates if one.id not in payloads]
+    if unread:
+        read = keys_of(condition for one in updates for condition in one.when)
+        keys = [NAMESPACE_KEY, EXPIRES_KEY, *map(json_path, read)]
+        for found in shard.raw.retrieve(unread, keys, False):
+            payloads[str(found.id)] = found.payload or {}
+    return [
+        one
+        for one in updates
+        if (payload := payloads.get(one.id)) is not None
+        and _met(one.namespace, one.id, one.when, payload, now)
+    ]
+
+
 def current(
     shard: Shard, namespace: str, id: str, when: Where, now: Micros, *, whole: bool
 ) -> Payload | None:
@@ -80,11 +101,15 @@ def current(
         keys = [NAMESPACE_KEY, EXPIRES_KEY, *map(json_path, keys_of(when))]
         found = shard.raw.retrieve([id], whole or keys, False)
         payload = found[0].payload if found else None
-    if payload is None or payload.get(NAMESPACE_KEY) != namespace:
-        return None
-    if is_expired(payload, now) or not matches(when, id, payload):
+    if payload is None or not _met(namespace, id, when, payload, now):
         return None
     return payload
+
+
+def _met(namespace: str, id: str, when: Where, payload: Payload, now: Micros) -> bool:
+    if payload.get(NAMESPACE_KEY) != namespace or is_expired(payload, now):
+        return False
+    return matches(when, id, payload)
 
 
 def scroll(

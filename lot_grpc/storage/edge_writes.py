@@ -6,15 +6,25 @@ The read and the write of a call are atomic: there is no ``await`` here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from qdrant_edge import ScrollRequest, UpdateMode, UpdateOperation
 
-from lot_grpc.ports import EXPIRES_KEY, NAMESPACE_KEY, Micros, MultiVector, Record, Where
+from lot_grpc.ports import (
+    EXPIRES_KEY,
+    NAMESPACE_KEY,
+    Micros,
+    MultiVector,
+    Record,
+    Update,
+    Where,
+)
 from lot_grpc.storage.checks import distinct
 from lot_grpc.storage.conditions import is_expired
 from lot_grpc.storage.edge_points import point, point_vectors
-from lot_grpc.storage.edge_reads import current
+from lot_grpc.storage.edge_reads import current, meeting
 from lot_grpc.storage.edge_shard import EDGE_ERRORS, Shard
 
 _CHUNK = 512
@@ -82,6 +92,23 @@ def update(
     if recent is not None and not unset:
         shard.recent.keep_changed(recent, set)
     return True
+
+
+def update_many(shard: Shard, updates: Sequence[Update], now: Micros) -> set[str]:
+    """Set keys of each record that meets its condition, in one operation for those set alike."""
+    with EDGE_ERRORS:
+        updated = meeting(shard, updates, now)
+    for changes, alike in groupby(updated, key=attrgetter("set")):
+        ids: list[Any] = [one.id for one in alike]
+        recent = [shard.recent.pop(one) for one in ids]
+        shard.note_expiry((changes,))
+        with EDGE_ERRORS:
+            shard.raw.update(UpdateOperation.set_payload(ids, dict(changes)))
+            shard.wrote(len(ids), added=0)
+        for record in recent:
+            if record is not None:
+                shard.recent.keep_changed(record, changes)
+    return {one.id for one in updated}
 
 
 def set_vectors(shard: Shard, records: Sequence[Record], now: Micros) -> None:

@@ -21,6 +21,7 @@ from lot_grpc.ports import (
     SearchQuery,
     SearchResult,
     StoreInfo,
+    Update,
     Where,
 )
 from lot_grpc.storage.checks import check_delete, check_records, check_search, known
@@ -158,6 +159,18 @@ class QdrantStore:
         """Set keys, then remove keys."""
         held = known(self._collections, collection)
         return await held.update(namespace, id, set, unset, when)
+
+    async def update_many(self, collection: str, updates: Sequence[Update]) -> set[str]:
+        """Update them at the same time; what fails is raised after all have ended."""
+        held = known(self._collections, collection)
+        results = await asyncio.gather(
+            *(held.update(one.namespace, one.id, one.set, (), one.when) for one in updates),
+            return_exceptions=True,
+        )
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return {one.id for one, updated in zip(updates, results, strict=True) if updated}
 
     async def set_vectors(self, collection: str, records: Sequence[Record]) -> None:
         """Set named vectors of existing records."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from lot_grpc.ports import CollectionSpec, VectorStore
+from lot_grpc.ports import CollectionSpec, Update, VectorStore
 from lot_grpc.services.forwarding_store import ForwardingStore
 
 
@@ -93,6 +93,14 @@ class FaultInjectingStore(ForwardingStore):
     def _die(self, operation: str, collection: str) -> None:
         self._dead = True
         raise InjectedFault(f"died {self._when} write {self._fatal}: {operation} {collection}")
+
+    async def update_many(self, collection: str, updates: Sequence[Update]) -> set[str]:
+        """One write for each, between which it may die."""
+        return {
+            one.id
+            for one in updates
+            if await self.update(collection, one.namespace, one.id, set=one.set, when=one.when)
+        }
 
     if not TYPE_CHECKING:  # their types are those of ForwardingStore
         extend = _write("extend")

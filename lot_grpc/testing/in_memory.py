@@ -29,6 +29,7 @@ from lot_grpc.ports import (
     SearchResult,
     SparseVector,
     StoreInfo,
+    Update,
     Vector,
     Where,
 )
@@ -129,6 +130,14 @@ class InMemoryStore:
             payload.pop(key, None)
         held.records[id] = Record(id, namespace, payload, current.vectors)
         return True
+
+    async def update_many(self, collection: str, updates: Sequence[Update]) -> set[str]:
+        """Update several records, one after the other."""
+        return {
+            one.id
+            for one in updates
+            if await self.update(collection, one.namespace, one.id, set=one.set, when=one.when)
+        }
 
     async def set_vectors(self, collection: str, records: Sequence[Record]) -> None:
         """Set named vectors of existing records."""

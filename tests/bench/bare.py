@@ -1,7 +1,8 @@
 """The bare server, the denominator: bytes in and out, no validation, no ranking, no log.
 
 The same embedder with the same settings, the same terms, both queries of a recall in one batch to
-Edge, on the same store.
+Edge, on the same store. An outcome is the three writes that it takes at least, in one call and with
+nothing read: its row in the log, the counters of the pattern, and the stats of its query.
 
     python -m tests.bench.bare FOLDER
 """
@@ -29,6 +30,9 @@ class Bare:
     def __init__(self, folder: str, embedder: FastembedEmbedder) -> None:
         self.patterns = edge.EdgeShard.load(f"{folder}/patterns")
         self.events = edge.EdgeShard.load(f"{folder}/events")
+        self.outcomes = edge.EdgeShard.load(f"{folder}/outcomes")
+        self.context_stats = edge.EdgeShard.load(f"{folder}/context_stats")
+        self.recalled: dict[str, list[float]] = {}
         self.embedder = embedder
 
     async def echo(self, request: bytes, _: Any) -> bytes:
@@ -37,6 +41,7 @@ class Bare:
     async def recall(self, request: bytes, _: Any) -> bytes:
         asked = json.loads(request)
         vector = (await self.embedder.embed_query(asked["query"])).vector
+        self.recalled[asked["query"]] = vector
         words = lexical_query(asked["query"]).vector
         dense, _ = self.search(vector, words, asked["language"], asked["min_success_rate"])
         return json.dumps([hit.payload for hit in self.fetch(dense)[:LIMIT]]).encode()
@@ -79,6 +84,16 @@ class Bare:
             points.append(edge.Point(item["id"], named, item["payload"]))
         self.patterns.update(edge.UpdateOperation.upsert_points(points))
 
+    async def record_outcome(self, request: bytes, _: Any) -> bytes:
+        asked = json.loads(request)
+        row, pattern, stats = asked["outcome"], asked["pattern"], asked["context_stats"]
+        vector: Any = {"query": self.recalled[stats["payload"]["query"]]}
+        put, update = edge.UpdateOperation.upsert_points, edge.UpdateOperation.set_payload
+        self.outcomes.update(put([edge.Point(row["id"], {}, row["payload"])]))
+        self.patterns.update(update([pattern["id"]], pattern["payload"]))
+        self.context_stats.update(put([edge.Point(stats["id"], vector, stats["payload"])]))
+        return request
+
     async def store_events(self, request: bytes, _: Any) -> bytes:
         """The bare store's rate: the events that streams would bring, from memory, in batches."""
         asked = json.loads(request)
@@ -103,7 +118,7 @@ def _sparse(words: SparseVector) -> edge.SparseVector:
 async def _serve(folder: str) -> None:
     bare = Bare(folder, await open_fastembed())
     methods: dict[str, Any] = {"Echo": bare.echo, "Recall": bare.recall, "Save": bare.save}
-    methods["StoreEvents"] = bare.store_events
+    methods |= {"RecordOutcome": bare.record_outcome, "StoreEvents": bare.store_events}
     handlers: Any = {
         name: grpc.unary_unary_rpc_method_handler(call) for name, call in methods.items()
     }

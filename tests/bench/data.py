@@ -13,15 +13,31 @@ import numpy as np
 from google.protobuf.struct_pb2 import Struct
 from numpy.typing import NDArray
 
+from lot_grpc.domain.context_stats import ContextStats, Fading
 from lot_grpc.domain.episode import EpisodeEvent
-from lot_grpc.domain.outcomes import OutcomeStats
+from lot_grpc.domain.outcomes import Outcome, OutcomeStats
 from lot_grpc.domain.pattern import Action, Pattern, PatternContent, search_text
 from lot_grpc.lexical.bm25 import document_vector
-from lot_grpc.pb.lot.v1 import episode_pb2, episode_service_pb2, pattern_pb2, pattern_service_pb2
+from lot_grpc.pb.lot.v1 import (
+    episode_pb2,
+    episode_service_pb2,
+    outcome_pb2,
+    pattern_pb2,
+    pattern_service_pb2,
+)
 from lot_grpc.ports import Record, Vector
 from lot_grpc.services.records.collections import SPARSE_VECTOR, TEXT_VECTOR
+from lot_grpc.services.records.context_stats import context_stats_point, context_stats_record
 from lot_grpc.services.records.episodes import event_record
-from lot_grpc.services.records.patterns import pattern_record
+from lot_grpc.services.records.outcomes import RecordedOutcome, outcome_record
+from lot_grpc.services.records.patterns import (
+    PENDING,
+    STATS_REVISION,
+    outcomes_from_payload,
+    outcomes_payload,
+    pattern_point,
+    pattern_record,
+)
 
 NAMESPACE = "default"
 DIMENSIONS = 384
@@ -212,6 +228,60 @@ def _pattern(number: int) -> pattern_pb2.Pattern:
         tools=given.tools,
         tags=given.tags,
     )
+
+
+# --- outcomes ---------------------------------------------------------------------------------
+
+
+def _outcome(number: int) -> Outcome:
+    return Outcome.SUCCESS if number % 3 else Outcome.FAILURE
+
+
+def outcome(number: int, pattern_id: str, retrieval_id: str, request_id: str) -> bytes:
+    """The outcome of a recalled pattern."""
+    worked = outcome_pb2.Outcome.Value(f"OUTCOME_{_outcome(number).upper()}")
+    return pattern_service_pb2.RecordOutcomeRequest(
+        pattern_ids=[pattern_id],
+        retrieval_id=retrieval_id,
+        outcome=worked,
+        request_id=request_id,
+    ).SerializeToString()
+
+
+def bare_outcome(number: int, pattern: dict[str, Any], query: str) -> bytes:
+    """The same as the three points that the real server would write."""
+    now = 1_700_000_000_000_000 + number
+    recorded = RecordedOutcome(
+        NAMESPACE,
+        f"o-{number:016d}",
+        pattern["pattern_id"],
+        _outcome(number),
+        now,
+        query=query,
+        retrieval_id=f"r-{number:016d}",
+    )
+    row = outcome_record(recorded, now)
+    counted = outcomes_from_payload(pattern).record(_outcome(number), now)
+    changed = {
+        **outcomes_payload(counted),
+        STATS_REVISION: 1,
+        PENDING: [row.id],
+        "writer_id": f"w-{0:016d}",
+        "change_seq": now,
+    }
+    point = context_stats_point(NAMESPACE, recorded.pattern_id, query)
+    first = ContextStats().record(recorded.value, now, Fading())
+    stats = context_stats_record(
+        NAMESPACE, point, recorded.pattern_id, query, (), first, [row.id], now
+    )
+    pattern_id = pattern_point(NAMESPACE, recorded.pattern_id)
+    return json.dumps(
+        {
+            "outcome": {"id": row.id, "payload": {**row.payload, "namespace": NAMESPACE}},
+            "pattern": {"id": pattern_id, "payload": changed},
+            "context_stats": {"id": point, "payload": {**stats.payload, "namespace": NAMESPACE}},
+        }
+    ).encode()
 
 
 # --- events -----------------------------------------------------------------------------------

@@ -149,31 +149,28 @@ class Bench:
         )
 
     def outcomes(self, clients: int = 8) -> list[Figure]:
-        def measured(*, request_ids: bool) -> float:
-            rounds = [
-                self._client.do(
-                    "outcomes",
-                    address=self._real.address,
-                    first=next(self._numbers),
-                    count=self._sizes.many,
-                    clients=clients,
-                    request_ids=request_ids,
-                )
-                for _ in range(self._sizes.rounds)
-            ]
-            return self._sizes.many / median([one["seconds"] for one in rounds])
+        count = self._sizes.many
 
-        plain, named = measured(request_ids=False), measured(request_ids=True)
+        def one(server: Server, **more: Any) -> Answer:
+            first = next(self._numbers)
+            asked = {"first": first, "count": count, "clients": clients, **more}
+            return self._client.do("outcomes", address=server.address, **asked)
+
+        real, bare = self._rounds(lambda: (one(self._real), one(self._bare, bare=True)))
+        named = [one(self._real, request_ids=True) for _ in range(self._sizes.rounds)]
+        plain = count / median([each["seconds"] for each in real])
+        with_id = count / median([each["seconds"] for each in named])
         name = f"RecordOutcome with retrieval_id, {clients} clients"
         return [
+            _faster(f"{name}, against the bare writes", real, bare, count, 0.6, "calls/s"),
             Figure(
                 name,
                 f"{plain:,.0f}/s",
                 "≥ 1,000",
                 plain >= 1000,
-                f"with request_id {named:,.0f}/s",
-                {"rate": plain, "rate_with_request_id": named},
-            )
+                f"with request_id {with_id:,.0f}/s",
+                {"rate": plain, "rate_with_request_id": with_id},
+            ),
         ]
 
     # --- inside ---------------------------------------------------------------------------------

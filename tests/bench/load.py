@@ -19,7 +19,7 @@ from typing import Any
 import grpc.aio
 import uvloop
 
-from lot_grpc.pb.lot.v1 import episode_pb2, episode_service_pb2, outcome_pb2, pattern_service_pb2
+from lot_grpc.pb.lot.v1 import episode_pb2, episode_service_pb2, pattern_service_pb2
 from tests.bench import agents, data, knowledge
 
 DEADLINE = 120.0
@@ -32,11 +32,13 @@ _REAL = {
     "context of an error": "/lot.v1.MemoryService/GetTaskContext",
     "save": f"{_PATTERNS}SavePattern",
     "batch": f"{_PATTERNS}BatchSavePatterns",
+    "outcome": f"{_PATTERNS}RecordOutcome",
 }
 _BARE = {
     "recall": "/Bare/Recall",
     "save": "/Bare/Save",
     "batch": "/Bare/Save",
+    "outcome": "/Bare/RecordOutcome",
     "echo": "/Bare/Echo",
 }
 _OPTIONS = [("grpc.max_receive_message_length", 64 * 2**20)]
@@ -108,24 +110,29 @@ async def bare_answers(address: str, first: int) -> dict[str, Any]:
 
 
 async def outcomes(
-    address: str, first: int, count: int, clients: int, request_ids: bool = False
+    address: str,
+    first: int,
+    count: int,
+    clients: int,
+    bare: bool = False,
+    request_ids: bool = False,
 ) -> dict[str, Any]:
-    """Recall (not timed), then record an outcome of the best hit of each recall."""
-    recall = _channel(address).unary_unary(_REAL["recall"])
+    """Recall (not timed), then record an outcome of a hit of each recall."""
+    recall = _channel(address).unary_unary((_BARE if bare else _REAL)["recall"])
     requests = []
     for number in range(count):
-        asked = data.recall(first + number % 64, bare=False)
-        raw = await recall(asked, timeout=DEADLINE)
+        asked, place = first + number % 64, number // 64
+        raw = await recall(data.recall(asked, bare=bare), timeout=DEADLINE)
+        if bare:
+            hits = json.loads(raw)
+            hit = hits[place % len(hits)]
+            requests.append(data.bare_outcome(first + number, hit, data.sentence(asked)))
+            continue
         answer = pattern_service_pb2.RecallPatternsResponse.FromString(raw)
-        best = answer.hits[number // 64 % len(answer.hits)]
-        request = pattern_service_pb2.RecordOutcomeRequest(
-            pattern_ids=[best.pattern.pattern_id],
-            retrieval_id=answer.retrieval_id,
-            outcome=outcome_pb2.OUTCOME_SUCCESS if number % 3 else outcome_pb2.OUTCOME_FAILURE,
-            request_id=f"bench-{first}-{number}" if request_ids else "",
-        )
-        requests.append(request.SerializeToString())
-    call = _channel(address).unary_unary(f"{_PATTERNS}RecordOutcome")
+        pattern_id = answer.hits[place % len(answer.hits)].pattern.pattern_id
+        request_id = f"bench-{first}-{number}" if request_ids else ""
+        requests.append(data.outcome(first + number, pattern_id, answer.retrieval_id, request_id))
+    call = _channel(address).unary_unary((_BARE if bare else _REAL)["outcome"])
     return await _call_all(call, requests, clients)
 
 

@@ -10,7 +10,18 @@ from typing import Any
 import pytest
 
 from lot_grpc.domain.errors import ContentionError
-from lot_grpc.ports import AllOf, Equals, IdIn, Missing, Range, Record, SparseVector, VectorStore
+from lot_grpc.ports import (
+    EXPIRES_KEY,
+    AllOf,
+    Equals,
+    IdIn,
+    Missing,
+    Range,
+    Record,
+    SparseVector,
+    Update,
+    VectorStore,
+)
 from tests.contract.clock import FixedClock
 from tests.contract.comparing import assert_same_hits, assert_same_records, same_record
 from tests.contract.generated import condition, query, records, uid
@@ -116,6 +127,51 @@ async def test_update_changes_nothing_unless_the_record_is_there_and_meets_the_c
     )
     assert await payload_of(store, 1) == {"n": 1}
     assert await store.count("things", None) == 1
+
+
+@pytest.mark.category("update")
+async def test_update_many_decides_for_each_record_by_itself(
+    store: VectorStore, clock: FixedClock
+) -> None:
+    lapsed = Record(uid(5), "a", {"n": 1, EXPIRES_KEY: clock.now()}, {"text": [1.0] + [0.0] * 7})
+    await store.put("things", [*(thing(number, n=number) for number in range(1, 5)), lapsed])
+    updated = await store.update_many(
+        "things",
+        [
+            Update("a", uid(1), {"n": 11, "kind": "fix"}, [Equals("n", 1)]),
+            Update("a", uid(2), {"n": 12}, [Equals("n", 1)]),
+            Update("b", uid(3), {"n": 13}),
+            Update("a", uid(4), {"rate": 0.5}),
+            Update("a", uid(5), {"n": 15}),
+            Update("a", uid(6), {"n": 16}),
+        ],
+    )
+    assert updated == {uid(1), uid(4)}
+    found = await store.get("things", "a", [uid(number) for number in range(7)], vectors=True)
+    assert {point: record.payload for point, record in found.items()} == {
+        uid(1): {"n": 11, "kind": "fix"},
+        uid(2): {"n": 2},
+        uid(3): {"n": 3},
+        uid(4): {"n": 4, "rate": 0.5},
+    }
+    assert all(set(record.vectors) == {"text"} for record in found.values())
+    assert await store.count("things", "a", [Range("n", gte=11)]) == 1
+    assert await store.update_many("things", []) == set()
+
+
+@pytest.mark.category("update")
+async def test_update_many_of_records_that_were_read_is_seen_by_the_next_read(
+    store: VectorStore,
+) -> None:
+    for collection, made in (("things", thing), ("log", entry)):
+        ids = [uid(name) for name in ("one", "two", "three")]
+        await store.put(collection, [made(name, seq=1) for name in ("one", "two", "three")])
+        for seq in (2, 3):
+            await store.get(collection, "a", ids)
+            alike = [Update("a", one, {"seq": seq}, [Equals("seq", seq - 1)]) for one in ids]
+            assert await store.update_many(collection, alike) == set(ids)
+            found = await store.get(collection, "a", ids)
+            assert [found[one].payload["seq"] for one in ids] == [seq] * 3
 
 
 @pytest.mark.category("update")

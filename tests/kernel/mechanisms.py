@@ -8,7 +8,7 @@ from typing import Any
 
 from lot_grpc.domain.errors import NotFoundError
 from lot_grpc.domain.ids import new_id, point_id
-from lot_grpc.kernel.apply_once import Target, apply_once
+from lot_grpc.kernel.apply_once import NewChanges, Target, apply_new, apply_once
 from lot_grpc.kernel.compare_and_set import compare_and_set, insert_new, update_as_read
 from lot_grpc.kernel.create import CreateOnce, Creation, Kind
 from lot_grpc.kernel.idempotency import (
@@ -185,19 +185,74 @@ def applies(change: str) -> Step:
 async def takes_in(process: Process, row: Record) -> None:
     """To three targets, of which the last one is made by its first change."""
     for name in ("a", "b", "c"):
-        target = Target("thing", name, NS, THINGS, point(name), "pending")
-
-        async def add(record: Record | None, pending: Any, name: str = name) -> Record | None:
-            if record is None:
-                made = thing(name, process, count=1, pending=pending)
-                return await insert_new(process.store, THINGS, made)
-            changed = {"count": record.payload["count"] + 1, "pending": pending}
-            return await update_as_read(process.store, THINGS, record, changed, "revision")
-
-        remember = 1 if name == "b" else None
-        args = (process.store, process.changes, row.id, target, add)
-        assert await apply_once(*args, remember=remember) is not None
+        await applied_to(process, row, name, remember=1 if name == "b" else None)
     await process.changes.finish(NS, row.id)
+
+
+async def applied_to(process: Process, row: Record, name: str, remember: object = None) -> None:
+    target = Target("thing", name, NS, THINGS, point(name), "pending")
+
+    async def add(record: Record | None, pending: Any) -> Record | None:
+        if record is None:
+            made = thing(name, process, count=1, pending=pending)
+            return await insert_new(process.store, THINGS, made)
+        changed = {"count": record.payload["count"] + 1, "pending": pending}
+        return await update_as_read(process.store, THINGS, record, changed, "revision")
+
+    args = (process.store, process.changes, row.id, target, add)
+    assert await apply_once(*args, remember=remember) is not None
+
+
+def apply_together(*changes: str) -> Step:
+    """Changes that come at the same time, with targets as read before: one write for each target.
+
+    What a target has by then is left to ``apply_once``, and so is the one made by its first change.
+    """
+
+    async def step(process: Process) -> None:
+        read = [record for name in "ad" if (record := await process.thing(name)) is not None]
+        now = process.clock.now()
+        journal = [
+            Record(
+                point_id(NS, "change", change),
+                NS,
+                {"change": change, "applied": False, CREATE_TIME: now},
+            )
+            for change in changes
+        ]
+        written = await process.changes.write(journal)
+        new = [row.id for row in journal if row.id in written]
+        batch = [
+            NewChanges(record, new, {"count": record.payload["count"] + len(new)})
+            for record in read
+            if new
+        ]
+        args = (process.store, process.changes, THINGS, batch, "pending", "revision")
+        await apply_new(*args)
+        for row in journal:
+            await take_in_lists(process, row)
+        await process.changes.finish_all([(NS, row.id) for row in journal])
+
+    return step
+
+
+async def take_in_lists(process: Process, row: Record) -> None:
+    for name in "adc":
+        await applied_to(process, row, name)
+
+
+async def two_targets(process: Process) -> None:
+    for name in "ad":
+        await process.store.insert(THINGS, [thing(name, process, count=0, pending=[])])
+    await apply_together("earlier")(process)
+
+
+async def applies_open_ones_to_lists(process: Process) -> None:
+    async def finish(row: Record) -> None:
+        await take_in_lists(process, row)
+        await process.changes.finish(NS, row.id)
+
+    await process.changes.recover(EVER, finish)
 
 
 async def applies_what_is_open(process: Process) -> None:
@@ -306,6 +361,14 @@ MECHANISMS = [
         answer_to_a_repeat,
     ),
     Mechanism("apply once", targets, applies("this"), applies_what_is_open, counted_once, counts),
+    Mechanism(
+        "apply together",
+        two_targets,
+        apply_together("this", "that"),
+        applies_open_ones_to_lists,
+        counted_once,
+        counts,
+    ),
     Mechanism("intents", nothing, leaves_a_wish, fulfils_open_wishes, no_wish_is_half, parts),
     Mechanism(
         "tombstones", a_thing_with_parts, deletes, finishes_deletes, no_delete_is_half, parts

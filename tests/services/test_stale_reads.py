@@ -98,6 +98,20 @@ async def test_a_pattern_that_took_the_id_meanwhile_is_not_that_of_the_former(wo
     assert found.feedback.feedback_count == 0
 
 
+async def test_an_outcome_on_a_query_is_not_that_of_a_pattern_that_took_the_id(world):
+    await save(world, "former", pattern_id="p")
+
+    async def reborn() -> None:
+        await world.services.patterns.patterns.delete(NS, "p", "")
+        world.clock.advance(1)
+        await save(world, "another", pattern_id="p")
+
+    world.store.before("update", PATTERNS, reborn)
+    await outcome(world, "p", query="how")
+    assert await payloads(world, CONTEXT_STATS) == []
+    assert await payloads(world, OUTCOMES) == []
+
+
 async def test_feedback_and_an_edit_of_the_confidence_both_count(world):
     await save(world, pattern_id="p", confidence=0.5)
     world.store.before("update", PATTERNS, lambda: edit(world, confidence=0.1))

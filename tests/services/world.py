@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from lot_grpc.domain.memory import MemoryContent
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern, PatternContent
 from lot_grpc.domain.query import PatternFilter, Ranking
-from lot_grpc.ports import EmbeddingContract, Record, VectorStore
+from lot_grpc.ports import EmbeddingContract, Record, Update, VectorStore
 from lot_grpc.services.build import Services
 from lot_grpc.services.changes.settings import ChangeFeed
 from lot_grpc.services.episodes.drafts import EpisodeDraft
@@ -68,6 +68,15 @@ class SharedStore(InMemoryStore):
         return False
 
 
+async def _one_by_one(store: Any, collection: str, updates: Sequence[Update]) -> set[str]:
+    """Each update as a call of its own, so that something may happen before each."""
+    return {
+        one.id
+        for one in updates
+        if await store.update(collection, one.namespace, one.id, set=one.set, when=one.when)
+    }
+
+
 class Interleaving:
     """A store whose every call lets others go first and afterwards, as a network would."""
 
@@ -78,6 +87,9 @@ class Interleaving:
     @property
     def exclusive(self) -> bool:
         return self._inner.exclusive
+
+    async def update_many(self, collection: str, updates: Sequence[Update]) -> set[str]:
+        return await _one_by_one(self, collection, updates)
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._inner, name)
@@ -106,6 +118,9 @@ class Interrupted:
     def before(self, name: str, collection: str, happens: Callable[[], Awaitable[object]]) -> None:
         """``happens`` before the next call of this name on a collection."""
         self._before[name, collection] = happens
+
+    async def update_many(self, collection: str, updates: Sequence[Update]) -> set[str]:
+        return await _one_by_one(self, collection, updates)
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._inner, name)

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from lot_grpc.ports import Record, VectorStore, Where
+from lot_grpc.ports import Record, Update, VectorStore, Where
 from lot_grpc.services.changes.sequencer import ChangeSequencer, ReservedNumbers
 from lot_grpc.services.forwarding_store import ForwardingStore
 from lot_grpc.services.records.changes import first_stamp, stamp, stored_stamp
@@ -83,6 +83,20 @@ class ChangeTrackingStore(ForwardingStore):
             return await self._inner.update(
                 collection, namespace, id, set={**set, **keys}, unset=unset, when=when
             )
+
+    async def update_many(self, collection: str, updates: Sequence[Update]) -> set[str]:
+        """Update, each with a new stamp unless only bookkeeping is written."""
+        if collection not in self._tracked or not updates:
+            return await self._inner.update_many(collection, updates)
+        quiet = self._quiet.get(collection, frozenset())
+        async with self._taking(collection, len(updates)) as taken:
+            stamped = [
+                one
+                if one.set.keys() <= quiet
+                else replace(one, set={**one.set, **stamp(taken.writer_id, taken.first + number)})
+                for number, one in enumerate(updates)
+            ]
+            return await self._inner.update_many(collection, stamped)
 
     @asynccontextmanager
     async def _taking(self, collection: str, count: int) -> AsyncIterator[ReservedNumbers]:

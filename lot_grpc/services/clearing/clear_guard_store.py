@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from lot_grpc.domain.errors import NamespaceClearingError
-from lot_grpc.ports import IdIn, Record, VectorStore, Where
+from lot_grpc.ports import IdIn, Record, Update, VectorStore, Where
 from lot_grpc.services.clearing.clear_registry import ClearRegistry
 from lot_grpc.services.clearing.extent import ClearExtent
 from lot_grpc.services.forwarding_store import ForwardingStore
@@ -75,6 +75,15 @@ class ClearGuardStore(ForwardingStore):
             return await self._inner.update(
                 collection, namespace, id, set=set, unset=unset, when=when
             )
+        finally:
+            self._clear_registry.leave(namespaces)
+
+    async def update_many(self, collection: str, updates: Sequence[Update]) -> set[str]:
+        """Update, unless one of the records is of a namespace that is being cleared."""
+        namespaces = _named(one.namespace for one in updates)
+        await self._clear_registry.enter(namespaces)
+        try:
+            return await self._inner.update_many(collection, updates)
         finally:
             self._clear_registry.leave(namespaces)
 

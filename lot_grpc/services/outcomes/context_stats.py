@@ -9,13 +9,14 @@ stats completes the merge first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from lot_grpc.domain.context_stats import MAX_CONTEXT_STATS, ContextStats
+from lot_grpc.kernel.apply_once import NewChanges, apply_new
 from lot_grpc.kernel.compare_and_set import (
     ConflictError,
     as_read,
@@ -25,7 +26,17 @@ from lot_grpc.kernel.compare_and_set import (
     update_as_read,
 )
 from lot_grpc.kernel.intents import recover
-from lot_grpc.ports import Condition, Equals, IdIn, Missing, Not, Record, SearchQuery
+from lot_grpc.ports import (
+    AnyOf,
+    Condition,
+    Equals,
+    IdIn,
+    Missing,
+    Not,
+    Payload,
+    Record,
+    SearchQuery,
+)
 from lot_grpc.services.outcomes.history import History
 from lot_grpc.services.outcomes.pending_outcomes import PendingOutcomes
 from lot_grpc.services.outcomes.query_vectors import QueryVectors
@@ -65,28 +76,64 @@ class ContextStatsStore:
         self._vectors = vectors
         self._fading = runtime.settings.weights.fading
 
-    async def take_in(
-        self, recorded: RecordedOutcome, vector: Sequence[float] | None, *, new: bool
-    ) -> None:
-        """Add an outcome to the stats of its query, once.
+    async def take_in_new(
+        self, outcomes: Mapping[str, tuple[RecordedOutcome, Sequence[float] | None]]
+    ) -> set[str]:
+        """Add outcomes that were just written, by their names, to the stats of their queries.
 
-        ``vector`` is the query's, if known. ``new``: this call wrote the outcome, so no stats can
-        have counted it yet. Raises ContentionError.
+        Each comes with the vector of its query, if known. Raises ContentionError. Returns the ids
+        of patterns that now have too many stats: call ``keep_few``.
+        """
+        wanted: dict[str, dict[str, dict[str, RecordedOutcome]]] = {}
+        vectors: dict[str, Sequence[float] | None] = {}
+        for name, (one, vector) in outcomes.items():
+            point = context_stats_point(one.namespace, one.pattern_id, one.query)
+            wanted.setdefault(one.namespace, {}).setdefault(point, {})[name] = one
+            vectors[point] = vector
+        crowded: set[str] = set()
+        for namespace, by_stats in wanted.items():
+            found = await self._store.get(CONTEXT_STATS, namespace, list(by_stats))
+            fresh = [
+                self._first(point, theirs, vector)
+                for point, theirs in by_stats.items()
+                if point not in found and (vector := vectors[point]) is not None
+            ]
+            batch = [
+                NewChanges(record, list(by_stats[point]), self._sums(record, by_stats[point]))
+                for point, record in found.items()
+                if not record.payload.get(MERGING)
+            ]
+            taken = await self._store.insert(CONTEXT_STATS, fresh) if fresh else set()
+            crowded |= await self._crowded(namespace, [r for r in fresh if r.id in taken])
+            taken |= (
+                await apply_new(self._store, self._pending, CONTEXT_STATS, batch, PENDING, REVISION)
+            ).keys()
+            for point, theirs in by_stats.items():
+                if point not in taken:
+                    for one in theirs.values():
+                        await self.take_in(one, vectors[point])
+        return crowded
+
+    async def take_in(self, recorded: RecordedOutcome, vector: Sequence[float] | None) -> None:
+        """Add an outcome to the stats of its query unless any stats of the pattern have it.
+
+        ``vector`` is the query's, if known. Raises ContentionError.
         """
         point = context_stats_point(recorded.namespace, recorded.pattern_id, recorded.query)
-        untouched = [new]
 
         async def attempt() -> None:
             record = await self._read(recorded.namespace, point)
-            if not (untouched and untouched.pop()) and await self._taken(recorded):
+            if await self._taken(recorded):
                 return
             if record is None and recorded.correction is not None:  # it was merged into another
                 record = await self._nearest(recorded, await self._vector(recorded, vector))
                 if record is None:
                     return
             if record is None:
-                await self._insert(recorded, point, await self._vector(recorded, vector))
-                await self._keep_few(recorded.namespace, recorded.pattern_id)
+                known = await self._vector(recorded, vector)
+                first = self._first(point, {recorded.point: recorded}, known)
+                await insert_new(self._store, CONTEXT_STATS, first)
+                await self.keep_few(recorded.namespace, recorded.pattern_id)
             elif record.payload.get(MERGING):
                 await self._finish_merge(record)
                 raise ConflictError
@@ -116,7 +163,7 @@ class ContextStatsStore:
     ) -> Sequence[float]:
         if vector is not None:
             return vector
-        return await self._vectors.of(recorded.namespace, recorded.query, recorded.retrieval_id)
+        return await self._vectors.of_outcome(recorded)
 
     async def _nearest(self, recorded: RecordedOutcome, vector: Sequence[float]) -> Record | None:
         theirs: list[Condition] = [Equals("pattern_id", recorded.pattern_id), Missing(MERGING)]
@@ -124,19 +171,30 @@ class ContextStatsStore:
         found = await self._store.search(CONTEXT_STATS, recorded.namespace, [search])
         return next(iter(found.records.values()), None)
 
-    async def _insert(self, recorded: RecordedOutcome, point: str, vector: Sequence[float]) -> None:
-        stats = ContextStats().record(recorded.value, recorded.create_time, self._fading)
-        record = context_stats_record(
-            recorded.namespace,
+    def _first(
+        self, point: str, outcomes: Mapping[str, RecordedOutcome], vector: Sequence[float]
+    ) -> Record:
+        """New stats that have counted the outcomes, given by their names."""
+        one = next(iter(outcomes.values()))
+        return context_stats_record(
+            one.namespace,
             point,
-            recorded.pattern_id,
-            recorded.query,
+            one.pattern_id,
+            one.query,
             vector,
-            stats,
-            [recorded.point],
+            self._plus(ContextStats(), outcomes.values()),
+            list(outcomes),
             self._time.sort_key(),
         )
-        await insert_new(self._store, CONTEXT_STATS, record)
+
+    def _plus(self, stats: ContextStats, outcomes: Iterable[RecordedOutcome]) -> ContextStats:
+        for one in outcomes:
+            stats = stats.record(one.value, one.create_time, self._fading)
+        return stats
+
+    def _sums(self, record: Record, outcomes: Mapping[str, RecordedOutcome]) -> Payload:
+        stats = self._plus(context_stats_from_payload(record.payload), outcomes.values())
+        return context_stats_payload(stats)
 
     async def _add(self, recorded: RecordedOutcome, record: Record) -> None:
         """Add to existing stats. Raises ConflictError if they changed meanwhile."""
@@ -161,7 +219,18 @@ class ContextStatsStore:
 
     # --- merging ------------------------------------------------------------------------------
 
-    async def _keep_few(self, namespace: str, pattern_id: str) -> None:
+    async def _crowded(self, namespace: str, fresh: Sequence[Record]) -> set[str]:
+        """Those patterns of new stats that have too many."""
+        if not fresh:
+            return set()
+        ids = tuple({record.payload["pattern_id"] for record in fresh})
+        theirs: list[Condition] = [AnyOf("pattern_id", ids), Missing(MERGING)]
+        counts = await self._store.facet(
+            CONTEXT_STATS, namespace, "pattern_id", theirs, limit=len(ids)
+        )
+        return {str(one) for one, count in counts.items() if count > MAX_CONTEXT_STATS}
+
+    async def keep_few(self, namespace: str, pattern_id: str) -> None:
         """Merge the nearest stats of a pattern that has too many."""
         theirs: list[Condition] = [Equals("pattern_id", pattern_id), Missing(MERGING)]
         if await self._store.count(CONTEXT_STATS, namespace, theirs) <= MAX_CONTEXT_STATS:

@@ -125,9 +125,10 @@ class OutcomeRecorder:
 
         Before anything is written, so that nothing is where the vector cannot be had.
         """
-        query = draft.query
-        if draft.retrieval_id and not query:
+        query, retrieval = draft.query, None
+        if draft.retrieval_id:
             retrieval = await self._retrievals.find(namespace, draft.retrieval_id)
+        if draft.retrieval_id and not query:
             if retrieval is None and required:
                 raise RetrievalNotFoundError(
                     namespace, draft.retrieval_id, "send query as well, or instead"
@@ -135,7 +136,7 @@ class OutcomeRecorder:
             query = retrieval.query if retrieval else ""
         if not query:
             return "", None
-        return query, await self._vectors.of(namespace, query, draft.retrieval_id)
+        return query, await self._vectors.of(query, retrieval)
 
 
 def _recorded(
@@ -147,6 +148,7 @@ def _recorded(
 
 
 def _key(namespace: str, draft: OutcomeDraft) -> IdempotencyKey:
+    content = draft.hash() if draft.request_id else ""  # without an id nothing is compared
     return IdempotencyKey(
-        namespace, _METHOD, draft.request_id, draft.hash(), {"outcome_id": new_id("o")}
+        namespace, _METHOD, draft.request_id, content, {"outcome_id": new_id("o")}
     )

@@ -46,6 +46,6 @@ class PendingOutcomes(Journal):
         keys = [self._time.sort_key(after) for _ in recorded_outcomes]
         return await self.write(list(map(outcome_record, recorded_outcomes, keys)))
 
-    async def applied(self, recorded: RecordedOutcome) -> None:
-        """All targets of an outcome have it."""
-        await self.finish(recorded.namespace, recorded.point)
+    async def applied(self, recorded_outcomes: Iterable[RecordedOutcome]) -> None:
+        """All targets of these outcomes have them."""
+        await self.finish_all([(one.namespace, one.point) for one in recorded_outcomes])

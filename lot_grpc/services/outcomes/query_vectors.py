@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lot_grpc.services.recall.retrievals import Retrievals
+from lot_grpc.services.records.outcomes import RecordedOutcome, Retrieval
 from lot_grpc.services.reindex.current_model import CurrentModel
 
 
@@ -15,11 +16,18 @@ class QueryVectors:
         self._retrievals = retrievals
         self._model = model
 
-    async def of(self, namespace: str, query: str, retrieval_id: str) -> Sequence[float]:
-        """The query's vector. Raises EmbeddingFailedError."""
-        if retrieval_id:
-            retrieval = await self._retrievals.find(namespace, retrieval_id)
-            known = retrieval is not None and retrieval.query == query
-            if retrieval is not None and known and retrieval.epoch == self._model.epoch:
-                return retrieval.vector
+    async def of(self, query: str, retrieval: Retrieval | None) -> Sequence[float]:
+        """The query's vector; ``retrieval``: the recall named with it, if it is still known.
+
+        Raises EmbeddingFailedError.
+        """
+        known = retrieval is not None and retrieval.query == query
+        if retrieval is not None and known and retrieval.epoch == self._model.epoch:
+            return retrieval.vector
         return (await self._model.embed_query(query)).vector
+
+    async def of_outcome(self, recorded: RecordedOutcome) -> Sequence[float]:
+        """The vector of the query of a stored outcome. Raises EmbeddingFailedError."""
+        named = recorded.retrieval_id
+        retrieval = await self._retrievals.find(recorded.namespace, named) if named else None
+        return await self.of(recorded.query, retrieval)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -154,6 +155,37 @@ def one_outcome(request_id: str, query: str) -> Step:
     async def run(world: World, ns: str) -> Any:
         given = OutcomeDraft(("p2",), Outcome.SUCCESS, query=query, request_id=request_id)
         return await world.services.patterns.outcomes.record(ns, given)
+
+    return run
+
+
+def outcomes_at_once(request_id: str) -> Step:
+    """Of several callers at the same time: of the same pattern and of others, on two queries.
+
+    Those of one pattern are alike, since a death may change their order, and that moves the rate.
+    """
+
+    async def run(world: World, ns: str) -> Any:
+        one = await id_of(world, ns, "one")
+        given = [
+            OutcomeDraft(ids, kind, query=query, request_id=f"{request_id}{number}")
+            for number, (ids, kind, query) in enumerate(
+                [
+                    ((one,), Outcome.SUCCESS, "how"),
+                    ((one, "p2"), Outcome.SUCCESS, "why"),
+                    (("p2",), Outcome.SUCCESS, "How "),
+                    (("p3",), Outcome.PARTIAL, ""),
+                    ((one,), Outcome.SUCCESS, "why"),
+                ]
+            )
+        ]
+        record = world.services.patterns.outcomes.record
+        results = await asyncio.gather(
+            *(record(ns, each) for each in given), return_exceptions=True
+        )
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
 
     return run
 
