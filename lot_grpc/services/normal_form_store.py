@@ -7,7 +7,7 @@ each of the two was encoded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -169,7 +169,9 @@ class NormalFormStore(ForwardingStore):
 
     # --- keywords -----------------------------------------------------------------------------
 
-    def _as_stored(self, collection: str, records: Iterable[Record]) -> list[Record]:
+    def _as_stored(self, collection: str, records: Sequence[Record]) -> Sequence[Record]:
+        if not self._sent.get(collection):
+            return records
         return [replace(one, payload=self._payload(collection, one.payload)) for one in records]
 
     def _payload(

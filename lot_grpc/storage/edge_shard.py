@@ -187,6 +187,12 @@ class Shard:
         finally:
             self.raw.close()
 
+    def note(self, records: Sequence[Record]) -> None:
+        """Take note of records about to be written: their ids, vector names and expiry."""
+        self.recent.forget(record.id for record in records)
+        self.note_vectors(records)
+        self.note_expiry(record.payload for record in records)
+
     def note_expiry(self, payloads: Iterable[Mapping[str, Any]]) -> None:
         """Remember the earliest expiry among payloads about to be written."""
         for payload in payloads:

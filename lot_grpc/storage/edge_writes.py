@@ -36,12 +36,12 @@ def insert(shard: Shard, records: Sequence[Record], now: Micros) -> set[str]:
     fresh = distinct(records)
     expiring = shard.expired_at(now) is not None
     with EDGE_ERRORS:
-        found = shard.raw.retrieve(list(fresh), [EXPIRES_KEY] if expiring else False, False)
-        expired = [str(p.id) for p in found if is_expired(p.payload or {}, now)]
-        for taken in {str(p.id) for p in found}.difference(expired):
-            del fresh[taken]
-        if expired:
-            shard.raw.update(shard.deleting(expired))
+        if found := shard.raw.retrieve(list(fresh), [EXPIRES_KEY] if expiring else False, False):
+            expired = [str(p.id) for p in found if is_expired(p.payload or {}, now)]
+            for taken in {str(p.id) for p in found}.difference(expired):
+                del fresh[taken]
+            if expired:
+                shard.raw.update(shard.deleting(expired))
         if fresh:
             # Their ids are free and nothing can run in between; InsertOnly would check again.
             _upsert(shard, list(fresh.values()), UpdateMode.Upsert, added=len(fresh))
@@ -165,9 +165,7 @@ def _cost(record: Record) -> int:
 
 
 def _upsert(shard: Shard, records: Sequence[Record], mode: UpdateMode, added: int = 0) -> None:
-    shard.note_expiry(record.payload for record in records)
-    shard.recent.forget(record.id for record in records)
-    shard.note_vectors(records)
+    shard.note(records)
     points = [point(record) for record in records]
     shard.raw.update(UpdateOperation.upsert_points(points, update_mode=mode))
     shard.wrote(len(points), added)

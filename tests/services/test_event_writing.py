@@ -53,7 +53,7 @@ async def pair() -> tuple[Store, EventWriter]:
 
 
 def records(*ids: str, data: str = "") -> list[Record]:
-    return [Record(one, NS, {"episode_id": "e", "data": data}) for one in ids]
+    return [Record(one, NS, {"episode_id": "e", "event": data}) for one in ids]
 
 
 async def settle() -> None:

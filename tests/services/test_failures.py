@@ -163,7 +163,9 @@ async def test_events_of_a_replaced_writer_say_nothing(world):
     await failed(world, "e", event("plan"), event("tool_error", error="late"))
     point = episode_point(NS, "e")
     late = event("tool_error", error="stale")
-    stale = event_record(NS, "e", EpisodeEvent(2, late.event_type, data=late.data), 0, "", 1)
+    stale = event_record(
+        NS, "e", EpisodeEvent(2, late.event_type, data=late.data, record_time=1), epoch=0
+    )
     await world.store.put(EVENTS, [stale])
     await world.store.update(EPISODES, NS, point, set=base_payload(1, 1))
     (group,) = (await analyze(world)).groups

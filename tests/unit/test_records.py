@@ -33,9 +33,11 @@ from lot_grpc.ports import (
 from lot_grpc.services.records import collections as names
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.episodes import (
+    EVENT,
     episode_conditions,
     episode_from_record,
     episode_record,
+    event_content,
     event_from_record,
     event_hash,
     event_record,
@@ -128,7 +130,7 @@ def test_an_episode_comes_back_running_or_ended(episode):
 def test_an_event_comes_back(namespace, episode_id, event):
     found = stored(event_record(namespace, episode_id, event, epoch=3))
     assert event_from_record(found) == event
-    assert found.payload["hash"] == event_hash(event)
+    assert found.payload[EVENT] == event_content(event)
 
 
 @given(made.error_solutions)

@@ -145,14 +145,15 @@ def events_from_pb(messages: Iterable[pb.EpisodeEvent]) -> tuple[EpisodeEvent, .
 
 def numbered_from_pb(messages: Sequence[pb.EpisodeEvent]) -> tuple[EpisodeEvent, ...]:
     """Events of a stream, which the caller has numbered."""
+    events = events_from_pb(messages)
     unnumbered = [
         Violation(f"events[{number}].sequence", "int64.gte", "sequence must be 1 or more")
-        for number, message in enumerate(messages)
-        if not message.sequence
+        for number, event in enumerate(events)
+        if not event.sequence
     ]
     if unnumbered:
         raise RequestInvalidError(unnumbered)
-    return events_from_pb(messages)
+    return events
 
 
 event_to_pb = Encoder(

@@ -15,12 +15,14 @@ from lot_grpc.ports import Condition, Equals, IdIn, Range, Record, VectorStore
 from lot_grpc.services.episodes.event_writer import EventWriter
 from lot_grpc.services.records.collections import EVENTS
 from lot_grpc.services.records.episodes import (
+    EVENT,
     CommittedPrefix,
+    event_content,
     event_from_record,
-    event_hash,
     event_point,
     event_points,
     event_record,
+    event_records,
 )
 
 ALL = CommittedPrefix()
@@ -128,10 +130,7 @@ class EventLog:
         if repeats:
             await self._compare(namespace, episode_id, repeats, fresh)
         if fresh:
-            records = [
-                event_record(namespace, episode_id, event, epoch, record_time=record_time)
-                for event in fresh
-            ]
+            records = event_records(namespace, episode_id, fresh, epoch, record_time)
             inserted = await self._writing.insert(records, alone=alone)
             if len(inserted) < len(records):
                 await self._settle_taken(namespace, episode_id, records, inserted, epoch)
@@ -204,13 +203,13 @@ class EventLog:
         repeats: Sequence[EpisodeEvent],
         fresh: Sequence[EpisodeEvent],
     ) -> None:
-        coming = {event.sequence: event_hash(event) for event in fresh}
+        coming = {event.sequence: event_content(event) for event in fresh}
         points = {event_point(namespace, episode_id, event.sequence): event for event in repeats}
         found = await self._store.get(EVENTS, namespace, list(points))
         for event in repeats:
             record = found.get(event_point(namespace, episode_id, event.sequence))
-            stored = record.payload["hash"] if record else coming.get(event.sequence)
-            if stored != event_hash(event):
+            stored = record.payload[EVENT] if record else coming.get(event.sequence)
+            if stored != event_content(event):
                 raise EventConflictError(episode_id, event.sequence)
 
     async def _settle_taken(
@@ -237,7 +236,7 @@ class EventLog:
             if stored is None:
                 written = bool(await self._writing.insert([record]))
             elif stored.payload["epoch"] >= epoch:
-                return bool(stored.payload["hash"] == record.payload["hash"])
+                return bool(stored.payload[EVENT] == record.payload[EVENT])
             else:
                 written = await self._replace(record, stored)
             if not written:

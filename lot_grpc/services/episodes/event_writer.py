@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from lot_grpc.domain.errors import NamespaceClearingError
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.records.collections import EVENTS
+from lot_grpc.services.records.episodes import EVENT
 
 _RECORDS_AT_ONCE = 500
 """Events in one insert, unless a single append has more: the embedded store blocks the event loop
@@ -85,7 +86,7 @@ class EventWriter:
                 self._waiting.popleft()
                 continue
             records += len(append.records)
-            characters += sum(len(one.payload.get("data", "")) for one in append.records)
+            characters += sum(len(one.payload[EVENT]) for one in append.records)
             if appends and (records > _RECORDS_AT_ONCE or characters > _CHARACTERS_AT_ONCE):
                 break
             appends.append(self._waiting.popleft())
