@@ -316,8 +316,9 @@ def event_content(event: EpisodeEvent) -> str:
 
 
 def event_hash(event: EpisodeEvent) -> str:
-    """A hash that is equal for equal events as the caller gave them."""
-    return hashlib.blake2b(event_content(event).encode(), digest_size=12).hexdigest()
+    """A hash of a request's event, equal for equal events; it is compared across versions."""
+    head = f"{event.event_type}\0{event.agent_role}\0{event.event_time}\0".encode()
+    return hashlib.blake2b(head + (event.data or b""), digest_size=12).hexdigest()
 
 
 def event_records(
