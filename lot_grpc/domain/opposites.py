@@ -68,14 +68,19 @@ def one_word(parts: Sequence[str]) -> str:
 
 def opposites_among(words: Iterable[str]) -> dict[str, frozenset[str]]:
     """For each word, its opposites among the given words, if there are any."""
+    words = frozenset(words)
+    bases = frozenset().union(*map(_bases, words))
+    having = [word for word in words if not _opposites_of(word).isdisjoint(bases)]
+    if not having:
+        return {}
     by_base: dict[str, set[str]] = {}
     for word in words:
         for base in _bases(word):
             by_base.setdefault(base, set()).add(word)
     found: dict[str, set[str]] = {}
-    for word in set().union(*by_base.values()):
-        for base in _opposites_of(word):
-            for other in by_base.get(base, ()):
+    for word in having:
+        for base in _opposites_of(word) & bases:
+            for other in by_base[base]:
                 found.setdefault(word, set()).add(other)
                 found.setdefault(other, set()).add(word)
     return {word: frozenset(others) for word, others in found.items()}

@@ -131,7 +131,12 @@ class Pattern:
 
 def search_text(content: PatternContent) -> SearchText:
     """The text by which a pattern is found: title, task and context, and its code."""
-    return SearchText(joined(content.title, content.task, content.context), content.code)
+    return search_text_of(content.title, content.task, content.context, content.code)
+
+
+def search_text_of(title: str, task: str, context: str, code: str) -> SearchText:
+    """The same from the parts of a content, all that a search needs of a stored pattern."""
+    return SearchText(joined(title, task, context), code)
 
 
 def different_fields(stored: PatternContent, given: PatternContent) -> tuple[str, ...]:

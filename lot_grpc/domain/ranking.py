@@ -87,7 +87,7 @@ class ScorePart:
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Candidate:
     """A hit before ranking, with its outcomes: PARTIAL as ½, older ones faded.
 
@@ -103,6 +103,12 @@ class Candidate:
     other_successes: float = 0.0
     other_trials: float = 0.0
     importance: float | None = None
+
+    @property
+    def tried(self) -> bool:
+        """Whether it has any outcomes."""
+        ours, others = self.trials or self.successes, self.other_trials or self.other_successes
+        return bool(ours or others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +209,15 @@ def _parts(
     near = within_margin([one.relevance for one in by_relevance], ranking, weights)
     name = _PART_NAMES[ranking]
     untried = _untried(by_relevance[:near], weights)
+
+    def learned(candidate: Candidate) -> _Part:
+        return name, _learned(candidate, untried, ranking, weights.neutral, seed), weight
+
+    nothing = learned(Candidate("", 0.0))  # most near-ties were never tried
     parts = [
         ("importance", 2.0 * (candidate.importance - 0.5), weight)
         if candidate.importance is not None
-        else (name, _learned(candidate, untried, ranking, weights.neutral, seed), weight)
+        else (learned(candidate) if candidate.tried else nothing)
         for candidate in by_relevance[:near]
     ]
     return parts + [("outside_reorder_margin", 1.0, -weight)] * (len(by_relevance) - near)

@@ -111,7 +111,7 @@ class Reading:
     ``words`` and ``negated`` are terms, ``affirmed`` and ``denied`` the words as written.
     ``form``: ``words`` without values (numbers, names, quotations). ``particles``: function words
     and ``PARTICLES``, each with the number of earlier occurrences. ``moves``: the words before and
-    after a "to".
+    after a "to". ``all_words``: all that may have known opposites.
     """
 
     words: frozenset[str]
@@ -121,11 +121,7 @@ class Reading:
     denied: frozenset[str]
     particles: frozenset[tuple[str, int]]
     moves: frozenset[tuple[str, str]]
-
-    @property
-    def all_words(self) -> frozenset[str]:
-        """All words that may have known opposites."""
-        return self.affirmed.union(self.denied, (word for word, _ in self.particles))
+    all_words: frozenset[str]
 
 
 def contrast(one: str, other: str) -> Contrast:
@@ -146,15 +142,15 @@ def opposed(one: Reading, other: Reading, known: Opposites | None = None) -> boo
     """Whether they contradict each other. ``known``: opposites among the words of both and more."""
     if known is None:
         known = opposites_among(one.all_words | other.all_words)
+    if _denies(one, other, known) or _denies(other, one, known):
+        return True
+    if any((end, start) in other.moves for start, end in one.moves - other.moves):
+        return True
+    if not known:
+        return False
     ours = _one_sided(one.affirmed - other.affirmed, known)
     theirs = _one_sided(other.affirmed - one.affirmed, known)
-    return (
-        _opposite(ours, theirs, known)
-        or _denies(one, other, known)
-        or _denies(other, one, known)
-        or any((end, start) in other.moves for start, end in one.moves - other.moves)
-        or _differ_in_particles(one, other, known)
-    )
+    return _opposite(ours, theirs, known) or _differ_in_particles(one, other, known)
 
 
 def _opposite(ours: AbstractSet[str], theirs: AbstractSet[str], known: Opposites) -> bool:
@@ -168,6 +164,8 @@ def _one_sided(words: AbstractSet[str], known: Opposites) -> AbstractSet[str]:
 
 def _denies(one: Reading, other: Reading, known: Opposites) -> bool:
     """Whether one negates what the other says, except "not show" and "hide"."""
+    if not one.negated:
+        return False
     return not one.negated.isdisjoint(other.words - other.negated) and not (
         _opposite(one.denied, other.affirmed, known) or _opposite(other.denied, one.affirmed, known)
     )
@@ -304,14 +302,16 @@ def read(text: str) -> Reading:
                 moves |= {(one, term) for one in towards}
                 after -= 1
             before = [*before, term][-_BESIDE:]
+    affirmed, denied = affirmed - PARTICLES, denied - PARTICLES
     return Reading(
         frozenset(words | values),
         frozenset(words - values),
         frozenset(negated),
-        frozenset(affirmed - PARTICLES),
-        frozenset(denied - PARTICLES),
+        frozenset(affirmed),
+        frozenset(denied),
         frozenset(particles),
         frozenset(moves),
+        frozenset(affirmed).union(denied, (word for word, _ in particles)),
     )
 
 

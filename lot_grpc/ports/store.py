@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -23,7 +23,8 @@ class SearchQuery:
     """One query of a search, over records with the vector ``using``; ``min_score`` None: no bound.
 
     ``vector`` is a single vector, dense or sparse, even where records have several under the name.
-    ``records``: how many of the best hits come with their records.
+    ``records``: how many of the best hits come with their records. With a ``fallback`` the hits are
+    those of another query if the best one of this is refused.
     """
 
     using: str
@@ -32,6 +33,18 @@ class SearchQuery:
     where: Where = ()
     min_score: float | None = None
     records: int = 0
+    fallback: Fallback | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """The query to use instead of another, unless the record of the other's best hit is accepted.
+
+    It is also used if there is no hit. It has no fallback of its own.
+    """
+
+    query: SearchQuery
+    accepts: Callable[[Record], bool]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from operator import is_
+from typing import Any, Final
 
 from lot_grpc.domain.text_form import normal_form
 from lot_grpc.ports import (
@@ -17,6 +18,7 @@ from lot_grpc.ports import (
     AnyOf,
     Condition,
     Equals,
+    Fallback,
     Index,
     Not,
     OneOf,
@@ -34,6 +36,8 @@ from lot_grpc.ports import (
 from lot_grpc.services.forwarding_store import ForwardingStore
 from lot_grpc.services.registry import Registry
 
+_NO_KEYS: Final[frozenset[str]] = frozenset()
+
 
 class NormalFormStore(ForwardingStore):
     """``VectorStore`` over another."""
@@ -50,6 +54,7 @@ class NormalFormStore(ForwardingStore):
         }
         """By collection and keyword, the key of the text as it was sent. It counts where its normal
         form is the keyword: an update of the keyword may have left an older one."""
+        self._sent_keys = {name: frozenset(sent.values()) for name, sent in self._sent.items()}
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -149,9 +154,8 @@ class NormalFormStore(ForwardingStore):
         rescore: Rescore | None = None,
     ) -> SearchResult:
         """Search by conditions in normal form; keywords of records as they were sent."""
-        shared = {id(query.where): _normal(query.where) for query in queries}
-        normal = [replace(query, where=shared[id(query.where)]) for query in queries]
-        found = await self._inner.search(collection, namespace, normal, rescore)
+        queries = [self._query(collection, query) for query in queries]
+        found = await self._inner.search(collection, namespace, queries, rescore)
         if not found.records:
             return found
         records = {i: self._as_sent(collection, record) for i, record in found.records.items()}
@@ -186,14 +190,26 @@ class NormalFormStore(ForwardingStore):
                 stored[key], stored[as_sent] = normal, value
         return stored
 
+    def _query(self, collection: str, query: SearchQuery) -> SearchQuery:
+        where, fallback = _normal(query.where), query.fallback
+        if fallback is not None:
+            accepts = fallback.accepts
+            fallback = Fallback(
+                self._query(collection, fallback.query),
+                lambda record: accepts(self._as_sent(collection, record)),
+            )
+        elif where is query.where:
+            return query
+        return replace(query, where=where, fallback=fallback)
+
     def _as_sent(self, collection: str, record: Record) -> Record:
+        if self._sent_keys.get(collection, _NO_KEYS).isdisjoint(record.payload):
+            return record
         found = {
             key: as_sent
-            for key, as_sent in self._sent.get(collection, {}).items()
+            for key, as_sent in self._sent[collection].items()
             if as_sent in record.payload
         }
-        if not found:
-            return record
         payload = {key: value for key, value in record.payload.items() if key not in found.values()}
         for key, as_sent in found.items():
             if _normal_value(record.payload[as_sent]) == payload.get(key):
@@ -219,17 +235,21 @@ def _both_forms(values: list[str]) -> tuple[str, ...]:
 
 
 def _normal(where: Where) -> Where:
-    return [_normal_condition(one) for one in where]
+    """The conditions in normal form; the same object if they are."""
+    normal = [_normal_condition(one) for one in where]
+    return where if all(map(is_, normal, where)) else normal
 
 
 def _normal_condition(condition: Condition) -> Condition:
+    """The condition in normal form; the same object if it is."""
     match condition:
         case Equals(key, str() as value) if not value.isascii():
             return AnyOf(key, _both_forms([value]))
         case AnyOf(key, values) if not all(map(_is_ascii, values)):
             return AnyOf(key, _both_forms(list(map(str, values))))
         case Not(inner):
-            return Not(_normal_condition(inner))
+            normal = _normal_condition(inner)
+            return condition if normal is inner else Not(normal)
         case AllOf(conditions):
             return AllOf(tuple(map(_normal_condition, conditions)))
         case OneOf(conditions):

@@ -57,13 +57,16 @@ def check_search(
     spec: CollectionSpec, queries: Sequence[SearchQuery], rescore: Rescore | None
 ) -> None:
     """Raise ``ValueError`` for a search that the collection cannot answer."""
-    for query in queries:
+    fallbacks = [query.fallback.query for query in queries if query.fallback is not None]
+    for query in (*queries, *fallbacks):
         _check_query(spec, query)
+    if any(query.fallback is not None for query in fallbacks):
+        raise ValueError("a fallback has no fallback of its own")
     if rescore is None:
         return
     for name in rescore.using:
         _check_query(spec, SearchQuery(name, rescore.vector, limit=1))
-    if any(query.where != queries[0].where for query in queries):
+    if any(query.where != queries[0].where for query in (*queries, *fallbacks)):
         raise ValueError("the queries of a rescored search must have the same conditions")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -144,12 +145,12 @@ def search(
     rescore: Rescore | None,
     now: Micros,
 ) -> SearchResult:
-    """Run the queries as one batch, then rescore and read.
+    """Run the queries as one batch, then the fallbacks that are needed, rescore and read.
 
-    A single batch for all three, with prefetches, takes half as long again here.
+    A single batch for all, with prefetches, takes half as long again here.
     """
     check_search(shard.spec, queries, rescore)
-    hits = _run(shard, namespace, queries, now)
+    queries, hits = _chosen(shard, namespace, queries, now)
     cosines: Scores = {}
     if rescore is not None:
         missing = _not_scored(rescore, queries, hits, cosines)
@@ -162,6 +163,24 @@ def search(
     ]
     records = get(shard, namespace, list(dict.fromkeys(ids)), now, vectors=False) if ids else {}
     return SearchResult(hits, records, cosines)
+
+
+def _chosen(
+    shard: Shard, namespace: str, queries: Sequence[SearchQuery], now: Micros
+) -> tuple[Sequence[SearchQuery], list[Scores]]:
+    """The queries, or their fallbacks, and the hits of each."""
+    hits = _run(shard, namespace, queries, now)
+    late: dict[int, SearchQuery] = {}
+    for place, query in enumerate(queries):
+        if query.fallback is not None:
+            best = get(shard, namespace, list(islice(hits[place], 1)), now, vectors=False)
+            if not any(map(query.fallback.accepts, best.values())):
+                late[place] = query.fallback.query
+    if not late:
+        return queries, hits
+    found = dict(zip(late, _run(shard, namespace, list(late.values()), now), strict=True))
+    places = range(len(queries))
+    return [late.get(n, queries[n]) for n in places], [found.get(n, hits[n]) for n in places]
 
 
 def _not_scored(
@@ -214,10 +233,18 @@ def _run(shard: Shard, namespace: str, queries: Sequence[SearchQuery], now: Micr
         )
     with EDGE_ERRORS:
         legs = iter(shard.raw.query_batch(QueryBatchRequest(requests)) if requests else ())
-    return [
-        {str(found.id): found.score for found in next(legs)} if shard.has(query.using) else {}
-        for query in queries
-    ]
+    return [_scores(next(legs)) if shard.has(query.using) else {} for query in queries]
+
+
+def _scores(points: Sequence[Any]) -> Scores:
+    return {_text_of(found.id.int): found.score for found in points}
+
+
+@lru_cache(maxsize=16_384)
+def _text_of(number: int) -> str:
+    """The id of a UUID's number: formatting all those of a search takes half as long as a leg."""
+    digits = f"{number:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def count(shard: Shard, namespace: str | None, where: Where, now: Micros) -> int:

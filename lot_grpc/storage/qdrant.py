@@ -26,6 +26,7 @@ from lot_grpc.ports import (
 )
 from lot_grpc.storage.checks import check_delete, check_records, check_search, known
 from lot_grpc.storage.conditions import is_expired
+from lot_grpc.storage.fallbacks import chosen, with_fallbacks
 from lot_grpc.storage.json_path import json_path, payload_choice
 from lot_grpc.storage.qdrant_collection import QdrantCollection
 from lot_grpc.storage.qdrant_errors import Talking, without_credentials
@@ -276,14 +277,15 @@ class QdrantStore:
         """Run all of it as one batch; rescore in a second one what the first had no room for."""
         held = known(self._collections, collection)
         check_search(held.spec, queries, rescore)
-        batch = SearchBatch(namespace, queries, rescore, self._clock.now(), held.spec.multi)
+        every = with_fallbacks(queries)
+        batch = SearchBatch(namespace, every, rescore, self._clock.now(), held.spec.multi)
         if not batch.requests:
             return SearchResult([{} for _ in queries])
         with self._ready():
             responses = await self._client.query_batch_points(
                 held.name, requests=batch.requests, consistency=held.consistency
             )
-        found = batch.result([response.points for response in responses])
+        found = chosen(queries, batch.result([response.points for response in responses]))
         if rescore is None or not batch.unscored:
             return found
         left = replace(rescore, ids=tuple(batch.unscored))

@@ -35,6 +35,7 @@ from lot_grpc.ports import (
 )
 from lot_grpc.storage.checks import check_delete, check_records, check_search, distinct, known
 from lot_grpc.storage.conditions import is_expired, matches
+from lot_grpc.storage.fallbacks import chosen, with_fallbacks
 from lot_grpc.testing.scores import inverse_frequencies, score_of, unit_vector
 
 _INT64 = range(-(2**63), 2**63)
@@ -198,10 +199,11 @@ class InMemoryStore:
         """Score every record, keep the best."""
         held = self._open(collection)
         check_search(held.spec, queries, rescore)
-        hits = [self._leg(collection, namespace, query) for query in queries]
+        every = with_fallbacks(queries)
+        hits = [self._leg(collection, namespace, query) for query in every]
         best = [
             point
-            for query, found in zip(queries, hits, strict=True)
+            for query, found in zip(every, hits, strict=True)
             for point in list(found)[: query.records]
         ]
         cosines: Scores = {}
@@ -211,7 +213,8 @@ class InMemoryStore:
                 query = SearchQuery(name, rescore.vector, len(held.records), (ids,))
                 for point, cosine in self._leg(collection, namespace, query).items():
                     cosines[point] = max(cosine, cosines.get(point, -1.0))
-        return SearchResult(hits, await self.get(collection, namespace, best), cosines)
+        records = await self.get(collection, namespace, best)
+        return chosen(queries, SearchResult(hits, records, cosines))
 
     async def count(self, collection: str, namespace: str | None, where: Where = ()) -> int:
         """Number of matching records."""

@@ -79,17 +79,22 @@ class Bench:
             ),
         ]
 
-    def recall_repeated(self) -> Figure:
+    def recall_repeated(self) -> list[Figure]:
+        """Both servers have the vectors in their caches."""
         real, bare = self._rounds(lambda: self._pair("recall", self._sizes.single, distinct=20))
         p50, bare_p50 = percentile(_pooled(real), 0.5), percentile(_pooled(bare), 0.5)
-        return Figure(
-            "RecallPatterns, repeated queries",
-            f"p50 {milliseconds(p50)}",
-            "≤ 2 ms",
-            p50 <= 0.002,
-            f"bare {milliseconds(bare_p50)}",
-            {"p50": p50, "bare_p50": bare_p50},
-        )
+        name = "RecallPatterns, repeated queries"
+        return [
+            _slower(f"{name}, against the bare server", real, bare, 1.25),
+            Figure(
+                name,
+                f"p50 {milliseconds(p50)}",
+                "≤ 2 ms",
+                p50 <= 0.002,
+                f"bare {milliseconds(bare_p50)}",
+                {"p50": p50, "bare_p50": bare_p50},
+            ),
+        ]
 
     def save(self) -> list[Figure]:
         real, bare = self._rounds(lambda: self._pair("save", self._sizes.single))

@@ -11,6 +11,7 @@ import pytest
 from lot_grpc.ports import (
     AllOf,
     Equals,
+    Fallback,
     IdIn,
     Missing,
     MultiVector,
@@ -34,6 +35,11 @@ from tests.contract.comparing import (
 )
 from tests.contract.generated import condition, query, uid, unit_free_vector
 from tests.contract.records import ALL, fill, thing
+
+
+def _axis(number: int) -> list[float]:
+    return [float(place == number) for place in range(8)]
+
 
 # --- conditions -------------------------------------------------------------------------------
 
@@ -165,6 +171,62 @@ async def test_random_searches_rescore_and_read_what_the_reference_does(
         read += len(got.records)
     assert scored > 300
     assert read > 100
+
+
+@pytest.mark.category("search")
+@pytest.mark.parametrize("accepted", [True, False])
+async def test_a_query_whose_best_hit_is_refused_has_the_hits_of_its_fallback(
+    store: VectorStore, accepted: bool
+) -> None:
+    records = [
+        Record(uid(n), "a", {"text": f"t{n}"}, {"bm25": SparseVector([n], [1.0]), "text": one})
+        for n, one in enumerate([_axis(0), _axis(1)])
+    ]
+    await store.put("things", [*records, replace(records[1], id=uid(2), namespace="b")])
+    seen: list[Record] = []
+
+    def accepts(best: Record) -> bool:
+        seen.append(best)
+        return accepted
+
+    def words(number: int, records: int = 1) -> SearchQuery:
+        return SearchQuery("bm25", SparseVector([number], [1.0]), 5, records=records)
+
+    dense = SearchQuery("text", _axis(0), 1)
+    first = replace(words(0, records=0), fallback=Fallback(words(1), accepts))
+    rescore = Rescore(["text"], _axis(1))
+    got = await store.search("things", "a", [first, dense], rescore)
+    expected = records[0 if accepted else 1]
+    assert [list(found) for found in got.hits] == [[expected.id], [uid(0)]]
+    assert [(one.id, one.payload) for one in seen] == [(uid(0), {"text": "t0"})]
+    assert list(got.records) == ([] if accepted else [uid(1)])
+    assert got.cosines[expected.id] == pytest.approx(0.0 if accepted else 1.0, abs=1e-6)
+
+    seen.clear()  # without a hit the fallback counts, whatever it would accept
+    missing = replace(words(7), fallback=Fallback(words(1), accepts))
+    got = await store.search("things", "a", [missing])
+    assert [list(found) for found in got.hits] == [[uid(1)]]
+    assert got.records.keys() == {uid(1)}
+    assert not seen
+
+
+@pytest.mark.category("search")
+async def test_a_fallback_is_checked_like_its_query(store: VectorStore) -> None:
+    query = SearchQuery("text", _axis(0), 5)
+    for wrong in (
+        replace(query, vector=[1.0]),
+        replace(query, fallback=Fallback(query, bool)),
+    ):
+        with pytest.raises(ValueError, match=r"dimensions|no fallback"):
+            await store.search("things", "a", [replace(query, fallback=Fallback(wrong, bool))])
+    other = replace(query, where=[Equals("n", 2)])
+    with pytest.raises(ValueError, match="same conditions"):
+        await store.search(
+            "things",
+            "a",
+            [replace(query, fallback=Fallback(other, bool))],
+            Rescore(["text"], _axis(0)),
+        )
 
 
 @pytest.mark.category("search")

@@ -8,6 +8,7 @@ from lot_grpc.domain.errors import RequestInvalidError
 from lot_grpc.domain.pattern import PatternContent, PatternKind
 from lot_grpc.domain.query import PatternFilter, Ranking
 from lot_grpc.domain.ranking import RankingWeights
+from lot_grpc.regexes import compiled
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.recall import learned_tasks
 from lot_grpc.services.records.collections import PATTERNS
@@ -50,6 +51,16 @@ async def test_the_newest_are_tried(monkeypatch):
     world = await open_world()
     points = [await learned(world, f"log{'.?' * number}in") for number in range(4)]
     assert await world.services.recall.learned_tasks.matching(NS, ("login",), []) == set(points[2:])
+
+
+async def test_as_many_regexes_as_are_tried_are_compiled_once():
+    texts = [f"log{number}" for number in range(2 * learned_tasks.MOST_TRIED)]
+    for text in texts:
+        compiled(text)
+    before = compiled.cache_info().misses
+    for text in texts:
+        compiled(text)
+    assert compiled.cache_info().misses == before
 
 
 async def test_a_regex_of_an_older_store_that_re2_refuses_matches_nothing_and_can_be_mended():

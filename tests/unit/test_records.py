@@ -14,7 +14,7 @@ from lot_grpc.domain.episode import EpisodeStatus
 from lot_grpc.domain.error_solution import ErrorSolutionFilter
 from lot_grpc.domain.memory import MemoryKind
 from lot_grpc.domain.outcomes import Outcome
-from lot_grpc.domain.pattern import CodeKind, PatternKind, PatternType
+from lot_grpc.domain.pattern import CodeKind, PatternKind, PatternType, search_text
 from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter
 from lot_grpc.kernel.idempotency import IdempotencyKey, _payload
 from lot_grpc.ports import (
@@ -30,6 +30,7 @@ from lot_grpc.ports import (
     Range,
     Record,
 )
+from lot_grpc.services.patterns.spec import PATTERN
 from lot_grpc.services.records import collections as names
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.episodes import (
@@ -87,6 +88,13 @@ def stored(record: Record) -> Record:
 @given(made.patterns)
 def test_a_pattern_comes_back(pattern):
     assert pattern_from_record(stored(pattern_record(pattern, 7, VECTORS))) == pattern
+
+
+@given(made.patterns)
+def test_the_text_of_a_pattern_is_read_from_its_record(pattern):
+    record = pattern_record(pattern, 1, {})
+    text = PATTERN.collection.search_fields.text_of(record)
+    assert text == search_text(pattern_from_record(record).content)
 
 
 @given(made.facts)

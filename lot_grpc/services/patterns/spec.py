@@ -8,7 +8,8 @@ from typing import Final
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import PatternNotFoundError
 from lot_grpc.domain.outcomes import OutcomeStats
-from lot_grpc.domain.pattern import Pattern, PatternContent, search_text
+from lot_grpc.domain.pattern import Pattern, PatternContent, search_text, search_text_of
+from lot_grpc.domain.search_text import SearchText
 from lot_grpc.ports import Equals, Missing, Not, Payload, Record, Vector
 from lot_grpc.services.patterns.lineage import NOTE_KIND
 from lot_grpc.services.patterns.ranked import NOT_PINNED, RANK_KEYS, pattern_rank
@@ -63,6 +64,13 @@ _LEARNED_KINDS = ("learned", "distilled")
 _OF_PATTERNS = Not(Missing("pattern_id"))
 
 
+def _text_of(record: Record) -> SearchText:
+    read = record.payload.get
+    return search_text_of(
+        read("title", ""), read("task", ""), read("context", ""), read("code", "")
+    )
+
+
 def _pattern_of(namespace: str, payload: Payload) -> Place:
     return PATTERNS, pattern_point(namespace, payload["pattern_id"])
 
@@ -111,7 +119,7 @@ PATTERN: Final = ResourceSpec(
         description="A pattern, with its outcomes and feedback added up.",
         dense=(TEXT_VECTOR, CODE_VECTOR),
         sparse=(SPARSE_VECTOR,),
-        text_of=lambda record: search_text(pattern_from_record(record).content),
+        text_of=_text_of,
         expires=True,
         indexes=COMMON_INDEXES
         | CHANGE_INDEXES

@@ -2,9 +2,10 @@
 
 The calls: one for LEARNED patterns whose expression may match, while the query is embedded; one
 search; one read of the candidates that can reach the page; one search among the outcomes of those
-near-ties that were ever used. ``rerank`` adds a read of the candidates that the cross-encoder
-scores, ``explain`` adds counts, and some hits need further reads: running episodes, memories of
-several passages.
+near-ties that were ever used. With a store in this process, where a call costs little, words are
+searched in one of its own while the query is embedded. ``rerank`` adds a read of the candidates
+that the cross-encoder scores, ``explain`` adds counts, and some hits need further reads: running
+episodes, memories of several passages.
 """
 
 from __future__ import annotations
@@ -306,6 +307,8 @@ class Recall(Generic[T]):
 
     def _candidate(self, found: Relevance, record: Record, known: Evidence) -> Candidate:
         importance = self._target.importance and self._target.importance(record)
+        if known is NOTHING_KNOWN:
+            return Candidate(found.id, found.value, importance=importance)
         successes, trials = known.same_query
         return Candidate(
             found.id,

@@ -4,8 +4,8 @@ The dense leg searches every vector of a kind (``text``, and ``code`` for record
 record is scored by its best one; the lexical leg searches ``bm25``. The same call rescores what
 only the lexical leg found, so that ``similarity`` is a cosine for each hit.
 
-The lexical leg runs twice, with function words and without. The record of each run's best hit comes
-back with the call and decides which run is used (``domain.fusion``).
+The lexical leg searches with function words. Unless its best hit is nearly the same text as the
+query (``domain.fusion``), its hits are those of a search without them instead.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from lot_grpc.domain.fusion import NO_OVERLAP, FusionWeights, Overlap, Relevance, fuse
 from lot_grpc.domain.query import Legs
@@ -22,6 +23,7 @@ from lot_grpc.ports import (
     Condition,
     Embedder,
     Embedding,
+    Fallback,
     Record,
     Rescore,
     Scores,
@@ -30,6 +32,8 @@ from lot_grpc.ports import (
 )
 from lot_grpc.services.recall.search_fields import SearchFields
 from lot_grpc.services.records.collections import SPARSE_VECTOR
+
+_NONE: Final[frozenset[str]] = frozenset()
 
 _WORDLESS_CHARACTERS = 256
 """Characters that are embedded of a query without words, only so that it can be recorded."""
@@ -40,8 +44,9 @@ class SearchRequest:
     """What to search for. ``min_similarity`` 0: no bound. ``pool``: hits of each leg.
 
     ``also`` finds points that are candidates whatever the legs find; ``where`` must hold for them.
-    It runs while the query is embedded. ``embedding``: of the query, if the caller makes it; if it
-    is not ready yet, the lexical leg runs first, in a call of its own.
+    It runs while the query is embedded. ``embedding``: of the query, if the caller makes it for
+    several searches. The lexical leg of these, and of all where the store is in this process, runs
+    in a call of its own while the vector is made.
     """
 
     query: str
@@ -89,57 +94,57 @@ class HybridSearch:
         if not words.terms:
             embedding = await (request.embedding or embed_wordless(self._embedder, request.query))
             return Candidates([], embedding.vector, wordless=True)
-        by_words = _of_words(request, words)
-        early = bool(by_words) and request.embedding is not None and not request.embedding.done()
+        if request.embedding is not None:
+            return await self._search(namespace, request, words, request.embedding)
+        own = asyncio.ensure_future(self._embedder.embed_query(request.query))
+        try:
+            await asyncio.sleep(0)  # it starts; one from the cache is there at once
+            return await self._search(namespace, request, words, own)
+        finally:
+            own.cancel()
+
+    async def _search(
+        self,
+        namespace: str,
+        request: SearchRequest,
+        words: LexicalQuery,
+        embedding: asyncio.Future[Embedding],
+    ) -> Candidates:
+        """The candidates; what needs no vector is searched for while that is made."""
+        best = _BestHits(self._searched, self._weights, words)
+        by_words = _of_words(request, words, best)
+        shared = request.embedding is not None
+        early = bool(by_words) and not embedding.done() and (shared or self._store.exclusive)
         lexical: Scores = {}
+        records: Mapping[str, Record] = {}
         if early:
             found = await self._store.search(self._searched.collection, namespace, by_words)
-            lexical, best = self._choose(found.hits, found.records, words)
-        embedding, also = await asyncio.gather(
-            request.embedding or self._embedder.embed_query(request.query),
-            request.also() if request.also else _nothing(),
-        )
+            [lexical], records = found.hits, found.records
+        also = await request.also() if request.also else _NONE
+        embedded = await embedding
         dense = self._searched.dense if request.legs is not Legs.BM25 else ()
         queries = [
-            SearchQuery(name, embedding.vector, request.pool, request.where) for name in dense
+            SearchQuery(name, embedded.vector, request.pool, request.where) for name in dense
         ]
         found = await self._store.search(
             self._searched.collection,
             namespace,
             queries if early else [*queries, *by_words],
-            Rescore(self._searched.dense, embedding.vector, tuple(also.union(lexical))),
+            Rescore(self._searched.dense, embedded.vector, tuple(also.union(lexical))),
         )
+        if by_words and not early:
+            lexical, records = found.hits[-1], found.records
+        weight = self._meaning(request.legs, best.of(records.get(next(iter(lexical), ""))))
         pools = found.hits[: len(dense)]
-        if not early:
-            lexical, best = self._choose(found.hits[len(dense) :], found.records, words)
         similar, others = _apart(pools, {*lexical, *also}, found.cosines, request.pool)
         lexical = {point: score for point, score in lexical.items() if point in found.cosines}
-        relevances = fuse(similar, others, lexical, self._meaning(request.legs, best))
+        relevances = fuse(similar, others, lexical, weight)
         return Candidates(
             [one for one in relevances if one.similarity >= request.min_similarity],
-            embedding.vector,
-            embedding.truncated or (words.cut and request.legs is not Legs.DENSE),
+            embedded.vector,
+            embedded.truncated or (words.cut and request.legs is not Legs.DENSE),
             also=also,
         )
-
-    def _choose(
-        self, by_words: Sequence[Scores], records: Mapping[str, Record], words: LexicalQuery
-    ) -> tuple[Scores, _Best]:
-        """The lexical pool to use, and its best hit."""
-        heads = [next(iter(pool)) for pool in by_words if pool]
-        if not heads:
-            return {}, _Best()
-        bests = [self._best(records.get(head), words) for head in heads]
-        form = bests[-1]
-        if self._weights.words_decide(form.shared, code=form.code):
-            return by_words[-1], form
-        return by_words[0], bests[0]
-
-    def _best(self, record: Record | None, words: LexicalQuery) -> _Best:
-        if record is None:
-            return _Best()
-        text = self._searched.text_of(record)
-        return _Best(words.overlap(text.whole), text.bare)
 
     def _meaning(self, legs: Legs, best: _Best) -> float:
         if legs is not Legs.HYBRID:
@@ -155,23 +160,44 @@ class _Best:
     code: bool = False
 
 
-def _of_words(request: SearchRequest, words: LexicalQuery) -> list[SearchQuery]:
-    """The lexical searches: without function words and, where it differs, with them."""
+class _BestHits:
+    """Compares the best hits of the lexical searches with the query, each once."""
+
+    def __init__(self, searched: SearchFields, weights: FusionWeights, words: LexicalQuery) -> None:
+        self._searched = searched
+        self._weights = weights
+        self._words = words
+        self._known: dict[str, _Best] = {}
+
+    def of(self, record: Record | None) -> _Best:
+        """What is known of the record of a best hit; None: there is none."""
+        if record is None:
+            return _Best()
+        best = self._known.get(record.id)
+        if best is None:
+            text = self._searched.text_of(record)
+            best = self._known[record.id] = _Best(self._words.overlap(text.whole), text.bare)
+        return best
+
+    def decides(self, record: Record) -> bool:
+        """Whether the best hit is nearly the same text as the query."""
+        best = self.of(record)
+        return self._weights.words_decide(best.shared, code=best.code)
+
+
+def _of_words(request: SearchRequest, words: LexicalQuery, best: _BestHits) -> list[SearchQuery]:
+    """The lexical search; with function words, if its best hit is nearly the same text."""
     if request.legs is Legs.DENSE:
         return []
-    vectors = (words.vector, words.form) if words.form else (words.vector,)
-    return [
-        SearchQuery(SPARSE_VECTOR, one, request.pool, request.where, records=1) for one in vectors
-    ]
+    query = SearchQuery(SPARSE_VECTOR, words.vector, request.pool, request.where, records=1)
+    if words.form is None:
+        return [query]
+    return [replace(query, vector=words.form, fallback=Fallback(query, best.decides))]
 
 
 async def embed_wordless(embedder: Embedder, query: str) -> Embedding:
     """A vector to record with a query that has no words; its value does not matter."""
     return await embedder.embed_query(query[:_WORDLESS_CHARACTERS])
-
-
-async def _nothing() -> frozenset[str]:
-    return frozenset()
 
 
 def _apart(

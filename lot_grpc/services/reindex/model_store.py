@@ -173,15 +173,7 @@ class ModelStore(ForwardingStore):
     ) -> SearchResult:
         """Search in the vectors of the epoch."""
         if self._model.epoch:
-            shared = {id(query.where): self._where(collection, query.where) for query in queries}
-            queries = [
-                replace(
-                    query,
-                    using=self._name_of(collection, query.using),
-                    where=shared[id(query.where)],
-                )
-                for query in queries
-            ]
+            queries = [self._query(collection, query) for query in queries]
             if rescore is not None:
                 using = [self._name_of(collection, name) for name in rescore.using]
                 rescore = replace(rescore, using=using)
@@ -202,6 +194,15 @@ class ModelStore(ForwardingStore):
 
     def _name_of(self, collection: str, name: str) -> str:
         return stored_name(name, self._model.epoch) if name in self._dense_of(collection) else name
+
+    def _query(self, collection: str, query: SearchQuery) -> SearchQuery:
+        fallback = query.fallback
+        return replace(
+            query,
+            using=self._name_of(collection, query.using),
+            where=self._where(collection, query.where),
+            fallback=fallback and replace(fallback, query=self._query(collection, fallback.query)),
+        )
 
     def _where(self, collection: str, where: Where) -> Where:
         return stored_where(where, self._dense_of(collection), self._model.epoch)
