@@ -47,9 +47,13 @@ _INCOMPATIBLE = "Incompatible configs"
 _MAX_SIM: Final = edge.MultiVectorConfig(edge.MultiVectorComparator.MaxSim)
 """For a single query vector this is the cosine of the nearest one."""
 
-_SCHEMA_TYPES: Final = {
+_SCHEMA_TYPES: Final[Mapping[Index, tuple[Any, Any]]] = {
     Index.KEYWORD: ("keyword", edge.PayloadSchemaType.Keyword),
-    Index.INTEGER: ("integer", edge.PayloadSchemaType.Integer),
+    Index.INTEGER: (
+        {"type": "integer", "lookup": False, "range": True},
+        edge.IntegerIndexParams(lookup=False, range=True),
+    ),
+    Index.FACETED_INTEGER: ("integer", edge.PayloadSchemaType.Integer),
     Index.FLOAT: ("float", edge.PayloadSchemaType.Float),
     Index.BOOL: ("bool", edge.PayloadSchemaType.Bool),
 }
