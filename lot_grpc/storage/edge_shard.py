@@ -301,8 +301,10 @@ def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
                 size,
                 edge.Distance.Cosine,
                 multivector_config=_MAX_SIM if name in spec.multi else None,
+                # Every record has the first one; a missing one takes as much room on the disk.
+                memory=edge.Memory.Cold if place else edge.Memory.Cached,
             )
-            for name, size in {**spec.dense, **spec.multi}.items()
+            for place, (name, size) in enumerate({**spec.dense, **spec.multi}.items())
         },
         sparse_vectors=sparse,
         max_search_threads=search_threads,
