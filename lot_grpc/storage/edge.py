@@ -95,7 +95,10 @@ class EdgeStore:
         return True
 
     async def ensure_collections(self, specs: Sequence[CollectionSpec]) -> None:
-        """Open or create each shard and complete its schema. Refuses one that lacks records."""
+        """Open the shards and complete their schema. Refuses one that lacks records.
+
+        The shard of a collection without records is created by its first write.
+        """
         self._require_open()
         missing: dict[str, str] = {}
         for spec in specs:

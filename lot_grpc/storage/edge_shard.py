@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +24,7 @@ from lot_grpc.domain.errors import StartupError, StoreUnavailableError
 from lot_grpc.ports import EXPIRES_KEY, NAMESPACE_KEY, CollectionSpec, Index, Micros, Record
 from lot_grpc.storage.checks import check_dimensions, require_same
 from lot_grpc.storage.edge_repair import mend
+from lot_grpc.storage.edge_unmade import UnmadeShard
 from lot_grpc.storage.json_path import json_path
 from lot_grpc.storage.manifest import Manifest
 from lot_grpc.storage.recent import RecentRecords
@@ -86,29 +88,51 @@ EDGE_ERRORS = _EdgeErrors()
 
 
 class Shard:
-    """An open collection. ``raw`` is Edge's own handle; calls to it hold the GIL."""
+    """An open collection. ``raw`` is Edge's own handle; calls to it hold the GIL.
+
+    A collection without a folder has had no record yet; ``make`` creates its shard.
+    """
 
     def __init__(
         self, folder: Path, spec: CollectionSpec, search_threads: int, manifest: Manifest
     ) -> None:
         self.spec = spec
         self._folder = folder
+        self._search_threads = search_threads
         self._manifest = manifest
         self.recent = RecentRecords(_RECENT if spec.dense else 0)
         """Only for collections that recall reads; logs are read once."""
         self.unflushed = 0
         self._looked = float("-inf")
-        self.raw = _opened(folder, spec, search_threads)
+        self.raw: edge.EdgeShard | UnmadeShard = UnmadeShard()
+        self._places = _inodes(folder.parent)
+        self.next_expiry: Micros | None = None
+        self._filled: set[str] = set()
+        if folder.exists():
+            self._open()
+
+    def make(self) -> None:
+        """Create the shard unless it is there. Comes before the first record."""
+        if isinstance(self.raw, UnmadeShard):
+            self.require_there()
+            self._open()
+            self._manifest.opened(self.spec.name, self.count())
+            self._manifest.save()
+
+    def _open(self) -> None:
+        raw = _opened(self._folder, self.spec, self._search_threads)
         try:
-            places = (folder, folder / "wal", *(folder / "segments").iterdir())
-            self._places = [(str(place), place.stat().st_ino) for place in places]
+            self._places = _inodes(
+                self._folder, self._folder / "wal", *(self._folder / "segments").iterdir()
+            )
             with EDGE_ERRORS:
-                _complete(self.raw, folder, spec)
-            self.next_expiry: Micros | None = None
+                _complete(raw, self._folder, self.spec)
+            self.raw = raw
             self.find_next_expiry()
-            self._filled = {name for name in spec.vector_names if self._is_filled(name)}
+            self._filled = {name for name in self.spec.vector_names if self._is_filled(name)}
         except BaseException:
-            self.raw.close()
+            self.raw = UnmadeShard()
+            raw.close()
             raise
 
     def require_there(self, *, within_seconds: float = 0) -> None:
@@ -136,7 +160,8 @@ class Shard:
 
     def extend(self, spec: CollectionSpec) -> None:
         """Add the vectors that a spec names and the shard lacks."""
-        _add_vectors(self.raw, self._folder, spec)
+        if not isinstance(self.raw, UnmadeShard):
+            _add_vectors(self.raw, self._folder, spec)
         self.spec = self.spec.extended(spec)
         # An unfinished attempt may have left vectors that `note_vectors` has not seen.
         new = {name for name in spec.vector_names if name not in self._filled}
@@ -144,12 +169,13 @@ class Shard:
 
     def drop_vectors(self, names: Sequence[str]) -> None:
         """Drop named vectors; unknown names are ignored."""
-        dense, sparse = _vectors(self._folder)
-        self._manifest.forget(self.spec.name)
-        for name in names:
-            if name in dense or name in sparse:
-                self.raw.update(UpdateOperation.delete_vector_name(name))
-        self.list_files()
+        if not isinstance(self.raw, UnmadeShard):
+            dense, sparse = _vectors(self._folder)
+            self._manifest.forget(self.spec.name)
+            for name in names:
+                if name in dense or name in sparse:
+                    self.raw.update(UpdateOperation.delete_vector_name(name))
+            self.list_files()
         self.spec = self.spec.without(names)
         self._filled.difference_update(names)
 
@@ -316,6 +342,20 @@ def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
             file.write_text(json.dumps({"indexed_fields": fields}))
     (new / _NEVER_OPENED).touch()
     new.rename(folder)
+    _sync_folder(folder.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new entry survive a power loss, before a record in it is acknowledged."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _inodes(*folders: Path) -> list[tuple[str, int]]:
+    return [(str(folder), folder.stat().st_ino) for folder in folders]
 
 
 def _complete(shard: edge.EdgeShard, folder: Path, spec: CollectionSpec) -> None:

@@ -138,6 +138,7 @@ def _cost(record: Record) -> int:
 
 
 def _upsert(shard: Shard, records: Sequence[Record], mode: UpdateMode, added: int = 0) -> None:
+    shard.make()
     shard.note_expiry(record.payload for record in records)
     shard.recent.forget(record.id for record in records)
     shard.note_vectors(records)
