@@ -35,6 +35,7 @@ from lot_grpc.storage.edge_shard import EDGE_ERRORS, Shard
 from lot_grpc.storage.group_commit import GroupCommit
 from lot_grpc.storage.lock import FolderLock
 from lot_grpc.storage.manifest import Manifest, missing_things
+from lot_grpc.storage.mapped import release_indexes
 from lot_grpc.storage.space import DEFAULT_MIN_FREE_BYTES, SpaceGuard, used_bytes
 
 _log = structlog.get_logger()
@@ -113,6 +114,7 @@ class EdgeStore:
             if self._accept_loss or not phrase:
                 self._manifest.opened(spec.name, count)
             await asyncio.sleep(0)
+        release_indexes(self._path)
         self._manifest.save()
         self._missing(list(missing.values()))
 
