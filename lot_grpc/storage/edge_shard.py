@@ -41,7 +41,8 @@ _FLUSH_EVERY_POINTS = 10_000
 """Bounds the replay at the next start to a quarter of a second, and how long a flush blocks the
 event loop: about 25 ms, where twice as many points take 45."""
 
-_RECENT = 10_000
+RECENT_BYTES = 56 * 2**20
+"""About 10,000 patterns of ordinary size, for each collection with vectors."""
 
 _INCOMPATIBLE = "Incompatible configs"
 """Edge's error text for a shard whose files disagree on its vectors."""
@@ -100,7 +101,7 @@ class Shard:
         self._folder = folder
         self._search_threads = search_threads
         self._manifest = manifest
-        self.recent = RecentRecords(_RECENT if spec.dense else 0)
+        self.recent = RecentRecords(RECENT_BYTES if spec.dense else 0)
         """Only for collections that recall reads; logs are read once."""
         self.unflushed = 0
         self._looked = float("-inf")
