@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import os
 import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +25,7 @@ from lot_grpc.storage.checks import check_dimensions, require_same
 from lot_grpc.storage.edge_repair import mend
 from lot_grpc.storage.edge_unmade import UnmadeShard
 from lot_grpc.storage.json_path import json_path
+from lot_grpc.storage.lock import sync_folder
 from lot_grpc.storage.manifest import Manifest
 from lot_grpc.storage.recent import RecentRecords
 
@@ -343,16 +343,7 @@ def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
             file.write_text(json.dumps({"indexed_fields": fields}))
     (new / _NEVER_OPENED).touch()
     new.rename(folder)
-    _sync_folder(folder.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new entry survive a power loss, before a record in it is acknowledged."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+    sync_folder(folder.parent)  # before a record in it is acknowledged
 
 
 def _inodes(*folders: Path) -> list[tuple[str, int]]:
