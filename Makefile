@@ -55,6 +55,10 @@ demo: $(RUN_STAMP) ## Watch agents learn
 bench: $(DEV_STAMP) ## Measure speed
 	@$(PY) -m tests.bench $(ARGS)
 
+.PHONY: bench-scale
+bench-scale: $(DEV_STAMP) ## Measure growth, to a million
+	@$(PY) -m tests.bench.scale $(ARGS)
+
 .PHONY: soak
 soak: $(DEV_STAMP) ## Inject faults
 	@$(PY) -m tests.soak $(ARGS)

@@ -57,6 +57,8 @@ class Index(StrEnum):
 
     KEYWORD = "keyword"
     INTEGER = "integer"
+    """Up to 2^53. No facets: most integers are times, of which each value occurs once."""
+    FACETED_INTEGER = "faceted integer"
     FLOAT = "float"
     BOOL = "bool"
 

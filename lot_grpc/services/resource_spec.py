@@ -39,12 +39,21 @@ Rank: TypeAlias = Callable[[Payload], tuple[Any, ...]]
 
 
 def indexes(
-    *, keyword: str = "", integer: str = "", floating: str = "", boolean: str = ""
+    *,
+    keyword: str = "",
+    integer: str = "",
+    faceted: str = "",
+    floating: str = "",
+    boolean: str = "",
 ) -> dict[str, Index]:
-    """Indexes by payload key. The arguments list keys separated by spaces."""
+    """Indexes by payload key. The arguments list keys separated by spaces.
+
+    ``faceted`` are integers whose values are counted.
+    """
     return {
         **dict.fromkeys(keyword.split(), Index.KEYWORD),
         **dict.fromkeys(integer.split(), Index.INTEGER),
+        **dict.fromkeys(faceted.split(), Index.FACETED_INTEGER),
         **dict.fromkeys(floating.split(), Index.FLOAT),
         **dict.fromkeys(boolean.split(), Index.BOOL),
     }

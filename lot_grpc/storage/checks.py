@@ -12,7 +12,9 @@ from typing import TypeVar
 
 from lot_grpc.domain.errors import StoreUnavailableError
 from lot_grpc.ports import (
+    NAMESPACE_KEY,
     CollectionSpec,
+    Index,
     MultiVector,
     Record,
     Rescore,
@@ -23,6 +25,8 @@ from lot_grpc.ports import (
 )
 
 _T = TypeVar("_T")
+
+_FACETED = (Index.KEYWORD, Index.FACETED_INTEGER, Index.BOOL)
 
 
 def known(collections: Mapping[str, _T], name: str) -> _T:
@@ -68,6 +72,12 @@ def check_search(
         _check_query(spec, SearchQuery(name, rescore.vector, limit=1))
     if any(query.where != queries[0].where for query in (*queries, *fallbacks)):
         raise ValueError("the queries of a rescored search must have the same conditions")
+
+
+def check_facet(spec: CollectionSpec, key: str) -> None:
+    """Raise ``ValueError`` for a key whose values are not counted."""
+    if key != NAMESPACE_KEY and spec.indexes.get(key) not in _FACETED:
+        raise ValueError(f"collection {spec.name!r} has no index for facets on {key!r}")
 
 
 def check_delete(namespace: str | None, where: Where) -> None:

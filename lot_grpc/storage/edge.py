@@ -36,6 +36,7 @@ from lot_grpc.storage.edge_shard import EDGE_ERRORS, Shard
 from lot_grpc.storage.group_commit import GroupCommit
 from lot_grpc.storage.lock import FolderLock
 from lot_grpc.storage.manifest import Manifest, missing_things
+from lot_grpc.storage.mapped import release_indexes
 from lot_grpc.storage.space import DEFAULT_MIN_FREE_BYTES, SpaceGuard, used_bytes
 
 _log = structlog.get_logger()
@@ -96,7 +97,10 @@ class EdgeStore:
         return True
 
     async def ensure_collections(self, specs: Sequence[CollectionSpec]) -> None:
-        """Open or create each shard and complete its schema. Refuses one that lacks records."""
+        """Open the shards and complete their schema. Refuses one that lacks records.
+
+        The shard of a collection without records is created by its first write.
+        """
         self._require_open()
         missing: dict[str, str] = {}
         for spec in specs:
@@ -111,6 +115,7 @@ class EdgeStore:
             if self._accept_loss or not phrase:
                 self._manifest.opened(spec.name, count)
             await asyncio.sleep(0)
+        release_indexes(self._path)
         self._manifest.save()
         self._missing(list(missing.values()))
 

@@ -81,8 +81,12 @@ def _collect(where: Where, must: list[Any], must_not: list[Any]) -> None:
 
 def _condition(condition: Condition) -> Any:
     match condition:
+        case Equals(key, int() as value) if not isinstance(value, bool):
+            return _integer(key, value)
         case Equals(key, value):
             return FieldCondition(json_path(key), match=MatchValue(_scalar(value)))
+        case AnyOf(key, (int(), *_) as values):
+            return Filter(should=[_integer(key, value) for value in values])
         case AnyOf(key, values):
             any_of: Any = list(values)
             return FieldCondition(json_path(key), match=MatchAny(any_of))
@@ -102,6 +106,11 @@ def _condition(condition: Condition) -> Any:
             return HasIdCondition(set())  # an empty `should` would hold always
         case OneOf(conditions):
             return Filter(should=[_condition(inner) for inner in conditions])
+
+
+def _integer(key: str, value: Any) -> FieldCondition:
+    # As a range: most indexes of integers answer nothing else (``Index.INTEGER``).
+    return FieldCondition(json_path(key), range=RangeFloat(gte=value, lte=value))
 
 
 def _scalar(value: Scalar) -> Any:

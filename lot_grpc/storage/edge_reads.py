@@ -34,7 +34,7 @@ from lot_grpc.ports import (
     Update,
     Where,
 )
-from lot_grpc.storage.checks import check_search
+from lot_grpc.storage.checks import check_facet, check_search
 from lot_grpc.storage.conditions import is_expired, keys_of, matches
 from lot_grpc.storage.edge_filter import edge_filter, expired_filter
 from lot_grpc.storage.edge_points import query_vector, reader
@@ -258,6 +258,7 @@ def facet(
     shard: Shard, namespace: str | None, key: str, where: Where, now: Micros, limit: int
 ) -> dict[Scalar, int]:
     """Exact counts by value."""
+    check_facet(shard.spec, key)
     chosen = edge_filter(namespace, where, shard.expired_at(now))
     with EDGE_ERRORS:
         response = shard.raw.facet(FacetRequest(json_path(key), limit, True, chosen))

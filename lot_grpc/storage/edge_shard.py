@@ -23,7 +23,9 @@ from lot_grpc.domain.errors import StartupError, StoreUnavailableError
 from lot_grpc.ports import EXPIRES_KEY, NAMESPACE_KEY, CollectionSpec, Index, Micros, Record
 from lot_grpc.storage.checks import check_dimensions, require_same
 from lot_grpc.storage.edge_repair import mend
+from lot_grpc.storage.edge_unmade import UnmadeShard
 from lot_grpc.storage.json_path import json_path
+from lot_grpc.storage.lock import sync_folder
 from lot_grpc.storage.manifest import Manifest
 from lot_grpc.storage.recent import RecentRecords
 
@@ -39,7 +41,8 @@ _FLUSH_EVERY_POINTS = 10_000
 """Bounds the replay at the next start to a quarter of a second, and how long a flush blocks the
 event loop: about 25 ms, where twice as many points take 45."""
 
-_RECENT = 10_000
+RECENT_BYTES = 56 * 2**20
+"""About 10,000 patterns of ordinary size, for each collection with vectors."""
 
 _INCOMPATIBLE = "Incompatible configs"
 """Edge's error text for a shard whose files disagree on its vectors."""
@@ -47,9 +50,13 @@ _INCOMPATIBLE = "Incompatible configs"
 _MAX_SIM: Final = edge.MultiVectorConfig(edge.MultiVectorComparator.MaxSim)
 """For a single query vector this is the cosine of the nearest one."""
 
-_SCHEMA_TYPES: Final = {
+_SCHEMA_TYPES: Final[Mapping[Index, tuple[Any, Any]]] = {
     Index.KEYWORD: ("keyword", edge.PayloadSchemaType.Keyword),
-    Index.INTEGER: ("integer", edge.PayloadSchemaType.Integer),
+    Index.INTEGER: (
+        {"type": "integer", "lookup": False, "range": True},
+        edge.IntegerIndexParams(lookup=False, range=True),
+    ),
+    Index.FACETED_INTEGER: ("integer", edge.PayloadSchemaType.Integer),
     Index.FLOAT: ("float", edge.PayloadSchemaType.Float),
     Index.BOOL: ("bool", edge.PayloadSchemaType.Bool),
 }
@@ -82,29 +89,51 @@ EDGE_ERRORS = _EdgeErrors()
 
 
 class Shard:
-    """An open collection. ``raw`` is Edge's own handle; calls to it hold the GIL."""
+    """An open collection. ``raw`` is Edge's own handle; calls to it hold the GIL.
+
+    A collection without a folder has had no record yet; ``make`` creates its shard.
+    """
 
     def __init__(
         self, folder: Path, spec: CollectionSpec, search_threads: int, manifest: Manifest
     ) -> None:
         self.spec = spec
         self._folder = folder
+        self._search_threads = search_threads
         self._manifest = manifest
-        self.recent = RecentRecords(_RECENT if spec.dense else 0)
+        self.recent = RecentRecords(RECENT_BYTES if spec.dense else 0)
         """Only for collections that recall reads; logs are read once."""
         self.unflushed = 0
         self._looked = float("-inf")
-        self.raw = _opened(folder, spec, search_threads)
+        self.raw: edge.EdgeShard | UnmadeShard = UnmadeShard()
+        self._places = _inodes(folder.parent)
+        self.next_expiry: Micros | None = None
+        self._filled: set[str] = set()
+        if folder.exists():
+            self._open()
+
+    def make(self) -> None:
+        """Create the shard unless it is there. Comes before the first record."""
+        if isinstance(self.raw, UnmadeShard):
+            self.require_there()
+            self._open()
+            self._manifest.opened(self.spec.name, self.count())
+            self._manifest.save()
+
+    def _open(self) -> None:
+        raw = _opened(self._folder, self.spec, self._search_threads)
         try:
-            places = (folder, folder / "wal", *(folder / "segments").iterdir())
-            self._places = [(str(place), place.stat().st_ino) for place in places]
+            self._places = _inodes(
+                self._folder, self._folder / "wal", *(self._folder / "segments").iterdir()
+            )
             with EDGE_ERRORS:
-                _complete(self.raw, folder, spec)
-            self.next_expiry: Micros | None = None
+                _complete(raw, self._folder, self.spec)
+            self.raw = raw
             self.find_next_expiry()
-            self._filled = {name for name in spec.vector_names if self._is_filled(name)}
+            self._filled = {name for name in self.spec.vector_names if self._is_filled(name)}
         except BaseException:
-            self.raw.close()
+            self.raw = UnmadeShard()
+            raw.close()
             raise
 
     def require_there(self, *, within_seconds: float = 0) -> None:
@@ -132,7 +161,8 @@ class Shard:
 
     def extend(self, spec: CollectionSpec) -> None:
         """Add the vectors that a spec names and the shard lacks."""
-        _add_vectors(self.raw, self._folder, spec)
+        if not isinstance(self.raw, UnmadeShard):
+            _add_vectors(self.raw, self._folder, spec)
         self.spec = self.spec.extended(spec)
         # An unfinished attempt may have left vectors that `note_vectors` has not seen.
         new = {name for name in spec.vector_names if name not in self._filled}
@@ -140,12 +170,13 @@ class Shard:
 
     def drop_vectors(self, names: Sequence[str]) -> None:
         """Drop named vectors; unknown names are ignored."""
-        dense, sparse = _vectors(self._folder)
-        self._manifest.forget(self.spec.name)
-        for name in names:
-            if name in dense or name in sparse:
-                self.raw.update(UpdateOperation.delete_vector_name(name))
-        self.list_files()
+        if not isinstance(self.raw, UnmadeShard):
+            dense, sparse = _vectors(self._folder)
+            self._manifest.forget(self.spec.name)
+            for name in names:
+                if name in dense or name in sparse:
+                    self.raw.update(UpdateOperation.delete_vector_name(name))
+            self.list_files()
         self.spec = self.spec.without(names)
         self._filled.difference_update(names)
 
@@ -303,8 +334,10 @@ def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
                 size,
                 edge.Distance.Cosine,
                 multivector_config=_MAX_SIM if name in spec.multi else None,
+                # Every record has the first one; a missing one takes as much room on the disk.
+                memory=edge.Memory.Cold if place else edge.Memory.Cached,
             )
-            for name, size in {**spec.dense, **spec.multi}.items()
+            for place, (name, size) in enumerate({**spec.dense, **spec.multi}.items())
         },
         sparse_vectors=sparse,
         max_search_threads=search_threads,
@@ -316,6 +349,11 @@ def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
             file.write_text(json.dumps({"indexed_fields": fields}))
     (new / _NEVER_OPENED).touch()
     new.rename(folder)
+    sync_folder(folder.parent)  # before a record in it is acknowledged
+
+
+def _inodes(*folders: Path) -> list[tuple[str, int]]:
+    return [(str(folder), folder.stat().st_ino) for folder in folders]
 
 
 def _complete(shard: edge.EdgeShard, folder: Path, spec: CollectionSpec) -> None:

@@ -165,6 +165,7 @@ def _cost(record: Record) -> int:
 
 
 def _upsert(shard: Shard, records: Sequence[Record], mode: UpdateMode, added: int = 0) -> None:
+    shard.make()
     shard.note(records)
     points = [point(record) for record in records]
     shard.raw.update(UpdateOperation.upsert_points(points, update_mode=mode))

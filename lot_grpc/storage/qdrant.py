@@ -24,7 +24,7 @@ from lot_grpc.ports import (
     Update,
     Where,
 )
-from lot_grpc.storage.checks import check_delete, check_records, check_search, known
+from lot_grpc.storage.checks import check_delete, check_facet, check_records, check_search, known
 from lot_grpc.storage.conditions import is_expired
 from lot_grpc.storage.fallbacks import chosen, with_fallbacks
 from lot_grpc.storage.json_path import json_path, payload_choice
@@ -307,6 +307,7 @@ class QdrantStore:
     ) -> dict[Scalar, int]:
         """Exact counts by value."""
         held = known(self._collections, collection)
+        check_facet(held.spec, key)
         with self._ready():
             response = await self._client.facet(
                 held.name,

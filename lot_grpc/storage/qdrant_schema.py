@@ -22,6 +22,7 @@ _MAX_SIM: Final = models.MultiVectorConfig(comparator=models.MultiVectorComparat
 _SCHEMA_TYPES: Final = {
     Index.KEYWORD: models.PayloadSchemaType.KEYWORD,
     Index.INTEGER: models.PayloadSchemaType.INTEGER,
+    Index.FACETED_INTEGER: models.PayloadSchemaType.INTEGER,
     Index.FLOAT: models.PayloadSchemaType.FLOAT,
     Index.BOOL: models.PayloadSchemaType.BOOL,
 }

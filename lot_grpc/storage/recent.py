@@ -13,39 +13,55 @@ from typing import Any
 
 from lot_grpc.ports import Record
 
-_HEAVIEST = 8192
-"""Maximum weight of a cached record: its characters, and 16 for every other value."""
+_LARGEST = 16 * 2**10
+"""Maximum size of the values of a cached record, in bytes."""
+
+_ENTRY = 400
+"""Bytes of an entry beside its payload: the record, its id, and its place in the cache."""
+
+_NUMBER = 28
 
 
 class RecentRecords:
-    """The last ``entries`` records read, without vectors. Every write must ``forget`` its ids.
+    """The records read last, without vectors, in about ``limit`` bytes.
 
-    Takes about 5 KB per entry.
+    Every write must ``forget`` its ids.
     """
 
-    def __init__(self, entries: int) -> None:
-        self._entries = entries
-        self._records: OrderedDict[str, Record] = OrderedDict()
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._used = 0
+        self._records: OrderedDict[str, tuple[Record, int]] = OrderedDict()
 
     def get(self, id: str) -> Record | None:
         """The record, which must not be changed. It becomes the most recently read."""
         found = self._records.get(id)
-        if found is not None:
-            self._records.move_to_end(id)
-        return found
+        if found is None:
+            return None
+        self._records.move_to_end(id)
+        return found[0]
 
     def keep(self, record: Record) -> None:
         """Cache a record as it is in the store, unless it is too large."""
-        if _room_left(record.payload, _HEAVIEST) < 0:
+        left = _room_left(list(record.payload.values()), _LARGEST)
+        if left < 0:
             return
         payload = {intern(key): value for key, value in record.payload.items()}
-        self._records[record.id] = Record(record.id, record.namespace, payload)
-        if len(self._records) > self._entries:
-            self._records.popitem(last=False)
+        size = _LARGEST - left + payload.__sizeof__() + _ENTRY
+        self.pop(record.id)
+        self._records[record.id] = Record(record.id, record.namespace, payload), size
+        self._used += size
+        while self._used > self._limit:
+            _, (_, freed) = self._records.popitem(last=False)
+            self._used -= freed
 
     def pop(self, id: str) -> Record | None:
         """Remove and return a record that is about to be changed."""
-        return self._records.pop(id, None)
+        found = self._records.pop(id, None)
+        if found is None:
+            return None
+        self._used -= found[1]
+        return found[0]
 
     def keep_changed(self, old: Record, changed: Mapping[str, Any]) -> None:
         """Cache ``old`` with these keys, which were just written."""
@@ -55,26 +71,28 @@ class RecentRecords:
     def forget(self, ids: Iterable[str]) -> None:
         """Remove records that are about to be written."""
         for one in ids:
-            self._records.pop(one, None)
+            self.pop(one)
 
     def clear(self) -> None:
         """Remove all records, before a write that may touch any."""
         self._records.clear()
+        self._used = 0
 
 
 def _room_left(value: dict[str, Any] | list[Any], room: int) -> int:
-    """What ``value`` leaves of ``room``. Below 0 means too heavy, and is not exact."""
+    """What ``value`` leaves of ``room`` bytes. Below 0 means too large, and is not exact."""
     items: Iterable[Any] = value
+    room -= value.__sizeof__()
     if isinstance(value, dict):
-        room -= sum(map(len, value))
+        room -= sum(map(str.__sizeof__, value))
         items = value.values()
     for item in items:  # mostly strings and numbers; few need recursion
         if isinstance(item, str):
-            room -= len(item)
+            room -= item.__sizeof__()
         elif isinstance(item, dict | list):
             room = _room_left(item, room)
         else:
-            room -= 16
+            room -= _NUMBER
         if room < 0:
             break
     return room

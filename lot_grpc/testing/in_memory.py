@@ -33,7 +33,14 @@ from lot_grpc.ports import (
     Vector,
     Where,
 )
-from lot_grpc.storage.checks import check_delete, check_records, check_search, distinct, known
+from lot_grpc.storage.checks import (
+    check_delete,
+    check_facet,
+    check_records,
+    check_search,
+    distinct,
+    known,
+)
 from lot_grpc.storage.conditions import is_expired, matches
 from lot_grpc.storage.fallbacks import chosen, with_fallbacks
 from lot_grpc.testing.scores import inverse_frequencies, score_of, unit_vector
@@ -224,6 +231,7 @@ class InMemoryStore:
         self, collection: str, namespace: str | None, key: str, where: Where = (), limit: int = 100
     ) -> dict[Scalar, int]:
         """Counts by value; equal counts come in the order of their values."""
+        check_facet(self._open(collection).spec, key)
         counts: Counter[Scalar] = Counter()
         for record in self._live(collection, namespace, where):
             value = record.namespace if key == NAMESPACE_KEY else record.payload.get(key)

@@ -182,6 +182,22 @@ def recall(number: int, *, bare: bool, rerank: bool = False) -> bytes:
     ).SerializeToString()
 
 
+SHARES = {"all": "no filter", "eighth": "1 in 8 match", "few": "1 in 124 match"}
+"""Filters of ``recall_among``, and how many patterns each leaves."""
+
+
+def recall_among(number: int, share: str) -> bytes:
+    """A recall of patterns among those that one of ``SHARES`` leaves."""
+    if share == "eighth":
+        return recall(number, bare=False)
+    chosen = pattern_pb2.PatternFilter()
+    if share == "few":
+        chosen.languages.append(LANGUAGES[number % len(LANGUAGES)])
+        chosen.tags_any.append(f"area-{number % 31}")
+    request = pattern_service_pb2.RecallPatternsRequest(query=sentence(number), filter=chosen)
+    return request.SerializeToString()
+
+
 def save(number: int, *, bare: bool) -> bytes:
     """A pattern to save."""
     if bare:

@@ -85,6 +85,9 @@ async def calls(
         requests = [data.save_batch(n, size, bare=bare) for n in numbers]
     elif kind == "rerank":
         requests = [data.recall(n, bare=False, rerank=True) for n in numbers]
+    elif kind.startswith("recall:"):
+        kind, _, share = kind.partition(":")
+        requests = [data.recall_among(n, share) for n in numbers]
     elif kind.startswith("context"):
         requests = [knowledge.ask(n, error=kind.endswith("error")) for n in numbers]
     else:

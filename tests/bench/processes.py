@@ -19,7 +19,6 @@ START_SECONDS = 180.0
 ANSWER_SECONDS = 240.0
 STOP_SECONDS = 30.0
 
-_ANONYMOUS = re.compile(r"^RssAnon:\s+(\d+) kB", re.MULTILINE)
 _START_LINE = re.compile(r"is serving on (\S+)")
 
 
@@ -104,8 +103,20 @@ class Server:
     @property
     def anonymous_bytes(self) -> int:
         """The part of it that the kernel cannot drop and read again; 0 where that is not told."""
+        return self._status("RssAnon")
+
+    @property
+    def file_bytes(self) -> int:
+        """The part of it that is mapped files, those on tmpfs included; 0 as above."""
+        return self._status("RssFile") + self._status("RssShmem")
+
+    def _status(self, key: str) -> int:
         status = Path(f"/proc/{self._process.pid}/status")
-        found = _ANONYMOUS.search(status.read_text()) if status.exists() else None
+        found = (
+            re.search(rf"^{key}:\s+(\d+) kB", status.read_text(), re.MULTILINE)
+            if (status.exists())
+            else None
+        )
         return int(found[1]) * 1024 if found else 0
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import inspect
+import json
 import os
+import resource
 import shutil
 import tempfile
 import time
@@ -12,16 +15,18 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import lot_grpc
 from lot_grpc.clock import SystemClock
+from lot_grpc.domain.ids import point_id
 from lot_grpc.domain.pattern import search_text
 from lot_grpc.embedding.fastembed import FastembedEmbedder, open_fastembed
-from lot_grpc.ports import Record
-from lot_grpc.services.records.collections import PATTERNS
+from lot_grpc.ports import IdIn, Record
+from lot_grpc.services.records.collections import PATTERNS, SCHEMA_VERSION
 from lot_grpc.services.resources import REGISTRY
 from lot_grpc.services.store_metadata import open_store
 from lot_grpc.storage.edge import EdgeStore
@@ -30,6 +35,9 @@ from tests.bench import data, knowledge, processes
 
 Say = Callable[[str], None]
 
+BUILD_NAME = "bench.build.json"
+
+_SCALE = "scale-"
 _CHUNK = 1024
 _BLOCK = 1 << 20
 _OLD_SECONDS = 24 * 3600
@@ -53,7 +61,7 @@ def filled(count: int, *, compacted: bool, say: Say) -> Path:
             asyncio.run(_compact(new))
         else:
             say(f"writing {count:,} patterns, once")
-            asyncio.run(_fill(new, count))
+            asyncio.run(_fill(new, count, every_collection=True))
         new.rename(folder)
     finally:
         shutil.rmtree(new, ignore_errors=True)
@@ -92,6 +100,47 @@ def used(count: int, outcomes: int, *, say: Say) -> Path:
     return folder
 
 
+def scaled(count: int, *, compacted: bool, say: Say) -> Path:
+    """A store of ``count`` patterns for ``scale``, made unless there is one already.
+
+    Made in a folder ending in ``.part``, and resumed after the writing if the compaction is
+    interrupted. Its name depends only on what a stored pattern and its collection look like, so
+    that it outlives other changes to the product. ``BUILD_NAME`` in it says what it took.
+    """
+    name = f"{_SCALE}{count}{'-compacted' if compacted else ''}-{_shape()}"
+    folder = _cache() / name
+    if folder.is_dir():
+        return folder
+    written = scaled(count, compacted=False, say=say) if compacted else None
+    new = folder.with_name(f"{name}.part")
+    whose = resource.RUSAGE_SELF if written is None else resource.RUSAGE_CHILDREN
+    started, cpu = time.monotonic(), _cpu_seconds(whose)
+    if written is None:
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir()
+        say(f"writing {count:,} patterns, once (8 minutes for each million)")
+        asyncio.run(_fill(new, count, every_collection=False))
+    else:
+        if not new.is_dir():
+            sparse_copy(written, new)
+        say(f"compacting {count:,} patterns, once (half an hour for a million)")
+        asyncio.run(_compact(new))
+    build = {
+        "seconds": time.monotonic() - started,
+        "cpu_seconds": _cpu_seconds(whose) - cpu,
+        "peak_bytes": resource.getrusage(whose).ru_maxrss * 1024,
+        "load": os.getloadavg()[0],
+    }
+    (new / BUILD_NAME).write_text(json.dumps(build))
+    new.rename(folder)
+    return folder
+
+
+def remove(store: Path) -> None:
+    """Remove a copy."""
+    shutil.rmtree(store, ignore_errors=True)
+
+
 def sparse_copy(source: Path, target: Path) -> Path:
     """Copy a store. Edge's logs are sparse, 32 MB each: holes are kept."""
     shutil.copytree(source, target, copy_function=_copy_file, dirs_exist_ok=True)
@@ -117,6 +166,8 @@ def _cache() -> Path:
 def _drop_old() -> None:
     """Remove what other versions made more than a day ago."""
     for entry in _cache().iterdir():
+        if entry.name.startswith(_SCALE):
+            continue  # too expensive
         if entry.is_dir() and time.time() - entry.stat().st_mtime > _OLD_SECONDS:
             shutil.rmtree(entry, ignore_errors=True)
 
@@ -135,11 +186,29 @@ def _recipe() -> str:
     return hashlib.sha256(text + version("qdrant-edge-py").encode()).hexdigest()[:12]
 
 
-async def _fill(folder: Path, count: int) -> None:
+def _cpu_seconds(whose: int) -> float:
+    used = resource.getrusage(whose)
+    return used.ru_utime + used.ru_stime
+
+
+def _shape() -> str:
+    """Changes with the patterns of ``scaled`` and how they are indexed."""
+    makers: list[Any] = [data.sentence, data.content, data.records, data.mixed]
+    spec = next(s for s in REGISTRY.collection_specs(data.DIMENSIONS) if s.name == PATTERNS)
+    known = [SCHEMA_VERSION, version("qdrant-edge-py"), spec, *map(inspect.getsource, makers)]
+    return hashlib.sha256(repr(known).encode()).hexdigest()[:12]
+
+
+async def _fill(folder: Path, count: int, *, every_collection: bool) -> None:
     embedder = await open_fastembed()
     store = EdgeStore(folder, SystemClock())
     try:
         await open_store(store, REGISTRY, embedder.contract)
+        if every_collection:  # as in a store of some age; the bare server opens some by itself
+            for spec in REGISTRY.collection_specs(data.DIMENSIONS):
+                record = Record(point_id(data.NAMESPACE, "bench"), data.NAMESPACE, {})
+                await store.put(spec.name, [record])
+                await store.delete(spec.name, data.NAMESPACE, [IdIn((record.id,))])
         known = await _vectors(embedder)
         for chunk in _chunks(data.records(data.mixed(known, count))):
             await store.put(PATTERNS, chunk)

@@ -32,8 +32,8 @@ THINGS = CollectionSpec(
     indexes={
         "kind": Index.KEYWORD,
         "tags": Index.KEYWORD,
-        "n": Index.INTEGER,
-        "sizes": Index.INTEGER,
+        "n": Index.FACETED_INTEGER,
+        "sizes": Index.FACETED_INTEGER,
         "rate": Index.FLOAT,
         "done": Index.BOOL,
         "sort_key": Index.INTEGER,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 
 from lot_grpc.domain.errors import StartupError, StoreLockedError
 from lot_grpc.ports import (
+    AnyOf,
     CollectionSpec,
     Equals,
     Index,
@@ -48,20 +50,29 @@ async def test_a_new_collection_is_made_with_its_indexes(
     store: EdgeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One made of an open shard costs a flush of the whole shard: 190 took half a minute."""
-    monkeypatch.delattr(edge_shard, "UpdateOperation")
+    record = Record(sample_id(1), "a", {"keyword": "k", "integer": 7}, {"text": [1.0] * 4})
     await store.ensure_collections([ALL_KINDS])
+    monkeypatch.delattr(edge_shard, "UpdateOperation")
+    await store.put(ALL_KINDS.name, [record])
     monkeypatch.undo()
     later = replace(ALL_KINDS, name="later")
     await store.ensure_collections([replace(later, indexes={})])
+    await store.put("later", [record])
     await store.ensure_collections([later])  # here by calls of Edge
     schemas = [store._shard(spec.name).raw.info().payload_schema for spec in (ALL_KINDS, later)]
     types = [{path: str(index.data_type) for path, index in one.items()} for one in schemas]
     assert types[0] == types[1]
     assert set(types[0]) == {"namespace", "expires", *ALL_KINDS.indexes}
-    record = Record(sample_id(1), "a", {"keyword": "k", "integer": 7}, {"text": [1.0] * 4})
     for name in ("kinds", "later"):
-        await store.put(name, [record])
         assert await store.count(name, "a", [Equals("keyword", "k"), Range("integer", 7)])
+        assert await store.count(name, "a", [Equals("integer", 7)])
+        assert not await store.count(name, "a", [AnyOf("integer", (6, 8))])
+        assert "int_map_index" not in index_types(store, name, "integer")
+
+
+def index_types(store: EdgeStore, collection: str, path: str) -> str:
+    [file] = Path(store._path, collection).glob("segments/*/payload_index/config.json")
+    return json.dumps(json.loads(file.read_text())["indexed_types"][path])
 
 
 async def test_a_collection_whose_first_opening_was_cut_short_is_made_again(
@@ -71,14 +82,16 @@ async def test_a_collection_whose_first_opening_was_cut_short_is_made_again(
         raise RuntimeError
 
     monkeypatch.setattr(edge_shard, "_loaded", cut_short)
+    await store.ensure_collections([ALL_KINDS])
+    record = Record(sample_id(1), "a", {}, {"text": [1.0] * 4})
     with pytest.raises(StartupError):
-        await store.ensure_collections([ALL_KINDS])
+        await store.insert("kinds", [record])
     monkeypatch.undo()
     for file in (folder / "kinds").glob("segments/*/segment.json"):
         file.unlink()
     for _ in range(2):  # and kept from then on
         await store.ensure_collections([ALL_KINDS])
-        await store.insert("kinds", [Record(sample_id(1), "a", {}, {"text": [1.0] * 4})])
+        await store.insert("kinds", [record])
         assert await store.count("kinds", "a", ()) == 1
 
 
@@ -194,6 +207,7 @@ async def test_a_damaged_collection_is_named_with_what_to_do(
 async def test_vectors_of_another_size_are_refused_with_both_sizes(
     store: EdgeStore, folder: Path, clock: FixedClock
 ) -> None:
+    await store.insert(SPEC.name, [sample(1)])
     await store.close()
     again = EdgeStore(folder, clock, min_free_bytes=0)
     with pytest.raises(StartupError, match=r"4-dimensional .* makes 5"):

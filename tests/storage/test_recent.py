@@ -89,13 +89,13 @@ async def test_what_a_caller_does_to_a_read_record_stays_with_the_caller(stores)
 @pytest.mark.parametrize(
     "heavy",
     [
-        {"text": "x" * 9000},
-        {"deep": {"list": [{"k": "x" * 3000}] * 3}},
+        {"text": "x" * 18_000},
+        {"deep": {"list": [{"k": "x" * 6000}] * 3}},
         {"numbers": [1.0] * 600},
     ],
 )
 def test_a_heavy_record_is_not_kept(heavy):
-    recent = RecentRecords(2)
+    recent = RecentRecords(10**6)
     recent.keep(Record("heavy", NS, heavy))
     recent.keep(Record("light", NS, {"n": 1}))
     assert recent.get("heavy") is None
@@ -103,9 +103,30 @@ def test_a_heavy_record_is_not_kept(heavy):
 
 
 def test_the_record_that_was_longest_unread_goes_first():
-    recent = RecentRecords(2)
+    recent = RecentRecords(1200)  # room for two
     for name in ("a", "b"):
         recent.keep(Record(name, NS, {}))
     recent.get("a")
     recent.keep(Record("c", NS, {}))
     assert [name for name in "abc" if recent.get(name)] == ["a", "c"]
+
+
+def test_no_more_is_kept_than_fits_whatever_happens_to_the_records():
+    recent = RecentRecords(50_000)
+    chance = random.Random(3)
+    for _ in range(3000):
+        one = Record(f"{chance.randrange(90)}", NS, {"text": "x" * chance.randrange(4000)})
+        kind = chance.randrange(6)
+        if kind == 0:
+            recent.forget([one.id, "unknown"])
+        elif kind == 1 and (old := recent.pop(one.id)):
+            recent.keep_changed(old, one.payload)
+        else:
+            recent.keep(one)
+        kept = [found for n in range(90) if (found := recent.get(f"{n}"))]
+        assert sum(len(found.payload["text"]) for found in kept) < 50_000
+    assert len(kept) > 15
+    recent.clear()
+    for n in range(20):
+        recent.keep(Record(f"{n}", NS, {"text": "x" * 1500}))
+    assert sum(recent.get(f"{n}") is not None for n in range(20)) == 20

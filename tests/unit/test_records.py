@@ -295,6 +295,7 @@ def test_every_key_that_a_filter_names_is_indexed_with_its_type(collection, aske
     types = {
         Index.KEYWORD: (str,),
         Index.INTEGER: (int,),
+        Index.FACETED_INTEGER: (int,),
         Index.FLOAT: (float, int),
         Index.BOOL: (bool,),
     }
@@ -313,8 +314,8 @@ def test_lists_are_ordered_by_an_indexed_integer(collection):
 @pytest.mark.parametrize(
     ("collection", "key", "index"),
     [
-        (names.PATTERNS, "success_permille", Index.INTEGER),
-        (names.PATTERNS, "usage_count", Index.INTEGER),
+        (names.PATTERNS, "success_permille", Index.FACETED_INTEGER),
+        (names.PATTERNS, "usage_count", Index.FACETED_INTEGER),
         (names.PATTERNS, "language", Index.KEYWORD),
         (names.PATTERNS, "category", Index.KEYWORD),
         (names.PATTERNS, "kind", Index.KEYWORD),

@@ -131,10 +131,8 @@ PATTERN: Final = ResourceSpec(
             ),
             boolean="pinned superseded",
             floating="success_rate reliability",
-            integer=(
-                "success_permille usage_count success_count failure_count "
-                "last_used_time update_time group_level"
-            ),
+            integer="last_used_time update_time group_level",
+            faceted="success_permille usage_count success_count failure_count",
         ),
         export=ExportRule(
             dropped=frozenset({PENDING_FEEDBACK}),

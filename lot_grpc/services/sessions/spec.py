@@ -126,7 +126,8 @@ SESSION: Final = ResourceSpec(
             key="`session_id`, `generation`, `key` of a value or `sequence` of a message",
             indexes=indexes(
                 keyword="session_id part",
-                integer="generation sequence",
+                integer="sequence",
+                faceted="generation",
                 floating="importance",
             ),
             read=_part,
