@@ -15,21 +15,23 @@ from contextvars import ContextVar
 class Work:
     """A unit of work."""
 
-    __slots__ = ("began", "waiting")
+    __slots__ = ("background", "began", "waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, *, background: bool = False) -> None:
+        self.background = background
+        """Whether it may take as long as it likes, and leaves cores to calls."""
         self.began = time.monotonic()
         """When it began, by the monotonic clock, in seconds."""
-        self.waiting = 1
+        self.waiting = 0 if background else 1
         """How many callers are waiting for it. Housekeeping counts as its own caller."""
 
 
 _CURRENT: ContextVar[Work | None] = ContextVar("work", default=None)
 
 
-def begin_work() -> Work:
+def begin_work(*, background: bool = False) -> Work:
     """Begin work in this task and those that it creates."""
-    work = Work()
+    work = Work(background=background)
     _CURRENT.set(work)
     return work
 

@@ -46,6 +46,13 @@ class Project:
     last_accessed_time: int | None = None
 
 
+class IndexingState(StrEnum):
+    """Whether all passages of a memory have their vectors, or only its first one so far."""
+
+    PENDING = "pending"
+    COMPLETE = "complete"
+
+
 Details: TypeAlias = ConversationSummary | Project
 
 _KIND_OF = {
@@ -88,7 +95,10 @@ class MemoryContent:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A stored memory. Times in microseconds since 1970."""
+    """A stored memory. Times in microseconds since 1970.
+
+    ``indexing_problem``: why the last attempt to index it failed; empty if none has.
+    """
 
     namespace: str
     memory_id: str
@@ -96,6 +106,8 @@ class Memory:
     revision: int
     create_time: int
     update_time: int
+    indexing: IndexingState = IndexingState.COMPLETE
+    indexing_problem: str = ""
 
     @property
     def etag(self) -> str:

@@ -11,6 +11,7 @@ from lot_grpc.embedding.cache import Key, Role, VectorCache, key_of
 from lot_grpc.embedding.model import Encoded
 from lot_grpc.embedding.workers import EmbeddingFault, Job
 from lot_grpc.ports import Embedding, EmbeddingContract
+from lot_grpc.work import current_work
 
 
 class CachingEmbedder(ABC):
@@ -25,14 +26,22 @@ class CachingEmbedder(ABC):
         cache_entries: Vectors kept for repeated texts, 0 for none.
         slice_size: Documents of one call that are queued at once, so that a huge call neither fills
             memory nor blocks the event loop.
+        background_size: The same of background work: as many run at once, and calls take the rest.
     """
 
     def __init__(
-        self, contract: EmbeddingContract, max_tokens: int, *, cache_entries: int, slice_size: int
+        self,
+        contract: EmbeddingContract,
+        max_tokens: int,
+        *,
+        cache_entries: int,
+        slice_size: int,
+        background_size: int,
     ) -> None:
         self._contract = contract
         self._max_tokens = max_tokens
         self._slice_size = slice_size
+        self._background_size = background_size
         self._cache = VectorCache(cache_entries)
         self._running: dict[Key, Job] = {}
         self._loop = asyncio.get_running_loop()
@@ -66,8 +75,10 @@ class CachingEmbedder(ABC):
             EmbeddingFailedError: The model failed on a text, or the embedder is closed.
         """
         embeddings: list[Embedding] = []
-        for start in range(0, len(texts), self._slice_size):
-            embeddings += await self._embed("document", texts[start : start + self._slice_size])
+        work = current_work()
+        size = self._background_size if work and work.background else self._slice_size
+        for start in range(0, len(texts), size):
+            embeddings += await self._embed("document", texts[start : start + size])
             await asyncio.sleep(0)  # A slice from the cache never yields.
         return embeddings
 

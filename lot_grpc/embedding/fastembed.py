@@ -89,7 +89,11 @@ class FastembedEmbedder(CachingEmbedder):
         self, encoder: Encoder, contract: EmbeddingContract, *, threads: int, cache_entries: int
     ) -> None:
         super().__init__(
-            contract, encoder.max_tokens, cache_entries=cache_entries, slice_size=_SLICE
+            contract,
+            encoder.max_tokens,
+            cache_entries=cache_entries,
+            slice_size=_SLICE,
+            background_size=max(1, threads // 2),
         )
         self._count = encoder.count
         self._max_characters = encoder.max_characters

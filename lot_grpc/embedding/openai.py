@@ -101,6 +101,7 @@ class OpenAIEmbedder(CachingEmbedder):
             options.max_tokens,
             cache_entries=cache_entries,
             slice_size=options.batch_size * requests,
+            background_size=options.batch_size,
         )
         self._endpoint = endpoint
         self._sure_bytes = max(1, options.max_tokens - _SPECIAL_TOKENS)

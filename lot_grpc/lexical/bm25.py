@@ -9,7 +9,7 @@ way a term saturates alike in both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -70,9 +70,9 @@ class LexicalQuery:
         )
 
 
-def document_vector(text: str) -> SparseVector:
-    """The weights of a text to store."""
-    terms = terms_of(text)
+def document_vector(text: str, pause: Callable[[], object] = lambda: None) -> SparseVector:
+    """The weights of a text to store. ``pause`` is called between pieces of a long one."""
+    terms = terms_of(text, pause)
     divisor = max(1.0, terms.length / SHORTEST) ** LENGTH_POWER
     weights: dict[int, float] = {}
     for term, count in terms.counts.items():

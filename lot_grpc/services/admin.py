@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,7 +44,11 @@ class Diagnosis:
 class Admin:
     """The operator's calls."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(
+        self, runtime: Runtime, checks: Sequence[Callable[[], Awaitable[ReadyCheck]]] = ()
+    ) -> None:
+        """``checks`` are those of kinds; they may raise what the store raises."""
+        self._checks = checks
         self._store = runtime.store
         self._registry = runtime.registry
         self._embedder = runtime.model
@@ -71,7 +76,10 @@ class Admin:
 
     async def ready_checks(self) -> list[ReadyCheck]:
         """Whether a write and a recall would succeed now."""
-        return [await check_model(self._embedder), await self._writes()]
+        checks = [await check_model(self._embedder), await self._writes()]
+        with suppress(LotError):  # the check of the store tells
+            checks += [await check() for check in self._checks]
+        return checks
 
     async def embed(self, items: Sequence[tuple[str, EmbeddingUse]]) -> list[Diagnosis]:
         """Each text as the model reads it for its use."""

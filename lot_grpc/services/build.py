@@ -66,7 +66,7 @@ class Services:
         self.transfer = TransferModule(runtime, resources)
         self.seeder = KnowledgeSeeder(runtime, resources)
         self.reindexer = Reindexer(runtime, open_model)
-        self.admin = Admin(runtime)
+        self.admin = Admin(runtime, (memories.indexing.check,))
 
         watcher = changes.watcher
         self.recall = RecallModule(runtime, patterns.patterns, episodes.episodes, memories, watcher)
@@ -85,6 +85,7 @@ class Services:
             counting.maintenance,
             Maintenance(recoveries={"deletes": resources.finish_deletes}),
             episodes.maintenance,
+            memories.maintenance,
             patterns.maintenance,
             learning.maintenance,
             extraction.maintenance,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from lot_grpc.domain.passages import is_short, passages_of
+from lot_grpc.domain.passages import MOST_PASSAGES, is_short, passages_of
 from lot_grpc.domain.search_text import SearchText
 from lot_grpc.lexical.bm25 import document_vector
 from lot_grpc.ports import Embedder, Embedding, MultiVector, Record, SparseVector, Vector
@@ -20,9 +20,13 @@ from lot_grpc.services.records.collections import (
     SPARSE_VECTOR,
     TEXT_VECTOR,
 )
+from lot_grpc.services.time_slice import ThreadTimeSlice
 
 _LONG = 16_384
 """Characters from which on a text is prepared in a thread: a quarter of a million take 0.2 s."""
+
+AT_ONCE = 64
+"""Passages of a text that a caller waits for: some 2,500 words, which two cores embed in 0.25 s."""
 
 _EMBEDDED = 512
 """Texts embedded by one call: their vectors take 12 KB each until they are packed."""
@@ -30,12 +34,16 @@ _EMBEDDED = 512
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """Vectors by name. The flags: the model did not read all of the text, the code, ``solved``."""
+    """Vectors by name. The flags: the model did not read all of the text, the code, ``solved``.
+
+    ``pending``: its passages have no vectors yet; ``text`` is that of the first one.
+    """
 
     vectors: dict[str, Vector]
     text_truncated: bool = False
     code_truncated: bool = False
     solved_truncated: bool = False
+    pending: bool = False
 
 
 class Indexer:
@@ -51,13 +59,33 @@ class Indexer:
 
     async def vectors(self, texts: Sequence[SearchText]) -> list[Indexed]:
         """The vectors of each, in order; as few calls of the embedder as may be."""
-        prepared = [await _prepared(one) for one in texts]
+        return await self._vectors(texts, MOST_PASSAGES)
+
+    async def first_vectors(self, texts: Sequence[SearchText]) -> list[Indexed]:
+        """The same, but of more than ``AT_ONCE`` passages those of the first one: ``pending``."""
+        return await self._vectors(texts, AT_ONCE)
+
+    async def _vectors(self, texts: Sequence[SearchText], most: int) -> list[Indexed]:
+        prepared = [await _prepared(one, most) for one in texts]
         embeddings = iter(await self._embed([text for one in prepared for text in one.embedded]))
         return [_indexed(one, embeddings) for one in prepared]
 
     async def vectors_of(self, text: SearchText) -> Indexed:
         """The vectors of one text."""
         return (await self.vectors([text]))[0]
+
+    async def passage_vectors(
+        self, text: SearchText, is_current: Callable[[], bool]
+    ) -> dict[str, Vector] | None:
+        """The vectors that a ``pending`` text lacks; None once it is no longer current."""
+        spans = (await asyncio.to_thread(passages_of, text.long)).spans
+        packed: list[_Packed] = []
+        for start in range(0, len(spans), AT_ONCE):
+            if not is_current():
+                return None
+            passages = [text.passage(*span) for span in spans[start : start + AT_ONCE]]
+            packed += map(_packed, await self._embedder.embed_documents(passages))
+        return _passage_vectors([one.vector for one in packed])
 
     async def vectors_after_edit(self, record: Record, old: SearchText, new: SearchText) -> Indexed:
         """The vectors of an edited record: those that it was read with, if its text is the same."""
@@ -90,7 +118,7 @@ class _Prepared:
     """What is embedded of a text, and its terms.
 
     Its passages are embedded if it has several (``cut``: there is more text after them), else the
-    text, and its code and ``solved`` if it has them.
+    text, and its code and ``solved`` if it has them. ``pending``: just its first passage is.
     """
 
     embedded: tuple[str, ...]
@@ -99,19 +127,17 @@ class _Prepared:
     cut: bool = False
     coded: bool = False
     solved: bool = False
+    pending: bool = False
 
 
 def _indexed(one: _Prepared, embeddings: Iterator[_Packed]) -> Indexed:
     first, *others = [next(embeddings) for _ in one.embedded]
     if one.several:
-        passages = [first.vector, *(other.vector for other in others)]
-        vectors: dict[str, Vector] = {
-            TEXT_VECTOR: _mean(passages),
-            PASSAGE_VECTORS: MultiVector(passages),
-            SPARSE_VECTOR: one.terms,
-        }
-        return Indexed(vectors, one.cut)
+        vectors = _passage_vectors([first.vector, *(other.vector for other in others)])
+        return Indexed({**vectors, SPARSE_VECTOR: one.terms}, one.cut)
     vectors = {TEXT_VECTOR: first.vector, SPARSE_VECTOR: one.terms}
+    if one.pending:
+        return Indexed(vectors, one.cut, pending=True)
     code = others.pop(0) if one.coded else None
     if code is not None:
         vectors[CODE_VECTOR] = code.vector
@@ -126,6 +152,10 @@ def _indexed(one: _Prepared, embeddings: Iterator[_Packed]) -> Indexed:
     )
 
 
+def _passage_vectors(passages: Sequence[Sequence[float]]) -> dict[str, Vector]:
+    return {TEXT_VECTOR: _mean(passages), PASSAGE_VECTORS: MultiVector(passages)}
+
+
 def _mean(vectors: Sequence[Sequence[float]]) -> list[float]:
     """The weighted mean of vectors, as a unit vector; the first one if they cancel out."""
     weights = 1.0 / np.arange(1, len(vectors) + 1)
@@ -134,18 +164,20 @@ def _mean(vectors: Sequence[Sequence[float]]) -> list[float]:
     return [float(value) for value in total / length] if length else list(vectors[0])
 
 
-async def _prepared(one: SearchText) -> _Prepared:
+async def _prepared(one: SearchText, most: int) -> _Prepared:
     """Without holding the event loop: in a thread when long, else giving way after each."""
     if len(one.text) + len(one.code) + len(one.more) + len(one.solved) > _LONG:
-        return await asyncio.to_thread(_prepare, one)
-    prepared = _prepare(one)
+        return await asyncio.to_thread(_prepare, one, most, ThreadTimeSlice().pause)
+    prepared = _prepare(one, most)
     await asyncio.sleep(0)
     return prepared
 
 
-def _prepare(one: SearchText) -> _Prepared:
-    terms = document_vector(one.whole)
+def _prepare(one: SearchText, most: int, pause: Callable[[], object] = lambda: None) -> _Prepared:
+    terms = document_vector(one.whole, pause)
     spans, cut = passages_of(one.long) if not is_short(one.long) else ((), False)
+    if len(spans) > most:
+        return _Prepared((one.passage(*spans[0]),), terms, cut=cut, pending=True)
     if len(spans) > 1:
         embedded = tuple(one.passage(*span) for span in spans)
         return _Prepared(embedded, terms, several=True, cut=cut)

@@ -94,6 +94,7 @@ class ExportRule:
         parent: The collection and point of the record that a payload belongs to.
         birth: The parent's sort key, if the payload has it; else it is looked up.
         half_done: Whether a record is unfinished and not worth exporting.
+        vectors_missing: Whether a record lacks some of its vectors; then none are exported.
         inner: Reads the records of a parent, if they have no sort key of their own.
         last: Whether it is exported after all other collections.
     """
@@ -107,6 +108,7 @@ class ExportRule:
     parent: Callable[[str, Payload], Place] | None = None
     birth: Callable[[Payload], int] | None = None
     half_done: Callable[[Payload], bool] = lambda payload: False
+    vectors_missing: Callable[[Payload], bool] = lambda payload: False
     inner: InnerReader | None = None
     last: bool = False
 

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.process import run, wait_for
+from lot_grpc.pb.lot.v1 import memory_pb2
+from tests.e2e.process import PATIENCE, run, wait_for
+from tests.e2e.test_indexing import COMPLETE, long_content
 from tests.server.service import Lot, reaching
 from tests.server.test_episodes_stream import Stream, events
 from tests.server.wire import failure
@@ -107,6 +109,32 @@ async def test_a_full_disk_refuses_writes_and_with_room_again_takes_them(serve, 
         assert (await again.send([2])).last_sequence == 2
         assert (await lot.admin.CheckReady()).ready
     assert server.stop() == 0
+
+
+async def test_a_memory_that_a_full_disk_keeps_from_being_indexed_says_so(serve, disk):
+    server = serve(disk / "data")
+    async with reaching(server.address) as lot:
+        created = await lot.memories.CreateMemory(memory={"content": long_content(1)})
+        memory_id = created.memory.memory_id
+        assert created.memory.indexing == memory_pb2.INDEXING_STATE_PENDING
+        filling = fill(disk, 0)
+        async with asyncio.timeout(PATIENCE):
+            while not (memory := await _memory(lot, memory_id)).indexing_problem:
+                await asyncio.sleep(0.1)
+        assert "free some space" in memory.indexing_problem
+        checks = {one.name: one.detail for one in (await lot.admin.CheckReady()).checks}
+        assert "free some space" in checks["indexing"]
+        filling.unlink()
+        async with asyncio.timeout(PATIENCE):
+            while (memory := await _memory(lot, memory_id)).indexing != COMPLETE:
+                await asyncio.sleep(0.1)
+        assert not memory.indexing_problem
+    assert server.stop() == 0
+
+
+async def _memory(lot: Lot, memory_id: str) -> memory_pb2.Memory:
+    memory: memory_pb2.Memory = (await lot.memories.GetMemory(memory_id=memory_id)).memory
+    return memory
 
 
 async def _until_refused(lot: Lot) -> None:

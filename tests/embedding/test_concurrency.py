@@ -174,6 +174,24 @@ async def test_characters_beyond_what_the_model_reads_are_cut_before_it(
 # --- whose turn it is ------------------------------------------------------------------------
 
 
+async def test_background_work_leaves_threads_to_calls(gated: GatedEncoder, embedder_over: Make):
+    embedder = embedder_over(threads=2)
+
+    async def in_the_background() -> None:
+        begin_work(background=True)
+        await embedder.embed_documents(["one", "two", "three"])
+
+    working = asyncio.create_task(in_the_background())
+    await entered(gated)
+    asked = asyncio.create_task(embedder.embed_query("now"))
+    while "query: now" not in gated.seen:  # on the other thread
+        await asyncio.sleep(0.01)
+    assert gated.seen == ["one", "query: now"]
+    gated.gate.set()
+    await asyncio.gather(working, asked)
+    assert gated.seen == ["one", "query: now", "two", "three"]
+
+
 def jobs(*names: str) -> list[Job]:
     loop = asyncio.get_running_loop()
     return [Job(key_of("document", name), name, loop) for name in names]

@@ -81,7 +81,7 @@ async def test_limits_are_told_as_they_hold():
 async def test_a_server_that_works_is_ready(lot):
     answer = await lot.admin.CheckReady()
     assert answer.ready
-    assert {check.name for check in answer.checks} == {"model", "store"}
+    assert {check.name for check in answer.checks} == {"model", "store", "indexing"}
     assert all(check.ok for check in answer.checks)
 
 

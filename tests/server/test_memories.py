@@ -15,7 +15,9 @@ from tests.server.service import Lot, output_only
 from tests.server.wire import failure
 
 P: Any = memory_pb2
-GIVEN_BY_SERVER = ("memory_id", "namespace", "etag", "create_time", "update_time")
+GIVEN_BY_SERVER = (
+    "memory_id", "namespace", "etag", "create_time", "update_time", "indexing", "indexing_problem",
+)  # fmt: skip
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
 PROJECT: dict[str, Any] = {
     "path": "/src/app",
@@ -106,6 +108,8 @@ async def test_what_only_the_server_gives_is_ignored_when_creating(lot):
             "etag": "made-up",
             "create_time": datetime(1999, 1, 1, tzinfo=UTC),
             "update_time": datetime(1999, 1, 1, tzinfo=UTC),
+            "indexing": P.INDEXING_STATE_PENDING,
+            "indexing_problem": "made up",
         }
     )
     memory = answer.memory

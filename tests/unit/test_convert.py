@@ -13,7 +13,7 @@ from lot_grpc.domain.episode import Episode
 from lot_grpc.domain.error_solution import ErrorSolution
 from lot_grpc.domain.errors import RequestInvalidError
 from lot_grpc.domain.languages import language_name
-from lot_grpc.domain.memory import Memory, MemoryKind, Project
+from lot_grpc.domain.memory import IndexingState, Memory, MemoryKind, Project
 from lot_grpc.domain.pattern import PatternContent, PatternKind, PatternType
 from lot_grpc.pb.lot.v1 import episode_pb2, error_solution_pb2, memory_pb2, pattern_pb2
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as episode_service
@@ -25,7 +25,9 @@ from tests.unit import made
 from tests.unit.converting import OUTCOMES, PATTERN_OUTPUT_ONLY, as_pattern
 from tests.unit.filled import filled, names, set_field
 
-MEMORY_OUTPUT_ONLY = {"memory_id", "namespace", "etag", "create_time", "update_time"}
+MEMORY_OUTPUT_ONLY = {
+    "memory_id", "namespace", "etag", "create_time", "update_time", "indexing", "indexing_problem",
+}  # fmt: skip
 
 
 ERROR_SOLUTION_OUTPUT_ONLY = {
@@ -128,7 +130,8 @@ def test_an_id_inside_must_be_the_one_beside():
 
 def as_memory(message: memory_pb2.Memory) -> Memory:
     draft = memories.draft_from_pb(memory_service.CreateMemoryRequest(memory=message))
-    return Memory("ns", "m-1", draft.content, 26, 1_000_001, 2_000_002)
+    state = IndexingState.PENDING, "the model is away"
+    return Memory("ns", "m-1", draft.content, 26, 1_000_001, 2_000_002, *state)
 
 
 @pytest.mark.parametrize("details", ["conversation_summary", "project"])
@@ -172,7 +175,8 @@ def test_details_tell_the_kind_and_the_defaults_are_the_documented_ones():
 
 def test_every_field_of_a_create_is_read():
     plain = memories.draft_from_pb(memory_service.CreateMemoryRequest())
-    for name in set(names(memory_service.CreateMemoryRequest)) - {"namespace", "memory"}:
+    apart = {"namespace", "memory", "wait_for_index"}
+    for name in set(names(memory_service.CreateMemoryRequest)) - apart:
         message = memory_service.CreateMemoryRequest()
         set_field(message, name)
         assert memories.draft_from_pb(message) != plain, f"{name} is ignored"

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lot_grpc.lexical import terms as terms_module
 from lot_grpc.lexical.terms import FUNCTION_TERMS, FUNCTION_WORDS, terms_of
 
 parts = st.lists(st.from_regex(r"[a-z]{2,8}", fullmatch=True), min_size=2, max_size=4)
@@ -267,3 +268,23 @@ def test_two_lines_have_the_terms_of_both(one, other):
     both = terms_of(f"{one}\n\n{other}")
     assert both.counts.keys() == terms(one) | terms(other)
     assert both.length == terms_of(one).length + terms_of(other).length
+
+
+@given(
+    st.text(
+        st.sampled_from("aB1 \n\u3000-'./#é\u0301漢ก\u0e35क\u093f+C") | st.characters(codec="utf-8")
+    )
+)
+def test_a_long_text_read_in_pieces_has_the_same_terms(text):
+    whole = terms_of(text)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(terms_module, "_PIECE", 1)
+        pauses: list[None] = []
+        assert terms_of(text, lambda: pauses.append(None)) == whole
+    assert pauses
+
+
+def test_a_long_text_is_left_off_between_pieces():
+    pauses: list[None] = []
+    terms_of("some words of a text " * 5_000, lambda: pauses.append(None))
+    assert len(pauses) > 20

@@ -28,7 +28,17 @@ from lot_grpc.services.memories.passages import Passage
 from lot_grpc.services.recall.recall import Hit
 from lot_grpc.services.recall.targets import RecallOptions
 
-_OUTPUT_ONLY = frozenset({"memory_id", "namespace", "etag", "create_time", "update_time"})
+_OUTPUT_ONLY = frozenset(
+    {
+        "memory_id",
+        "namespace",
+        "etag",
+        "create_time",
+        "update_time",
+        "indexing",
+        "indexing_problem",
+    }
+)
 _FIELD_OF = {
     "conversation_summary": "details",
     "project": "details",

@@ -59,6 +59,12 @@ def _message(kind: ExportedCollection, record: Record) -> tuple[str, Message | N
     return ("", None) if make is None else (resource_kind, make(record, thing))
 
 
+def _memory(record: Record, message: Any) -> Message:
+    """A memory without the state of its index, which is that of a store."""
+    message.ClearField("indexing")
+    return cast("Message", message)
+
+
 def _event(record: Record, message: Any) -> Message:
     return pb.ExportedEpisodeEvent(episode_id=record.payload["episode_id"], event=message)
 
@@ -75,6 +81,7 @@ def _session(record: Record, message: Any) -> Message:
 
 
 _WRAPPED: Mapping[str, Callable[[Record, Any], Message]] = {
+    ResourceKind.MEMORY: _memory,
     ResourceKind.EPISODE_EVENT: _event,
     ResourceKind.PREFERENCE: _preference,
     ResourceKind.SESSION: _session,

@@ -61,7 +61,7 @@ def build_servicers(
         "AdminService": AdminServicer(services, clock, description),
         "EpisodeService": EpisodeServicer(services, limits.stream_idle_seconds),
         "LearningService": LearningServicer(services),
-        "MemoryService": MemoryServicer(services, clock, max_batch_items),
+        "MemoryService": MemoryServicer(services, clock, max_batch_items, limits.max_call_seconds),
         "PatternService": PatternServicer(services, max_batch_items),
     }
     return {service: servicers[service.name] for service in _SERVICES}

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import math
+import time
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from lot_grpc.domain.errors import LotError
+from lot_grpc.domain.memory import IndexingState
 from lot_grpc.pb.lot.v1 import change_pb2, task_context_pb2
 from lot_grpc.pb.lot.v1 import memory_service_pb2 as pb
 from lot_grpc.ports import Clock
@@ -23,23 +28,35 @@ from lot_grpc.server.servicers.error_solutions import ErrorSolutionRpcs
 from lot_grpc.server.servicers.sessions import SessionRpcs
 from lot_grpc.server.status import to_status
 from lot_grpc.services.build import Services
-from lot_grpc.services.memories.drafts import Created
+from lot_grpc.services.memories.drafts import Created, Updated
 from lot_grpc.services.recall.targets import memory_request
+from lot_grpc.work import current_work
+
+T = TypeVar("T")
+
+_ANSWER_SECONDS = 1.0
+"""How long before its time is up a call that waits is answered; less where it has little time."""
 
 
 class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
     """Implements MemoryService: converts, calls a service, converts back."""
 
-    def __init__(self, services: Services, clock: Clock, max_batch_items: int) -> None:
+    def __init__(
+        self, services: Services, clock: Clock, max_batch_items: int, max_call_seconds: float
+    ) -> None:
+        """``max_call_seconds`` 0: no limit."""
         self._services = services
         self._clock = clock
         self._max_batch_items = max_batch_items
+        self._max_call_seconds = max_call_seconds
 
     async def CreateMemory(
         self, request: pb.CreateMemoryRequest, context: Context
     ) -> pb.CreateMemoryResponse:
         draft = codec.draft_from_pb(request)
         created = await self._services.memories.memories.create(namespace_of(request), draft)
+        if request.wait_for_index:
+            [created] = await self._indexed([created], context)
         return codec.created_to_pb(created)
 
     async def BatchCreateMemories(
@@ -49,6 +66,8 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
         results: list[Created | LotError] = await carry_out_batch(
             request.items, self._max_batch_items, codec.draft_from_pb, create
         )
+        if request.wait_for_index:
+            results = await self._indexed(results, context)
         return pb.BatchCreateMemoriesResponse(
             results=map(_result_to_pb, results),
             # If the same request id occurs twice, the memory was new once.
@@ -74,10 +93,43 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
         updated = await self._services.memories.memories.update(
             namespace_of(request), request.memory_id, edit, request.etag
         )
+        if request.wait_for_index:
+            [updated] = await self._indexed([updated], context)
         return pb.UpdateMemoryResponse(
             memory=codec.memory_to_pb(updated.memory),
             notices=passage_notices(truncated=updated.truncated),
         )
+
+    async def _indexed(self, results: Sequence[T], context: Context) -> list[T]:
+        """The results with their memories as they are once they are indexed, or time is up."""
+        waited = [
+            one.memory
+            for one in results
+            if isinstance(one, Created | Updated) and one.memory.indexing is IndexingState.PENDING
+        ]
+        if not waited:
+            return list(results)
+        await self._services.memories.indexing.wait(waited, self._patience(context))
+        ids = [one.memory_id for one in waited]
+        found = await self._services.memories.memories.get_many(waited[0].namespace, ids)
+        now = {one.memory_id: one for one in found}
+        return [
+            replace(one, memory=now.get(one.memory.memory_id, one.memory))
+            if isinstance(one, Created | Updated)
+            else one
+            for one in results
+        ]
+
+    def _patience(self, context: Context) -> float:
+        """How long a call may wait, in seconds: it is answered a little before its time is up."""
+        left = context.time_remaining()
+        bounds = [] if left is None else [left]
+        if self._max_call_seconds:
+            work = current_work()
+            since = time.monotonic() - work.began if work is not None else 0.0
+            bounds.append(self._max_call_seconds - since)
+        patience = min(bounds, default=math.inf)
+        return max(0.0, patience - min(_ANSWER_SECONDS, patience / 10))
 
     async def DeleteMemory(
         self, request: pb.DeleteMemoryRequest, context: Context

@@ -88,7 +88,11 @@ class MemoryEdit:
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """An edited memory. ``truncated``: the model did not read all of its text."""
+    """An edited memory. ``truncated``: the model did not read all of its text.
+
+    ``reindexed``: it has a new text, most of which is indexed afterwards.
+    """
 
     memory: Memory
     truncated: bool = False
+    reindexed: bool = False

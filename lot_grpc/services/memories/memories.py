@@ -9,21 +9,25 @@ from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import (
     LotError,
 )
-from lot_grpc.domain.memory import Memory, search_text
+from lot_grpc.domain.memory import IndexingState, Memory, search_text
 from lot_grpc.domain.query import MemoryFilter
 from lot_grpc.kernel.compare_and_set import compare_and_set, replace_as_read
+from lot_grpc.ports import Record
 from lot_grpc.services.expiry import check_expiry
+from lot_grpc.services.indexer import Indexed
 from lot_grpc.services.memories.drafts import (
     Created,
     MemoryDraft,
     MemoryEdit,
     Updated,
 )
+from lot_grpc.services.memories.indexing import MemoryIndexing
 from lot_grpc.services.memories.memory_creator import MemoryCreator
 from lot_grpc.services.memories.spec import MEMORY
 from lot_grpc.services.operations import Resources
 from lot_grpc.services.records.collections import MEMORIES, SORT_KEY
 from lot_grpc.services.records.memories import (
+    INDEXING,
     memory_from_record,
     memory_record,
     preserved_in_edits,
@@ -34,9 +38,14 @@ from lot_grpc.services.runtime import Runtime
 class Memories(Resources[Memory, MemoryFilter]):
     """The memories of all namespaces."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, indexing: MemoryIndexing) -> None:
         super().__init__(MEMORY, runtime)
-        self._creator = MemoryCreator(runtime)
+        self._indexing = indexing
+        self._creator = MemoryCreator(runtime, indexing)
+
+    async def read(self, record: Record) -> Memory:
+        """The one of a stored record, with a problem that could not be stored."""
+        return self._indexing.with_problem(memory_from_record(record))
 
     async def create(self, namespace: str, draft: MemoryDraft) -> Created:
         """Create a memory.
@@ -72,17 +81,22 @@ class Memories(Resources[Memory, MemoryFilter]):
                 check_expiry(ResourceKind.MEMORY, content.expire_time, now)
             if content == memory.content:
                 return Updated(memory)
-            texts = search_text(memory.content), search_text(content)
-            indexed = await self._indexer.vectors_after_edit(record, *texts)
             edited = replace(
                 memory,
                 content=content,
                 revision=memory.revision + 1,
                 update_time=max(now, memory.update_time),
             )
+            indexed = Indexed(dict(record.vectors))
+            if (text := search_text(content)) != search_text(memory.content):
+                [indexed] = await self._indexer.first_vectors([text])
+                state = IndexingState.PENDING if indexed.pending else IndexingState.COMPLETE
+                edited = replace(edited, indexing=state, indexing_problem="")
             unchanged_fields = preserved_in_edits(record.payload)
             new = memory_record(edited, record.payload[SORT_KEY], indexed.vectors, unchanged_fields)
-            await replace_as_read(self._store, MEMORIES, record, new, "revision")
-            return Updated(edited, indexed.text_truncated)
+            await replace_as_read(self._store, MEMORIES, record, new, "revision", INDEXING)
+            return Updated(edited, indexed.text_truncated, indexed.pending)
 
-        return await compare_and_set(ResourceKind.MEMORY, memory_id, attempt)
+        updated = await compare_and_set(ResourceKind.MEMORY, memory_id, attempt)
+        self._indexing.add(updated.memory, changed=updated.reindexed)
+        return updated

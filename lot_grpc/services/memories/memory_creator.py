@@ -19,7 +19,13 @@ from lot_grpc.domain.errors import (
     MemoryNotFoundError,
 )
 from lot_grpc.domain.ids import new_id
-from lot_grpc.domain.memory import Memory, different_fields, same_memory_id, search_text
+from lot_grpc.domain.memory import (
+    IndexingState,
+    Memory,
+    different_fields,
+    same_memory_id,
+    search_text,
+)
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.kernel.create import Creation
@@ -27,6 +33,7 @@ from lot_grpc.ports import MultiVector, Record
 from lot_grpc.services.expiry import with_ttl
 from lot_grpc.services.indexer import Indexed
 from lot_grpc.services.memories.drafts import Created, MemoryDraft
+from lot_grpc.services.memories.indexing import MemoryIndexing
 from lot_grpc.services.memories.spec import MEMORY
 from lot_grpc.services.records.collections import MEMORIES
 from lot_grpc.services.records.memories import (
@@ -66,7 +73,8 @@ class _Work(Creation):
 class MemoryCreator:
     """Creates memories, singly or in batches."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, indexing: MemoryIndexing) -> None:
+        self._indexing = indexing
         self._store = runtime.store
         self._indexer = runtime.indexer
         self._time = runtime.time
@@ -95,6 +103,7 @@ class MemoryCreator:
                 memory, created = work.result.memory, work.result.created
                 given = (memory.memory_id, memory.create_time)
                 await self._create.finish(_KIND, work, *given, created=created)
+                self._indexing.add(memory)
         return [work.result for work in works if work.result is not None]
 
     # --- steps --------------------------------------------------------------------------------
@@ -169,7 +178,7 @@ class MemoryCreator:
         fresh = {work.point: work for work in reversed(works)}
         unindexed = [work for work in fresh.values() if work.indexed is None]
         texts = [search_text(work.draft.content) for work in unindexed]
-        for work, indexed in zip(unindexed, await self._indexer.vectors(texts), strict=True):
+        for work, indexed in zip(unindexed, await self._indexer.first_vectors(texts), strict=True):
             work.indexed = indexed
         for group in _groups([work for work in works if fresh.get(work.point) is work]):
             records = [self._record(work, work.indexed) for work in group if work.indexed]
@@ -182,7 +191,8 @@ class MemoryCreator:
     def _record(self, work: _Work, indexed: Indexed) -> Record:
         now = self._time.now()
         content = with_ttl(work.draft.content, work.draft.ttl, now)
-        memory = Memory(work.namespace, work.id, content, 1, now, now)
+        state = IndexingState.PENDING if indexed.pending else IndexingState.COMPLETE
+        memory = Memory(work.namespace, work.id, content, 1, now, now, state)
         return work.sign(memory_record(memory, self._time.sort_key(), indexed.vectors))
 
 

@@ -18,6 +18,8 @@ from lot_grpc.services.records.collections import (
     TEXT_VECTOR,
 )
 from lot_grpc.services.records.memories import (
+    INDEXING,
+    INDEXING_PROBLEM,
     memory_conditions,
     memory_from_record,
     memory_point,
@@ -68,12 +70,16 @@ MEMORY: Final = ResourceSpec(
         indexes=COMMON_INDEXES
         | CHANGE_INDEXES
         | indexes(
-            keyword="kind language source_uri project_status tech_stack",
+            keyword=f"kind language source_uri project_status tech_stack {INDEXING}",
             floating="importance",
             boolean="pinned",
             integer="update_time",
         ),
-        export=ExportRule(),
+        # An import makes the vectors of a pending one itself.
+        export=ExportRule(
+            dropped=frozenset({INDEXING, INDEXING_PROBLEM}),
+            vectors_missing=lambda payload: INDEXING in payload,
+        ),
     ),
     watch=WatchRule(),
     retention=RetentionRule(

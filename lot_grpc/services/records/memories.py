@@ -10,6 +10,7 @@ from lot_grpc.domain.ids import point_id
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.memory import (
     ConversationSummary,
+    IndexingState,
     Memory,
     MemoryContent,
     Project,
@@ -34,6 +35,9 @@ from lot_grpc.services.records.fields import (
     plain,
 )
 
+INDEXING, INDEXING_PROBLEM = "indexing", "indexing_problem"
+"""In a record only while it is pending, and if an attempt has failed."""
+
 _PRESERVED = (SIGNATURE,)
 
 _CONTENT = FieldCodec(
@@ -42,7 +46,9 @@ _CONTENT = FieldCodec(
     always={"kind", "pinned", "importance"},  # since filters name them
     rename={"expire_time": EXPIRES_KEY},
 )
-_MEMORY = FieldCodec(Memory, sparse=False, skip={"namespace", "content"})
+_MEMORY = FieldCodec(
+    Memory, sparse=False, skip={"namespace", "content", INDEXING, INDEXING_PROBLEM}
+)
 _DETAILS: dict[str, type[ConversationSummary | Project]] = {
     "conversation_summary": ConversationSummary,
     "project": Project,
@@ -77,6 +83,10 @@ def memory_record(
         **_MEMORY.write(memory),
         SORT_KEY: sort_key,
     }
+    if memory.indexing is not IndexingState.COMPLETE:
+        payload[INDEXING] = memory.indexing.value
+        if memory.indexing_problem:
+            payload[INDEXING_PROBLEM] = memory.indexing_problem
     point = memory_point(memory.namespace, memory.memory_id)
     return Record(point, memory.namespace, payload, vectors)
 
@@ -97,7 +107,13 @@ def memory_from_record(record: Record) -> Memory:
     """Decode the memory of a record."""
     payload = record.payload
     content = _CONTENT.read(payload, details=_details(payload.get("details")))
-    return _MEMORY.read(payload, namespace=record.namespace, content=content)
+    return _MEMORY.read(
+        payload,
+        namespace=record.namespace,
+        content=content,
+        indexing=IndexingState(payload.get(INDEXING, IndexingState.COMPLETE)),
+        indexing_problem=payload.get(INDEXING_PROBLEM, ""),
+    )
 
 
 def memory_filters(criteria: MemoryFilter) -> Filters:

@@ -130,6 +130,8 @@ class Exporter:
                 if kind.rule.parent is not None and record.id not in births:
                     continue  # its parent is gone
                 moved = replace(record, payload=kind.as_done(record.payload))
+                if kind.rule.vectors_missing(record.payload):
+                    moved = replace(moved, vectors={})
                 key = record.payload[SORT_KEY]
                 position = ExportPosition(namespace, kind.collection, key, record.id)
                 yield Row(kind, moved, births.get(record.id, 0), record.id in claimed), position

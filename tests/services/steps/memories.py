@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -66,6 +67,35 @@ def creates_many(*, with_requests: bool) -> Step:
         return await world.services.memories.memories.create_many(ns, drafts)
 
     return run
+
+
+VERY_LONG = LONG * 5
+"""More passages than are embedded while a caller waits."""
+
+
+async def indexes(world: World) -> None:
+    """Until nothing is left, as the server does it, in a task of its own."""
+    for _ in range(2):
+        await asyncio.create_task(world.services.memories.indexing.step())
+
+
+async def a_very_long_memory(world: World, ns: str) -> None:
+    """``m``, indexed."""
+    await world.services.memories.memories.create(ns, memory(VERY_LONG, memory_id="m"))
+    await indexes(world)
+
+
+def creates_and_indexes(**named: Any) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        await world.services.memories.memories.create(ns, memory(VERY_LONG, **named))
+        await indexes(world)
+
+    return run
+
+
+async def edits_and_indexes(world: World, ns: str) -> None:
+    await edits_memory(content=f"Another beginning. {VERY_LONG}")(world, ns)
+    await indexes(world)
 
 
 async def long_memories(world: World, ns: str) -> None:

@@ -24,6 +24,61 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// IndexingState is how far the passages of a memory can be found.
+type IndexingState int32
+
+const (
+	// Never returned.
+	IndexingState_INDEXING_STATE_UNSPECIFIED IndexingState = 0
+	// The content is stored and found by all its words, but by the meaning of its first passage only,
+	// which `similarity` refers to. The other passages are being indexed; if the server stops, it
+	// resumes with the next start.
+	IndexingState_INDEXING_STATE_PENDING IndexingState = 1
+	// Every passage is found by meaning.
+	IndexingState_INDEXING_STATE_COMPLETE IndexingState = 2
+)
+
+// Enum value maps for IndexingState.
+var (
+	IndexingState_name = map[int32]string{
+		0: "INDEXING_STATE_UNSPECIFIED",
+		1: "INDEXING_STATE_PENDING",
+		2: "INDEXING_STATE_COMPLETE",
+	}
+	IndexingState_value = map[string]int32{
+		"INDEXING_STATE_UNSPECIFIED": 0,
+		"INDEXING_STATE_PENDING":     1,
+		"INDEXING_STATE_COMPLETE":    2,
+	}
+)
+
+func (x IndexingState) Enum() *IndexingState {
+	p := new(IndexingState)
+	*p = x
+	return p
+}
+
+func (x IndexingState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (IndexingState) Descriptor() protoreflect.EnumDescriptor {
+	return file_lot_v1_memory_proto_enumTypes[0].Descriptor()
+}
+
+func (IndexingState) Type() protoreflect.EnumType {
+	return &file_lot_v1_memory_proto_enumTypes[0]
+}
+
+func (x IndexingState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use IndexingState.Descriptor instead.
+func (IndexingState) EnumDescriptor() ([]byte, []int) {
+	return file_lot_v1_memory_proto_rawDescGZIP(), []int{0}
+}
+
 // MemoryKind is the kind of a memory.
 type MemoryKind int32
 
@@ -85,11 +140,11 @@ func (x MemoryKind) String() string {
 }
 
 func (MemoryKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_lot_v1_memory_proto_enumTypes[0].Descriptor()
+	return file_lot_v1_memory_proto_enumTypes[1].Descriptor()
 }
 
 func (MemoryKind) Type() protoreflect.EnumType {
-	return &file_lot_v1_memory_proto_enumTypes[0]
+	return &file_lot_v1_memory_proto_enumTypes[1]
 }
 
 func (x MemoryKind) Number() protoreflect.EnumNumber {
@@ -98,7 +153,7 @@ func (x MemoryKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MemoryKind.Descriptor instead.
 func (MemoryKind) EnumDescriptor() ([]byte, []int) {
-	return file_lot_v1_memory_proto_rawDescGZIP(), []int{0}
+	return file_lot_v1_memory_proto_rawDescGZIP(), []int{1}
 }
 
 // Memory is a piece of knowledge that outlives a task.
@@ -108,6 +163,9 @@ func (MemoryKind) EnumDescriptor() ([]byte, []int) {
 // about 100,000 words. The best passage decides the match; the memory is returned whole and names
 // it. Text beyond that is stored and found by words but not by meaning, which a notice reports.
 // Code (kind CODE_SNIPPET, or a programming language) is read as code.
+//
+// Content of more than 64 passages, about 2,500 words, is indexed after the call that stores it:
+// `indexing` says when that is complete.
 type Memory struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ID within the namespace: a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or
@@ -163,9 +221,15 @@ type Memory struct {
 	//
 	//	*Memory_ExpireTime
 	//	*Memory_Ttl
-	Expiration    isMemory_Expiration `protobuf_oneof:"expiration"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Expiration isMemory_Expiration `protobuf_oneof:"expiration"`
+	// Output only. Whether all passages of the content are found by meaning. A change of it is an
+	// UPDATED change, but no edit: etag and update_time stay.
+	Indexing IndexingState `protobuf:"varint,20,opt,name=indexing,proto3,enum=lot.v1.IndexingState" json:"indexing,omitempty"`
+	// Output only. While PENDING: why the last attempt to index it failed, and what to do about it.
+	// Empty: none has failed. The server retries within a minute, until it succeeds.
+	IndexingProblem string `protobuf:"bytes,21,opt,name=indexing_problem,json=indexingProblem,proto3" json:"indexing_problem,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Memory) Reset() {
@@ -351,6 +415,20 @@ func (x *Memory) GetTtl() *durationpb.Duration {
 		}
 	}
 	return nil
+}
+
+func (x *Memory) GetIndexing() IndexingState {
+	if x != nil {
+		return x.Indexing
+	}
+	return IndexingState_INDEXING_STATE_UNSPECIFIED
+}
+
+func (x *Memory) GetIndexingProblem() string {
+	if x != nil {
+		return x.IndexingProblem
+	}
+	return ""
 }
 
 type isMemory_Details interface {
@@ -824,7 +902,7 @@ var File_lot_v1_memory_proto protoreflect.FileDescriptor
 
 const file_lot_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x13lot/v1/memory.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xfc\x06\n" +
+	"\x13lot/v1/memory.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xda\a\n" +
 	"\x06Memory\x12\x1b\n" +
 	"\tmemory_id\x18\x01 \x01(\tR\bmemoryId\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lot.v1.MemoryKindR\x04kind\x12\x14\n" +
@@ -851,7 +929,9 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"updateTime\x12=\n" +
 	"\vexpire_time\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampH\x01R\n" +
 	"expireTime\x12-\n" +
-	"\x03ttl\x18\x13 \x01(\v2\x19.google.protobuf.DurationH\x01R\x03ttl\x1a9\n" +
+	"\x03ttl\x18\x13 \x01(\v2\x19.google.protobuf.DurationH\x01R\x03ttl\x121\n" +
+	"\bindexing\x18\x14 \x01(\x0e2\x15.lot.v1.IndexingStateR\bindexing\x12)\n" +
+	"\x10indexing_problem\x18\x15 \x01(\tR\x0findexingProblem\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
@@ -904,7 +984,11 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12!\n" +
 	"\fstart_offset\x18\x02 \x01(\x05R\vstartOffset\x12\x1d\n" +
 	"\n" +
-	"end_offset\x18\x03 \x01(\x05R\tendOffset*\x85\x02\n" +
+	"end_offset\x18\x03 \x01(\x05R\tendOffset*h\n" +
+	"\rIndexingState\x12\x1e\n" +
+	"\x1aINDEXING_STATE_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16INDEXING_STATE_PENDING\x10\x01\x12\x1b\n" +
+	"\x17INDEXING_STATE_COMPLETE\x10\x02*\x85\x02\n" +
 	"\n" +
 	"MemoryKind\x12\x1b\n" +
 	"\x17MEMORY_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
@@ -930,46 +1014,48 @@ func file_lot_v1_memory_proto_rawDescGZIP() []byte {
 	return file_lot_v1_memory_proto_rawDescData
 }
 
-var file_lot_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_lot_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_lot_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_lot_v1_memory_proto_goTypes = []any{
-	(MemoryKind)(0),                    // 0: lot.v1.MemoryKind
-	(*Memory)(nil),                     // 1: lot.v1.Memory
-	(*ConversationSummaryDetails)(nil), // 2: lot.v1.ConversationSummaryDetails
-	(*ProjectDetails)(nil),             // 3: lot.v1.ProjectDetails
-	(*MemoryFilter)(nil),               // 4: lot.v1.MemoryFilter
-	(*MemoryHit)(nil),                  // 5: lot.v1.MemoryHit
-	(*Passage)(nil),                    // 6: lot.v1.Passage
-	nil,                                // 7: lot.v1.Memory.LabelsEntry
-	nil,                                // 8: lot.v1.MemoryFilter.LabelsEntry
-	(*structpb.Struct)(nil),            // 9: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),      // 10: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 11: google.protobuf.Duration
-	(*ScorePart)(nil),                  // 12: lot.v1.ScorePart
+	(IndexingState)(0),                 // 0: lot.v1.IndexingState
+	(MemoryKind)(0),                    // 1: lot.v1.MemoryKind
+	(*Memory)(nil),                     // 2: lot.v1.Memory
+	(*ConversationSummaryDetails)(nil), // 3: lot.v1.ConversationSummaryDetails
+	(*ProjectDetails)(nil),             // 4: lot.v1.ProjectDetails
+	(*MemoryFilter)(nil),               // 5: lot.v1.MemoryFilter
+	(*MemoryHit)(nil),                  // 6: lot.v1.MemoryHit
+	(*Passage)(nil),                    // 7: lot.v1.Passage
+	nil,                                // 8: lot.v1.Memory.LabelsEntry
+	nil,                                // 9: lot.v1.MemoryFilter.LabelsEntry
+	(*structpb.Struct)(nil),            // 10: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),      // 11: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 12: google.protobuf.Duration
+	(*ScorePart)(nil),                  // 13: lot.v1.ScorePart
 }
 var file_lot_v1_memory_proto_depIdxs = []int32{
-	0,  // 0: lot.v1.Memory.kind:type_name -> lot.v1.MemoryKind
-	7,  // 1: lot.v1.Memory.labels:type_name -> lot.v1.Memory.LabelsEntry
-	9,  // 2: lot.v1.Memory.metadata:type_name -> google.protobuf.Struct
-	2,  // 3: lot.v1.Memory.conversation_summary:type_name -> lot.v1.ConversationSummaryDetails
-	3,  // 4: lot.v1.Memory.project:type_name -> lot.v1.ProjectDetails
-	10, // 5: lot.v1.Memory.create_time:type_name -> google.protobuf.Timestamp
-	10, // 6: lot.v1.Memory.update_time:type_name -> google.protobuf.Timestamp
-	10, // 7: lot.v1.Memory.expire_time:type_name -> google.protobuf.Timestamp
-	11, // 8: lot.v1.Memory.ttl:type_name -> google.protobuf.Duration
-	10, // 9: lot.v1.ProjectDetails.last_accessed_time:type_name -> google.protobuf.Timestamp
-	0,  // 10: lot.v1.MemoryFilter.kinds:type_name -> lot.v1.MemoryKind
-	8,  // 11: lot.v1.MemoryFilter.labels:type_name -> lot.v1.MemoryFilter.LabelsEntry
-	10, // 12: lot.v1.MemoryFilter.created_after:type_name -> google.protobuf.Timestamp
-	10, // 13: lot.v1.MemoryFilter.created_before:type_name -> google.protobuf.Timestamp
-	1,  // 14: lot.v1.MemoryHit.memory:type_name -> lot.v1.Memory
-	12, // 15: lot.v1.MemoryHit.score_parts:type_name -> lot.v1.ScorePart
-	6,  // 16: lot.v1.MemoryHit.passage:type_name -> lot.v1.Passage
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	1,  // 0: lot.v1.Memory.kind:type_name -> lot.v1.MemoryKind
+	8,  // 1: lot.v1.Memory.labels:type_name -> lot.v1.Memory.LabelsEntry
+	10, // 2: lot.v1.Memory.metadata:type_name -> google.protobuf.Struct
+	3,  // 3: lot.v1.Memory.conversation_summary:type_name -> lot.v1.ConversationSummaryDetails
+	4,  // 4: lot.v1.Memory.project:type_name -> lot.v1.ProjectDetails
+	11, // 5: lot.v1.Memory.create_time:type_name -> google.protobuf.Timestamp
+	11, // 6: lot.v1.Memory.update_time:type_name -> google.protobuf.Timestamp
+	11, // 7: lot.v1.Memory.expire_time:type_name -> google.protobuf.Timestamp
+	12, // 8: lot.v1.Memory.ttl:type_name -> google.protobuf.Duration
+	0,  // 9: lot.v1.Memory.indexing:type_name -> lot.v1.IndexingState
+	11, // 10: lot.v1.ProjectDetails.last_accessed_time:type_name -> google.protobuf.Timestamp
+	1,  // 11: lot.v1.MemoryFilter.kinds:type_name -> lot.v1.MemoryKind
+	9,  // 12: lot.v1.MemoryFilter.labels:type_name -> lot.v1.MemoryFilter.LabelsEntry
+	11, // 13: lot.v1.MemoryFilter.created_after:type_name -> google.protobuf.Timestamp
+	11, // 14: lot.v1.MemoryFilter.created_before:type_name -> google.protobuf.Timestamp
+	2,  // 15: lot.v1.MemoryHit.memory:type_name -> lot.v1.Memory
+	13, // 16: lot.v1.MemoryHit.score_parts:type_name -> lot.v1.ScorePart
+	7,  // 17: lot.v1.MemoryHit.passage:type_name -> lot.v1.Passage
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_memory_proto_init() }
@@ -990,7 +1076,7 @@ func file_lot_v1_memory_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_memory_proto_rawDesc), len(file_lot_v1_memory_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,

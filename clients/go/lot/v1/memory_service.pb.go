@@ -40,7 +40,13 @@ type CreateMemoryRequest struct {
 	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// EXACT stores the same content once; not allowed with a memory_id. NONE, the default here,
 	// stores another memory. SEMANTIC does not apply to memories and is rejected.
-	Dedupe        Dedupe `protobuf:"varint,5,opt,name=dedupe,proto3,enum=lot.v1.Dedupe" json:"dedupe,omitempty"`
+	Dedupe Dedupe `protobuf:"varint,5,opt,name=dedupe,proto3,enum=lot.v1.Dedupe" json:"dedupe,omitempty"`
+	// Wait until the memory is indexed. Makes a difference for content of more than 64 passages only,
+	// which is otherwise acknowledged as soon as it is stored. The response comes shortly before the
+	// deadline of the call at the latest, or once an attempt has failed: the memory is stored, its
+	// `indexing` is PENDING, and the server goes on. Repeat the call with the same request_id to wait
+	// further.
+	WaitForIndex  bool `protobuf:"varint,6,opt,name=wait_for_index,json=waitForIndex,proto3" json:"wait_for_index,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -108,6 +114,13 @@ func (x *CreateMemoryRequest) GetDedupe() Dedupe {
 		return x.Dedupe
 	}
 	return Dedupe_DEDUPE_UNSPECIFIED
+}
+
+func (x *CreateMemoryRequest) GetWaitForIndex() bool {
+	if x != nil {
+		return x.WaitForIndex
+	}
+	return false
 }
 
 // Response of CreateMemory.
@@ -180,7 +193,9 @@ type BatchCreateMemoriesRequest struct {
 	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Items, 1 to 500.
-	Items         []*CreateMemoryItem `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
+	Items []*CreateMemoryItem `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
+	// Wait until all of them are indexed, as in CreateMemoryRequest.
+	WaitForIndex  bool `protobuf:"varint,3,opt,name=wait_for_index,json=waitForIndex,proto3" json:"wait_for_index,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -227,6 +242,13 @@ func (x *BatchCreateMemoriesRequest) GetItems() []*CreateMemoryItem {
 		return x.Items
 	}
 	return nil
+}
+
+func (x *BatchCreateMemoriesRequest) GetWaitForIndex() bool {
+	if x != nil {
+		return x.WaitForIndex
+	}
+	return false
 }
 
 // CreateMemoryItem is one create of a batch; fields as in CreateMemoryRequest.
@@ -580,7 +602,9 @@ type UpdateMemoryRequest struct {
 	// valid ones. The resulting `details` must match the kind.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Only if the memory has this etag. Empty means any.
-	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
+	Etag string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
+	// Wait until the memory is indexed, as in CreateMemoryRequest.
+	WaitForIndex  bool `protobuf:"varint,6,opt,name=wait_for_index,json=waitForIndex,proto3" json:"wait_for_index,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -648,6 +672,13 @@ func (x *UpdateMemoryRequest) GetEtag() string {
 		return x.Etag
 	}
 	return ""
+}
+
+func (x *UpdateMemoryRequest) GetWaitForIndex() bool {
+	if x != nil {
+		return x.WaitForIndex
+	}
+	return false
 }
 
 // Response of UpdateMemory.
@@ -1283,21 +1314,23 @@ var File_lot_v1_memory_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1blot/v1/memory_service.proto\x12\x06lot.v1\x1a google/protobuf/field_mask.proto\x1a\x17google/rpc/status.proto\x1a\x13lot/v1/change.proto\x1a\x1blot/v1/error_solution.proto\x1a\x13lot/v1/memory.proto\x1a\x14lot/v1/outcome.proto\x1a\x1clot/v1/pattern_service.proto\x1a\x17lot/v1/preference.proto\x1a\x14lot/v1/session.proto\x1a\x19lot/v1/task_context.proto\"\xbf\x01\n" +
+	"\x1blot/v1/memory_service.proto\x12\x06lot.v1\x1a google/protobuf/field_mask.proto\x1a\x17google/rpc/status.proto\x1a\x13lot/v1/change.proto\x1a\x1blot/v1/error_solution.proto\x1a\x13lot/v1/memory.proto\x1a\x14lot/v1/outcome.proto\x1a\x1clot/v1/pattern_service.proto\x1a\x17lot/v1/preference.proto\x1a\x14lot/v1/session.proto\x1a\x19lot/v1/task_context.proto\"\xe5\x01\n" +
 	"\x13CreateMemoryRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12&\n" +
 	"\x06memory\x18\x02 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x12\x1b\n" +
 	"\tmemory_id\x18\x03 \x01(\tR\bmemoryId\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\x12&\n" +
-	"\x06dedupe\x18\x05 \x01(\x0e2\x0e.lot.v1.DedupeR\x06dedupe\"\x82\x01\n" +
+	"\x06dedupe\x18\x05 \x01(\x0e2\x0e.lot.v1.DedupeR\x06dedupe\x12$\n" +
+	"\x0ewait_for_index\x18\x06 \x01(\bR\fwaitForIndex\"\x82\x01\n" +
 	"\x14CreateMemoryResponse\x12&\n" +
 	"\x06memory\x18\x01 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\bR\acreated\x12(\n" +
-	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"j\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x90\x01\n" +
 	"\x1aBatchCreateMemoriesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12.\n" +
-	"\x05items\x18\x02 \x03(\v2\x18.lot.v1.CreateMemoryItemR\x05items\"\x9e\x01\n" +
+	"\x05items\x18\x02 \x03(\v2\x18.lot.v1.CreateMemoryItemR\x05items\x12$\n" +
+	"\x0ewait_for_index\x18\x03 \x01(\bR\fwaitForIndex\"\x9e\x01\n" +
 	"\x10CreateMemoryItem\x12&\n" +
 	"\x06memory\x18\x01 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x12\x1b\n" +
 	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\x12\x1d\n" +
@@ -1317,14 +1350,15 @@ const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1b\n" +
 	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\";\n" +
 	"\x11GetMemoryResponse\x12&\n" +
-	"\x06memory\x18\x01 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\"\xc9\x01\n" +
+	"\x06memory\x18\x01 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\"\xef\x01\n" +
 	"\x13UpdateMemoryRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12&\n" +
 	"\x06memory\x18\x02 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x12\x1b\n" +
 	"\tmemory_id\x18\x03 \x01(\tR\bmemoryId\x12;\n" +
 	"\vupdate_mask\x18\x04 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\x12\x12\n" +
-	"\x04etag\x18\x05 \x01(\tR\x04etag\"h\n" +
+	"\x04etag\x18\x05 \x01(\tR\x04etag\x12$\n" +
+	"\x0ewait_for_index\x18\x06 \x01(\bR\fwaitForIndex\"h\n" +
 	"\x14UpdateMemoryResponse\x12&\n" +
 	"\x06memory\x18\x01 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x12(\n" +
 	"\anotices\x18\x02 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x89\x01\n" +

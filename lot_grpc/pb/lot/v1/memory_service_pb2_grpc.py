@@ -187,8 +187,9 @@ class MemoryServiceServicer(object):
 
         With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
         space, except in code) and language identify it. The stored memory is then returned with
-        `created` false, and a notice names fields given differently. Errors: MEMORY_ID_IN_USE,
-        MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
+        `created` false, and a notice names fields given differently. Content of more than 64 passages
+        is acknowledged once it is stored and found by words; see `Memory.indexing`. Errors:
+        MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

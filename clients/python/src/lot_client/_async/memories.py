@@ -24,14 +24,20 @@ class AsyncMemoryCalls(AsyncBaseClient):
         *,
         memory_id: str = "",
         request_id: str = "",
+        wait_for_index: bool = False,
         **memory: Unpack[fields.MemoryFields],
     ) -> memories.CreateMemoryResponse:
-        """Store a memory."""
+        """Store a memory.
+
+        One of more than 64 passages (about 2,500 words) is `PENDING` until it is indexed. Waits for
+        that with `wait_for_index`, but no longer than the deadline: then it is still `PENDING`.
+        """
         request = self._requests.make(
             memories.CreateMemoryRequest,
             memory={"content": content, **memory},
             memory_id=memory_id,
             request_id=request_id,
+            wait_for_index=wait_for_index,
         )
         return await self.call(self.memories.CreateMemory, request)
 

@@ -14,7 +14,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/memory.proto.
  */
 export const file_lot_v1_memory: GenFile = /*@__PURE__*/
-  fileDesc("ChNsb3QvdjEvbWVtb3J5LnByb3RvEgZsb3QudjEitwUKBk1lbW9yeRIRCgltZW1vcnlfaWQYASABKAkSIAoEa2luZBgCIAEoDjISLmxvdC52MS5NZW1vcnlLaW5kEg0KBXRpdGxlGAMgASgJEg8KB2NvbnRlbnQYBCABKAkSEAoIbGFuZ3VhZ2UYBSABKAkSDAoEdGFncxgGIAMoCRIqCgZsYWJlbHMYByADKAsyGi5sb3QudjEuTWVtb3J5LkxhYmVsc0VudHJ5EikKCG1ldGFkYXRhGAggASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIXCgppbXBvcnRhbmNlGAkgASgBSAKIAQESDgoGcGlubmVkGAogASgIEhIKCnNvdXJjZV91cmkYCyABKAkSQgoUY29udmVyc2F0aW9uX3N1bW1hcnkYDCABKAsyIi5sb3QudjEuQ29udmVyc2F0aW9uU3VtbWFyeURldGFpbHNIABIpCgdwcm9qZWN0GA0gASgLMhYubG90LnYxLlByb2plY3REZXRhaWxzSAASEQoJbmFtZXNwYWNlGA4gASgJEgwKBGV0YWcYDyABKAkSLwoLY3JlYXRlX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCgtleHBpcmVfdGltZRgSIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIARIoCgN0dGwYEyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25IARotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgkKB2RldGFpbHNCDAoKZXhwaXJhdGlvbkINCgtfaW1wb3J0YW5jZSJKChpDb252ZXJzYXRpb25TdW1tYXJ5RGV0YWlscxIVCg1rZXlfZGVjaXNpb25zGAEgAygJEhUKDXVzZXJfZmVlZGJhY2sYAiABKAkiegoOUHJvamVjdERldGFpbHMSDAoEcGF0aBgBIAEoCRISCgp0ZWNoX3N0YWNrGAIgAygJEg4KBnN0YXR1cxgDIAEoCRI2ChJsYXN0X2FjY2Vzc2VkX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIvMDCgxNZW1vcnlGaWx0ZXISIQoFa2luZHMYASADKA4yEi5sb3QudjEuTWVtb3J5S2luZBIRCglsYW5ndWFnZXMYAiADKAkSEAoIdGFnc19hbnkYAyADKAkSEAoIdGFnc19hbGwYBCADKAkSMAoGbGFiZWxzGAUgAygLMiAubG90LnYxLk1lbW9yeUZpbHRlci5MYWJlbHNFbnRyeRIbCg5taW5faW1wb3J0YW5jZRgGIAEoAUgAiAEBEhsKDm1heF9pbXBvcnRhbmNlGAcgASgBSAGIAQESEwoGcGlubmVkGAggASgISAKIAQESEwoLc291cmNlX3VyaXMYCSADKAkSGAoQcHJvamVjdF9zdGF0dXNlcxgKIAMoCRISCgp0ZWNoX3N0YWNrGAsgAygJEjEKDWNyZWF0ZWRfYWZ0ZXIYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmNyZWF0ZWRfYmVmb3JlGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhEKD19taW5faW1wb3J0YW5jZUIRCg9fbWF4X2ltcG9ydGFuY2VCCQoHX3Bpbm5lZCKYAQoJTWVtb3J5SGl0Eh4KBm1lbW9yeRgBIAEoCzIOLmxvdC52MS5NZW1vcnkSDQoFc2NvcmUYAiABKAESEgoKc2ltaWxhcml0eRgDIAEoARImCgtzY29yZV9wYXJ0cxgEIAMoCzIRLmxvdC52MS5TY29yZVBhcnQSIAoHcGFzc2FnZRgFIAEoCzIPLmxvdC52MS5QYXNzYWdlIkEKB1Bhc3NhZ2USDAoEdGV4dBgBIAEoCRIUCgxzdGFydF9vZmZzZXQYAiABKAUSEgoKZW5kX29mZnNldBgDIAEoBSqFAgoKTWVtb3J5S2luZBIbChdNRU1PUllfS0lORF9VTlNQRUNJRklFRBAAEhQKEE1FTU9SWV9LSU5EX0ZBQ1QQARIYChRNRU1PUllfS0lORF9TT0xVVElPThACEh0KGU1FTU9SWV9LSU5EX0JFU1RfUFJBQ1RJQ0UQAxIYChRNRU1PUllfS0lORF9ET0NVTUVOVBAEEhwKGE1FTU9SWV9LSU5EX0NPREVfU05JUFBFVBAFEiQKIE1FTU9SWV9LSU5EX0NPTlZFUlNBVElPTl9TVU1NQVJZEAYSFwoTTUVNT1JZX0tJTkRfUFJPSkVDVBAHEhQKEE1FTU9SWV9LSU5EX05PVEUQCEJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
+  fileDesc("ChNsb3QvdjEvbWVtb3J5LnByb3RvEgZsb3QudjEi+gUKBk1lbW9yeRIRCgltZW1vcnlfaWQYASABKAkSIAoEa2luZBgCIAEoDjISLmxvdC52MS5NZW1vcnlLaW5kEg0KBXRpdGxlGAMgASgJEg8KB2NvbnRlbnQYBCABKAkSEAoIbGFuZ3VhZ2UYBSABKAkSDAoEdGFncxgGIAMoCRIqCgZsYWJlbHMYByADKAsyGi5sb3QudjEuTWVtb3J5LkxhYmVsc0VudHJ5EikKCG1ldGFkYXRhGAggASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIXCgppbXBvcnRhbmNlGAkgASgBSAKIAQESDgoGcGlubmVkGAogASgIEhIKCnNvdXJjZV91cmkYCyABKAkSQgoUY29udmVyc2F0aW9uX3N1bW1hcnkYDCABKAsyIi5sb3QudjEuQ29udmVyc2F0aW9uU3VtbWFyeURldGFpbHNIABIpCgdwcm9qZWN0GA0gASgLMhYubG90LnYxLlByb2plY3REZXRhaWxzSAASEQoJbmFtZXNwYWNlGA4gASgJEgwKBGV0YWcYDyABKAkSLwoLY3JlYXRlX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCgtleHBpcmVfdGltZRgSIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIARIoCgN0dGwYEyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25IARInCghpbmRleGluZxgUIAEoDjIVLmxvdC52MS5JbmRleGluZ1N0YXRlEhgKEGluZGV4aW5nX3Byb2JsZW0YFSABKAkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIJCgdkZXRhaWxzQgwKCmV4cGlyYXRpb25CDQoLX2ltcG9ydGFuY2UiSgoaQ29udmVyc2F0aW9uU3VtbWFyeURldGFpbHMSFQoNa2V5X2RlY2lzaW9ucxgBIAMoCRIVCg11c2VyX2ZlZWRiYWNrGAIgASgJInoKDlByb2plY3REZXRhaWxzEgwKBHBhdGgYASABKAkSEgoKdGVjaF9zdGFjaxgCIAMoCRIOCgZzdGF0dXMYAyABKAkSNgoSbGFzdF9hY2Nlc3NlZF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLzAwoMTWVtb3J5RmlsdGVyEiEKBWtpbmRzGAEgAygOMhIubG90LnYxLk1lbW9yeUtpbmQSEQoJbGFuZ3VhZ2VzGAIgAygJEhAKCHRhZ3NfYW55GAMgAygJEhAKCHRhZ3NfYWxsGAQgAygJEjAKBmxhYmVscxgFIAMoCzIgLmxvdC52MS5NZW1vcnlGaWx0ZXIuTGFiZWxzRW50cnkSGwoObWluX2ltcG9ydGFuY2UYBiABKAFIAIgBARIbCg5tYXhfaW1wb3J0YW5jZRgHIAEoAUgBiAEBEhMKBnBpbm5lZBgIIAEoCEgCiAEBEhMKC3NvdXJjZV91cmlzGAkgAygJEhgKEHByb2plY3Rfc3RhdHVzZXMYCiADKAkSEgoKdGVjaF9zdGFjaxgLIAMoCRIxCg1jcmVhdGVkX2FmdGVyGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5jcmVhdGVkX2JlZm9yZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIRCg9fbWluX2ltcG9ydGFuY2VCEQoPX21heF9pbXBvcnRhbmNlQgkKB19waW5uZWQimAEKCU1lbW9yeUhpdBIeCgZtZW1vcnkYASABKAsyDi5sb3QudjEuTWVtb3J5Eg0KBXNjb3JlGAIgASgBEhIKCnNpbWlsYXJpdHkYAyABKAESJgoLc2NvcmVfcGFydHMYBCADKAsyES5sb3QudjEuU2NvcmVQYXJ0EiAKB3Bhc3NhZ2UYBSABKAsyDy5sb3QudjEuUGFzc2FnZSJBCgdQYXNzYWdlEgwKBHRleHQYASABKAkSFAoMc3RhcnRfb2Zmc2V0GAIgASgFEhIKCmVuZF9vZmZzZXQYAyABKAUqaAoNSW5kZXhpbmdTdGF0ZRIeChpJTkRFWElOR19TVEFURV9VTlNQRUNJRklFRBAAEhoKFklOREVYSU5HX1NUQVRFX1BFTkRJTkcQARIbChdJTkRFWElOR19TVEFURV9DT01QTEVURRACKoUCCgpNZW1vcnlLaW5kEhsKF01FTU9SWV9LSU5EX1VOU1BFQ0lGSUVEEAASFAoQTUVNT1JZX0tJTkRfRkFDVBABEhgKFE1FTU9SWV9LSU5EX1NPTFVUSU9OEAISHQoZTUVNT1JZX0tJTkRfQkVTVF9QUkFDVElDRRADEhgKFE1FTU9SWV9LSU5EX0RPQ1VNRU5UEAQSHAoYTUVNT1JZX0tJTkRfQ09ERV9TTklQUEVUEAUSJAogTUVNT1JZX0tJTkRfQ09OVkVSU0FUSU9OX1NVTU1BUlkQBhIXChNNRU1PUllfS0lORF9QUk9KRUNUEAcSFAoQTUVNT1JZX0tJTkRfTk9URRAIQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
 
 /**
  * Memory is a piece of knowledge that outlives a task.
@@ -24,6 +24,9 @@ export const file_lot_v1_memory: GenFile = /*@__PURE__*/
  * about 100,000 words. The best passage decides the match; the memory is returned whole and names
  * it. Text beyond that is stored and found by words but not by meaning, which a notice reports.
  * Code (kind CODE_SNIPPET, or a programming language) is read as code.
+ *
+ * Content of more than 64 passages, about 2,500 words, is indexed after the call that stores it:
+ * `indexing` says when that is complete.
  *
  * @generated from message lot.v1.Memory
  */
@@ -188,6 +191,22 @@ export type Memory = Message<"lot.v1.Memory"> & {
     value: Duration;
     case: "ttl";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * Output only. Whether all passages of the content are found by meaning. A change of it is an
+   * UPDATED change, but no edit: etag and update_time stay.
+   *
+   * @generated from field: lot.v1.IndexingState indexing = 20;
+   */
+  indexing: IndexingState;
+
+  /**
+   * Output only. While PENDING: why the last attempt to index it failed, and what to do about it.
+   * Empty: none has failed. The server retries within a minute, until it succeeds.
+   *
+   * @generated from field: string indexing_problem = 21;
+   */
+  indexingProblem: string;
 };
 
 /**
@@ -460,6 +479,42 @@ export const PassageSchema: GenMessage<Passage> = /*@__PURE__*/
   messageDesc(file_lot_v1_memory, 5);
 
 /**
+ * IndexingState is how far the passages of a memory can be found.
+ *
+ * @generated from enum lot.v1.IndexingState
+ */
+export enum IndexingState {
+  /**
+   * Never returned.
+   *
+   * @generated from enum value: INDEXING_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The content is stored and found by all its words, but by the meaning of its first passage only,
+   * which `similarity` refers to. The other passages are being indexed; if the server stops, it
+   * resumes with the next start.
+   *
+   * @generated from enum value: INDEXING_STATE_PENDING = 1;
+   */
+  PENDING = 1,
+
+  /**
+   * Every passage is found by meaning.
+   *
+   * @generated from enum value: INDEXING_STATE_COMPLETE = 2;
+   */
+  COMPLETE = 2,
+}
+
+/**
+ * Describes the enum lot.v1.IndexingState.
+ */
+export const IndexingStateSchema: GenEnum<IndexingState> = /*@__PURE__*/
+  enumDesc(file_lot_v1_memory, 0);
+
+/**
  * MemoryKind is the kind of a memory.
  *
  * @generated from enum lot.v1.MemoryKind
@@ -533,5 +588,5 @@ export enum MemoryKind {
  * Describes the enum lot.v1.MemoryKind.
  */
 export const MemoryKindSchema: GenEnum<MemoryKind> = /*@__PURE__*/
-  enumDesc(file_lot_v1_memory, 0);
+  enumDesc(file_lot_v1_memory, 1);
 

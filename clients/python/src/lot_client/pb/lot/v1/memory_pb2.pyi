@@ -23,6 +23,36 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _IndexingState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _IndexingStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_IndexingState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    INDEXING_STATE_UNSPECIFIED: _IndexingState.ValueType  # 0
+    """Never returned."""
+    INDEXING_STATE_PENDING: _IndexingState.ValueType  # 1
+    """The content is stored and found by all its words, but by the meaning of its first passage only,
+    which `similarity` refers to. The other passages are being indexed; if the server stops, it
+    resumes with the next start.
+    """
+    INDEXING_STATE_COMPLETE: _IndexingState.ValueType  # 2
+    """Every passage is found by meaning."""
+
+class IndexingState(_IndexingState, metaclass=_IndexingStateEnumTypeWrapper):
+    """IndexingState is how far the passages of a memory can be found."""
+
+INDEXING_STATE_UNSPECIFIED: IndexingState.ValueType  # 0
+"""Never returned."""
+INDEXING_STATE_PENDING: IndexingState.ValueType  # 1
+"""The content is stored and found by all its words, but by the meaning of its first passage only,
+which `similarity` refers to. The other passages are being indexed; if the server stops, it
+resumes with the next start.
+"""
+INDEXING_STATE_COMPLETE: IndexingState.ValueType  # 2
+"""Every passage is found by meaning."""
+Global___IndexingState: _TypeAlias = IndexingState  # noqa: Y015
+
 class _MemoryKind:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -80,6 +110,9 @@ class Memory(_message.Message):
     about 100,000 words. The best passage decides the match; the memory is returned whole and names
     it. Text beyond that is stored and found by words but not by meaning, which a notice reports.
     Code (kind CODE_SNIPPET, or a programming language) is read as code.
+
+    Content of more than 64 passages, about 2,500 words, is indexed after the call that stores it:
+    `indexing` says when that is complete.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -123,6 +156,8 @@ class Memory(_message.Message):
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     EXPIRE_TIME_FIELD_NUMBER: _builtins.int
     TTL_FIELD_NUMBER: _builtins.int
+    INDEXING_FIELD_NUMBER: _builtins.int
+    INDEXING_PROBLEM_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """ID within the namespace: a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or
     `-`. Output only here; set it in the request's field.
@@ -150,6 +185,14 @@ class Memory(_message.Message):
     etag: _builtins.str
     """Output only. Etag of the editable fields. The etag of a deleted memory never matches a later
     one with the same ID. Survives restarts and imports.
+    """
+    indexing: Global___IndexingState.ValueType
+    """Output only. Whether all passages of the content are found by meaning. A change of it is an
+    UPDATED change, but no edit: etag and update_time stay.
+    """
+    indexing_problem: _builtins.str
+    """Output only. While PENDING: why the last attempt to index it failed, and what to do about it.
+    Empty: none has failed. The server retries within a minute, until it succeeds.
     """
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -217,10 +260,12 @@ class Memory(_message.Message):
         update_time: _timestamp_pb2.Timestamp | None = ...,
         expire_time: _timestamp_pb2.Timestamp | None = ...,
         ttl: _duration_pb2.Duration | None = ...,
+        indexing: Global___IndexingState.ValueType = ...,
+        indexing_problem: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "metadata", b"metadata", "project", b"project", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "content", b"content", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "kind", b"kind", "labels", b"labels", "language", b"language", "memory_id", b"memory_id", "metadata", b"metadata", "namespace", b"namespace", "pinned", b"pinned", "project", b"project", "source_uri", b"source_uri", "tags", b"tags", "title", b"title", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "content", b"content", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "indexing", b"indexing", "indexing_problem", b"indexing_problem", "kind", b"kind", "labels", b"labels", "language", b"language", "memory_id", b"memory_id", "metadata", b"metadata", "namespace", b"namespace", "pinned", b"pinned", "project", b"project", "source_uri", b"source_uri", "tags", b"tags", "title", b"title", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__importance: _TypeAlias = _typing.Literal["importance"]  # noqa: Y015
     _WhichOneofArgType__importance: _TypeAlias = _typing.Literal["_importance", b"_importance"]  # noqa: Y015

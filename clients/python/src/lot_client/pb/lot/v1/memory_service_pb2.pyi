@@ -34,6 +34,7 @@ class CreateMemoryRequest(_message.Message):
     MEMORY_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     DEDUPE_FIELD_NUMBER: _builtins.int
+    WAIT_FOR_INDEX_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means `default`."""
     memory_id: _builtins.str
@@ -49,6 +50,13 @@ class CreateMemoryRequest(_message.Message):
     """EXACT stores the same content once; not allowed with a memory_id. NONE, the default here,
     stores another memory. SEMANTIC does not apply to memories and is rejected.
     """
+    wait_for_index: _builtins.bool
+    """Wait until the memory is indexed. Makes a difference for content of more than 64 passages only,
+    which is otherwise acknowledged as soon as it is stored. The response comes shortly before the
+    deadline of the call at the latest, or once an attempt has failed: the memory is stored, its
+    `indexing` is PENDING, and the server goes on. Repeat the call with the same request_id to wait
+    further.
+    """
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
         """Required. Memory to store. Output-only fields are ignored; memory_id inside it must be empty or
@@ -63,10 +71,11 @@ class CreateMemoryRequest(_message.Message):
         memory_id: _builtins.str = ...,
         request_id: _builtins.str = ...,
         dedupe: _pattern_service_pb2.Dedupe.ValueType = ...,
+        wait_for_index: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dedupe", b"dedupe", "memory", b"memory", "memory_id", b"memory_id", "namespace", b"namespace", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dedupe", b"dedupe", "memory", b"memory", "memory_id", b"memory_id", "namespace", b"namespace", "request_id", b"request_id", "wait_for_index", b"wait_for_index"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -114,8 +123,11 @@ class BatchCreateMemoriesRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     ITEMS_FIELD_NUMBER: _builtins.int
+    WAIT_FOR_INDEX_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means `default`."""
+    wait_for_index: _builtins.bool
+    """Wait until all of them are indexed, as in CreateMemoryRequest."""
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___CreateMemoryItem]:
         """Required. Items, 1 to 500."""
@@ -125,10 +137,11 @@ class BatchCreateMemoriesRequest(_message.Message):
         *,
         namespace: _builtins.str = ...,
         items: _abc.Iterable[Global___CreateMemoryItem] | None = ...,
+        wait_for_index: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "namespace", b"namespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "namespace", b"namespace", "wait_for_index", b"wait_for_index"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -301,12 +314,15 @@ class UpdateMemoryRequest(_message.Message):
     MEMORY_ID_FIELD_NUMBER: _builtins.int
     UPDATE_MASK_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
+    WAIT_FOR_INDEX_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means `default`."""
     memory_id: _builtins.str
     """Required. ID of the memory to update."""
     etag: _builtins.str
     """Only if the memory has this etag. Empty means any."""
+    wait_for_index: _builtins.bool
+    """Wait until the memory is indexed, as in CreateMemoryRequest."""
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
         """Required. The new values. `content` may be empty if the mask does not name it."""
@@ -329,10 +345,11 @@ class UpdateMemoryRequest(_message.Message):
         memory_id: _builtins.str = ...,
         update_mask: _field_mask_pb2.FieldMask | None = ...,
         etag: _builtins.str = ...,
+        wait_for_index: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory", "update_mask", b"update_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["etag", b"etag", "memory", b"memory", "memory_id", b"memory_id", "namespace", b"namespace", "update_mask", b"update_mask"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["etag", b"etag", "memory", b"memory", "memory_id", b"memory_id", "namespace", b"namespace", "update_mask", b"update_mask", "wait_for_index", b"wait_for_index"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
