@@ -73,8 +73,11 @@ def serve(
                     if not begun:
                         begun = True
                         await _send_headers(call.context)
-                    async with asyncio.timeout(patience):
+                    if patience is None:
                         await write(raw)
+                    else:
+                        async with asyncio.timeout(patience):
+                            await write(raw)
                 except grpc.aio.AbortError:
                     raise
                 except TimeoutError:

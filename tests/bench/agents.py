@@ -35,8 +35,9 @@ async def record(
     """``count`` agents record ``events`` each, in batches, and wait for all acknowledgements.
 
     ``rate``: events a second of all together, each agent in its turn; 0: as fast as they are
-    acknowledged, with ``window`` batches unacknowledged at most. How long it took in all, and each
-    acknowledgement; the start of the episodes and the opening of the streams are not timed.
+    acknowledged, with ``window`` batches unacknowledged at most. When it began, how long it took in
+    all, and each acknowledgement; the start of the episodes and the opening of the streams are not
+    timed.
     """
     batches = data.event_batches(events, batch)
     ids = names(prefix, count)
@@ -53,7 +54,8 @@ async def record(
     seconds = time.perf_counter() - started
     for stream in streams:
         await stream.close(events)
-    return {"seconds": seconds, "times": [taken for one in streams for taken in one.times]}
+    times = [taken for one in streams for taken in one.times]
+    return {"started": started, "seconds": seconds, "times": times}
 
 
 async def check(channel: Any, prefix: str, count: int, events: int) -> dict[str, Any]:
@@ -81,17 +83,17 @@ async def check(channel: Any, prefix: str, count: int, events: int) -> dict[str,
     return {"events": count * events}
 
 
-async def recall_on(call: Any, first: int, clients: int) -> list[float]:
-    """Distinct recalls, ``clients`` at a time, until cancelled; how long each took."""
+async def recall_on(call: Any, first: int, clients: int) -> list[tuple[float, float]]:
+    """Distinct recalls, ``clients`` at a time, until cancelled; each one's start and seconds."""
     numbers = counter(first)
-    times: list[float] = []
+    times: list[tuple[float, float]] = []
 
     async def client() -> None:
         while True:
             request = data.recall(next(numbers), bare=False)
             started = time.perf_counter()
             await call(request, timeout=DEADLINE)
-            times.append(time.perf_counter() - started)
+            times.append((started, time.perf_counter() - started))
 
     with suppress(asyncio.CancelledError):
         await asyncio.gather(*(client() for _ in range(clients)))

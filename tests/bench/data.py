@@ -6,6 +6,7 @@ Each request comes in two forms: as ``lot.v1`` has it, and as the bare server re
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -28,7 +29,7 @@ from lot_grpc.pb.lot.v1 import (
 from lot_grpc.ports import Record, Vector
 from lot_grpc.services.records.collections import SPARSE_VECTOR, TEXT_VECTOR
 from lot_grpc.services.records.context_stats import context_stats_point, context_stats_record
-from lot_grpc.services.records.episodes import event_record
+from lot_grpc.services.records.episodes import event_hash, event_records
 from lot_grpc.services.records.outcomes import RecordedOutcome, outcome_record
 from lot_grpc.services.records.patterns import (
     PENDING,
@@ -336,20 +337,39 @@ def event_batches(count: int, size: int = BATCH_OF_EVENTS) -> list[bytes]:
     ]
 
 
-def event_records(episode_id: str, count: int) -> list[Record]:
-    """The same events as the store gets them."""
-    return [
-        event_record(
-            NAMESPACE,
-            episode_id,
-            EpisodeEvent(
-                sequence,
-                "tool_call",
-                "worker",
-                _event_data(sequence).SerializeToString(deterministic=True),
-                record_time=1_700_000_000_000_000 + sequence,
-            ),
-            epoch=1,
+def event_rows(episode_id: str, count: int, *, packed: bool) -> list[tuple[str, dict[str, Any]]]:
+    """The same events as points.
+
+    As the real server stores them, or with a key for each field, a hash and an epoch among them, as
+    it stored them once: what others are compared with stays the same.
+    """
+    given = [
+        EpisodeEvent(
+            sequence,
+            "tool_call",
+            "worker",
+            _event_data(sequence).SerializeToString(deterministic=True),
+            record_time=1_700_000_000_000_000 + sequence,
         )
         for sequence in range(1, count + 1)
+    ]
+    records = event_records(NAMESPACE, episode_id, given, epoch=1)
+    if packed:
+        return [(one.id, {**one.payload, "namespace": NAMESPACE}) for one in records]
+    return [
+        (
+            record.id,
+            {
+                "namespace": NAMESPACE,
+                "episode_id": episode_id,
+                "sequence": event.sequence,
+                "event_type": event.event_type,
+                "agent_role": event.agent_role,
+                "record_time": event.record_time,
+                "epoch": 1,
+                "hash": event_hash(event),
+                "data": b64encode(event.data or b"").decode(),
+            },
+        )
+        for record, event in zip(records, given, strict=True)
     ]

@@ -204,7 +204,10 @@ async def store_events(
 
 
 async def record_agents(address: str, first: int, recalls: int = 0, **asked: Any) -> dict[str, Any]:
-    """``agents.record``, while ``recalls`` clients recall from number ``first``, in turn."""
+    """``agents.record``, while ``recalls`` clients recall from number ``first``, in turn.
+
+    Of the recalls those count that end while events are recorded.
+    """
     if not recalls:
         return await agents.record(_channel(address), **asked)
     call = _channel(address).unary_unary(_REAL["recall"])
@@ -213,7 +216,10 @@ async def record_agents(address: str, first: int, recalls: int = 0, **asked: Any
         done = await agents.record(_channel(address), **asked)
     finally:
         recalling.cancel()
-    return {**done, "recalls": await recalling}
+    began = done["started"]
+    ended = began + done["seconds"]
+    during = [seconds for at, seconds in await recalling if began <= at + seconds <= ended]
+    return {**done, "recalls": during}
 
 
 async def check_agents(address: str, **asked: Any) -> dict[str, Any]:
