@@ -156,9 +156,9 @@ class ErrorSolutionFinder:
         error = await read_aside(request.error_type, request.error_message)
         if request.legs is not Legs.HYBRID:
             return await self._by_leg(namespace, request, error)
-        hits, best = await self._best(namespace, request, error, worked=True, similar=True)
-        unsolved, _ = await self._best(
-            namespace, request, error, worked=False, similar=request.include_unsolved
+        (hits, best), (unsolved, _) = await asyncio.gather(
+            self._best(namespace, request, error, worked=True, similar=True),
+            self._best(namespace, request, error, worked=False, similar=request.include_unsolved),
         )
         ids = tuple(hit.error_solution.error_solution_id for hit in (*hits, *unsolved))
         retrieval_id = ""
@@ -315,6 +315,8 @@ class ErrorSolutionFinder:
         self, namespace: str, found: Sequence[Relevance]
     ) -> list[tuple[Relevance, ErrorSolution]]:
         """The solutions of the hits, without those deleted since."""
+        if not found:
+            return []
         records = await self._store.get(ERROR_SOLUTIONS, namespace, [one.id for one in found])
         return [
             (one, error_solution_from_record(records[one.id])) for one in found if one.id in records
