@@ -31,6 +31,7 @@ _POINTS = UUID("6f0f5a7e-0d0b-5c1e-9a53-1f2d6c0e4b11")
 _ROOT = _POINTS.bytes  # the attribute is recomputed at each access
 _VARIANTS = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
 
+_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
@@ -88,5 +89,4 @@ def content_hash(value: Any) -> str:
 
     Texts that differ only in their Unicode form have the same hash.
     """
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(normal_form(text).encode()).hexdigest()[:32]
+    return hashlib.sha256(normal_form(_JSON.encode(value)).encode()).hexdigest()[:32]

@@ -182,9 +182,9 @@ class NormalFormStore(ForwardingStore):
         self, collection: str, given: Mapping[str, Any], *, update: bool = False
     ) -> Payload:
         """What is stored; an update leaves no older text in force that is not ASCII."""
-        stored = dict(given)
-        for key, as_sent in self._sent.get(collection, {}).items():
-            value = stored.get(key)
+        stored, sent = dict(given), self._sent.get(collection, {})
+        for key in sent.keys() & given.keys():
+            as_sent, value = sent[key], stored[key]
             normal = _normal_value(value)
             if normal != value or (update and not _is_ascii(value)):
                 stored[key], stored[as_sent] = normal, value

@@ -23,7 +23,7 @@ MODULES = [
     if path.relative_to(ROOT / "lot_grpc").parts[0] not in BESIDE
 ]
 
-CONDITIONAL_WRITES = {"insert", "replace", "update"}
+CONDITIONAL_WRITES = {"insert", "replace", "update", "update_many"}
 """Of a store: they say whether they were done, and one that loses may be tried again."""
 
 

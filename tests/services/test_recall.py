@@ -7,7 +7,19 @@ from lot_grpc.domain.memory import MemoryKind
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter, Ranking
 from lot_grpc.services.recall.targets import RecallOptions, episode_request, memory_request
-from tests.services.world import NS, end, memory, open_world, outcome, recall, save, start, whole
+from tests.contract.clock import FixedClock
+from tests.services.world import (
+    NS,
+    SharedStore,
+    end,
+    memory,
+    open_world,
+    outcome,
+    recall,
+    save,
+    start,
+    whole,
+)
 
 QUERY = "log in to the site"
 
@@ -152,6 +164,32 @@ async def test_recalls_are_forgotten_after_a_week(world):
     world.clock.advance(7 * 24 * 3600)
     assert await world.services.runtime.retrievals.find(NS, answer.retrieval_id) is None
     assert await world.services.housekeeping.drop_expired() == 1
+
+
+async def test_recalls_that_were_written_stay_known_and_a_clear_forgets_them(world):
+    answer = await recall(world, QUERY)
+    retrievals = world.services.runtime.retrievals
+    before = await retrievals.find(NS, answer.retrieval_id)
+    await retrievals.flush()
+    after = await retrievals.find(NS, answer.retrieval_id)
+    restarted = await world.another_process().services.runtime.retrievals.find(
+        NS, answer.retrieval_id
+    )
+    assert before is not None
+    assert after is not None
+    assert restarted is not None
+    assert list(after.vector) == list(restarted.vector) == pytest.approx(list(before.vector))
+    assert (after.query, after.hit_ids) == (restarted.query, restarted.hit_ids)
+    await world.services.clearing.clearer.clear(NS)
+    assert await retrievals.find(NS, answer.retrieval_id) is None
+
+
+async def test_a_recall_of_a_namespace_that_another_process_cleared_is_gone():
+    world = await open_world(SharedStore(clock := FixedClock()), clock)
+    answer = await recall(world, QUERY)
+    await world.services.runtime.retrievals.flush()
+    await world.another_process().services.clearing.clearer.clear(NS)
+    assert await world.services.runtime.retrievals.find(NS, answer.retrieval_id) is None
 
 
 async def test_a_recall_belongs_to_its_namespace(world):

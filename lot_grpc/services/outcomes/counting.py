@@ -96,7 +96,7 @@ class OutcomeCounter:
         async def count(row: Record) -> None:
             recorded = outcome_from_record(row)
             await self._count_again(_Entry(recorded, recorded.counted_by, None, None))
-            await self._pending.applied([recorded])
+            await self._pending.applied({row.id: recorded})
 
         return await self._pending.recover(before, count)
 
@@ -111,15 +111,15 @@ class OutcomeCounter:
                     thing = recorded.counted_by
                     before = call.known.get(thing.id)
                     entries[name] = _Entry(recorded, thing, before, call.vector)
-        every = entries.values()
-        known = [one.before for one in every if one.before is not None]
-        written = await self._pending.insert([one.recorded for one in every], known)
+        known = [one.before for one in entries.values() if one.before is not None]
+        outcomes = {name: one.recorded for name, one in entries.items()}
+        written = await self._pending.insert(outcomes, known)
         new = {n: one for n, one in entries.items() if n in written and one.before is not None}
         crowded = await self._count_new(new)
         for name, entry in entries.items():
             if name not in new:
                 await self._count_again(entry)
-        await self._pending.applied(one.recorded for one in every)
+        await self._pending.applied(outcomes)
         for call, names in of_calls:
             for entry in (entries[name] for name in names):
                 if entry.after is not None:

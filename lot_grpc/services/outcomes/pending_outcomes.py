@@ -6,7 +6,7 @@ and the stats of the pattern on the query (``context_stats``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lot_grpc.kernel.intents import Journal, Mark
 from lot_grpc.ports import Condition, Equals, Range, Record, VectorStore
@@ -36,16 +36,19 @@ class PendingOutcomes(Journal):
         self._time = time_source
 
     async def insert(
-        self, recorded_outcomes: Sequence[RecordedOutcome], targets: Iterable[Record]
+        self, outcomes: Mapping[str, RecordedOutcome], targets: Iterable[Record]
     ) -> set[str]:
-        """Write those that do not exist; return the points of those that this call wrote.
+        """Write those, by their points, that do not exist; return the points of those written.
 
         Their sort keys come after those of the ``targets`` that were read.
         """
         after = max((target.payload[SORT_KEY] for target in targets), default=0)
-        keys = [self._time.sort_key(after) for _ in recorded_outcomes]
-        return await self.write(list(map(outcome_record, recorded_outcomes, keys)))
+        rows = [
+            outcome_record(one, self._time.sort_key(after), point)
+            for point, one in outcomes.items()
+        ]
+        return await self.write(rows)
 
-    async def applied(self, recorded_outcomes: Iterable[RecordedOutcome]) -> None:
-        """All targets of these outcomes have them."""
-        await self.finish_all([(one.namespace, one.point) for one in recorded_outcomes])
+    async def applied(self, outcomes: Mapping[str, RecordedOutcome]) -> None:
+        """All targets of these outcomes, by their points, have them."""
+        await self.finish_all([(one.namespace, point) for point, one in outcomes.items()])

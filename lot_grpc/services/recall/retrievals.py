@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lot_grpc.domain.errors import NamespaceClearingError
-from lot_grpc.domain.ids import new_id
+from lot_grpc.domain.ids import RETRIEVAL_LIFE, new_id
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.records.collections import RETRIEVALS
 from lot_grpc.services.records.outcomes import (
@@ -20,6 +22,8 @@ from lot_grpc.services.time_source import TimeSource
 
 _BATCH = 256
 _WAITING_AT_MOST = 10_000
+_RECENT = 2_000
+"""Recalls of this process whose outcome needs no look into the store, at 2 KB each."""
 
 
 class Retrievals:
@@ -30,6 +34,8 @@ class Retrievals:
         self._time = time_source
         self._model = model
         self._waiting: dict[str, Retrieval] = {}
+        self._recent: dict[str, Retrieval] = {}
+        """The last that were written, on a store that no other process can clear."""
 
     def remember(
         self, namespace: str, query: str, vector: Sequence[float], hit_ids: tuple[str, ...]
@@ -53,15 +59,17 @@ class Retrievals:
     async def find(self, namespace: str, retrieval_id: str) -> Retrieval | None:
         """A recall of the last 7 days, unless it was lost in a crash."""
         point = retrieval_point(namespace, retrieval_id)
-        if point in self._waiting:
-            return self._waiting[point]
+        known = self._waiting.get(point) or self._recent.get(point)
+        if known is not None and self._time.now() < known.create_time + RETRIEVAL_LIFE:
+            return known
         found = await self._store.get(RETRIEVALS, namespace, [point])
         return retrieval_from_record(found[point]) if point in found else None
 
     def forget(self, namespace: str) -> None:
-        """Drop the pending rows of a namespace that is being cleared."""
-        for point in [p for p, one in self._waiting.items() if one.namespace == namespace]:
-            del self._waiting[point]
+        """Drop what is known of a namespace that is being cleared, pending rows included."""
+        for known in (self._waiting, self._recent):
+            for point in [p for p, one in known.items() if one.namespace == namespace]:
+                del known[point]
 
     async def flush(self) -> None:
         """Write the pending rows; those that cannot be written stay pending."""
@@ -73,5 +81,12 @@ class Retrievals:
                 self.forget(error.namespace)
                 continue
             for one in batch:
-                self._waiting.pop(one.point, None)
+                if self._waiting.pop(one.point, None) and self._store.exclusive:
+                    self._keep(one)
             await asyncio.sleep(0)
+
+    def _keep(self, written: Retrieval) -> None:
+        """Keep it as it is stored: its numbers have single precision."""
+        self._recent[written.point] = replace(written, vector=array("f", written.vector))
+        if len(self._recent) > _RECENT:
+            del self._recent[next(iter(self._recent))]

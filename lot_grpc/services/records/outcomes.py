@@ -105,12 +105,12 @@ _CORRECTION = FieldCodec(
 )
 
 
-def outcome_record(recorded: RecordedOutcome, sort_key: int) -> Record:
-    """Encode an outcome that has not been applied to any counters yet."""
+def outcome_record(recorded: RecordedOutcome, sort_key: int, point: str = "") -> Record:
+    """Encode an outcome that is not applied to any counters yet; ``point`` is its, if known."""
     payload = {**_RECORDED.write(recorded), APPLIED: False, SORT_KEY: sort_key}
     if recorded.correction is not None:
         payload |= _CORRECTION.write(recorded.correction)
-    return Record(recorded.point, recorded.namespace, payload)
+    return Record(point or recorded.point, recorded.namespace, payload)
 
 
 def outcome_from_record(record: Record) -> RecordedOutcome:
