@@ -20,10 +20,10 @@ MOST_CHARACTERS: Final = 4_096
 _PROGRAM_BYTES: Final = 256 * 1024
 """Memory of one compiled expression, including its automata. One that needs more is refused."""
 
-_CACHE_SIZE: Final = 2_048
-"""How many compiled expressions, the last ones used, are cached. Room for those that a recall tries
-in two namespaces: with fewer, all would be compiled anew for each recall. Usual ones take 11 KB
-each (measured), so 22 MiB; the largest ``_PROGRAM_BYTES``, so at most 512 MiB."""
+_CACHE_SIZE: Final = 1_024
+"""How many compiled expressions, the last ones used, are cached: those that a recall tries in one
+namespace, since with fewer all would be compiled anew for each recall. Usual ones take 11 KB each
+(measured), so 11 MiB; the largest ``_PROGRAM_BYTES``, so at most 256 MiB."""
 
 
 class Regex:

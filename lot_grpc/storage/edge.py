@@ -97,10 +97,7 @@ class EdgeStore:
         return True
 
     async def ensure_collections(self, specs: Sequence[CollectionSpec]) -> None:
-        """Open the shards and complete their schema. Refuses one that lacks records.
-
-        The shard of a collection without records is created by its first write.
-        """
+        """Open shards and complete their schema; a first write creates one. Refuses lost records."""
         self._require_open()
         missing: dict[str, str] = {}
         for spec in specs:
