@@ -97,7 +97,7 @@ class EdgeStore:
         return True
 
     async def ensure_collections(self, specs: Sequence[CollectionSpec]) -> None:
-        """Open shards and complete their schema; a first write creates one. Refuses lost records."""
+        """Open shards, complete their schema; a first write creates one. Refuses lost records."""
         self._require_open()
         missing: dict[str, str] = {}
         for spec in specs:
