@@ -12,7 +12,6 @@ from lot_grpc.clock import SystemClock
 from lot_grpc.domain.errors import ModelUnavailableError, StartupError
 from lot_grpc.embedding.endpoint_options import EndpointOptions
 from lot_grpc.embedding.fastembed import open_fastembed
-from lot_grpc.embedding.openai import open_openai
 from lot_grpc.embedding.reranking import make_reranker as open_reranker
 from lot_grpc.ports import Embedder, Reranker, VectorStore
 from lot_grpc.reports import Progress
@@ -87,8 +86,13 @@ async def compact_grown(folder: Path, progress: Progress | None) -> None:
 # --- models ---------------------------------------------------------------------------------------
 
 
-async def open_embedder(settings: Settings, progress: Progress | None) -> Embedder:
-    """The configured model. Raises StartupError."""
+async def open_embedder(
+    settings: Settings, progress: Progress | None, hash_record: Path | None = None
+) -> Embedder:
+    """The configured model. Without ``hash_record`` its files are read in full.
+
+    Raises StartupError.
+    """
     configured = settings.embedding
     if configured.provider == "openai":
         return await _open_remote_embedder(settings)
@@ -101,10 +105,13 @@ async def open_embedder(settings: Settings, progress: Progress | None) -> Embedd
         threads=configured.threads,
         cache_entries=configured.cache_entries,
         progress=progress,
+        hash_record=hash_record,
     )
 
 
 async def _open_remote_embedder(settings: Settings) -> Embedder:
+    from lot_grpc.embedding.openai import open_openai  # httpx is not needed for a local model
+
     configured = settings.openai
     key = configured.api_key.get_secret_value() if configured.api_key else ""
     options = EndpointOptions(**configured.model_dump(exclude={"api_key"}), api_key=key)

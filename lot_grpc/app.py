@@ -21,6 +21,7 @@ from lot_grpc.domain.errors import (
     StartupError,
     StorageFullError,
 )
+from lot_grpc.embedding.hash_record import default_record
 from lot_grpc.log_lines import Background, Calls
 from lot_grpc.reports import (
     CompactReport,
@@ -70,7 +71,7 @@ async def serve(
     started = time.monotonic()
     async with AsyncExitStack() as stack:
         opened = await stack.enter_async_context(
-            open_all(settings, progress, accept_loss=accept_loss)
+            open_all(settings, progress, accept_loss=accept_loss, hash_record=default_record())
         )
         rebuilt = await rebuild_derived_data(opened.store, REGISTRY, progress, stop.is_set)
         if rebuilt:

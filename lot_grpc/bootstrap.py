@@ -46,11 +46,16 @@ class Opened:
 
 @asynccontextmanager
 async def open_all(
-    settings: Settings, progress: Progress | None, *, accept_loss: bool = False
+    settings: Settings,
+    progress: Progress | None,
+    *,
+    accept_loss: bool = False,
+    hash_record: Path | None = None,
 ) -> AsyncIterator[Opened]:
     """Open the knowledge packs and the model first, then the store, then the services.
 
-    ``accept_loss`` opens an embedded store even if data is missing from it.
+    ``accept_loss`` opens an embedded store even if data is missing from it. ``hash_record`` is the
+    file with the hashes of model files that were verified before; without it they are read in full.
 
     Raises:
         StartupError: A knowledge pack, the model or the store cannot be opened.
@@ -58,7 +63,7 @@ async def open_all(
     async with AsyncExitStack() as stack:
         stack.callback(SANDBOX.close)
         packs = read_packs(settings.seed.packs)
-        embedder = await open_embedder(settings, progress)
+        embedder = await open_embedder(settings, progress, hash_record)
         stack.push_async_callback(embedder.close)
         compact = settings.storage.store == "edge" and settings.storage.maintenance == "auto"
         if compact and not accept_loss:

@@ -11,8 +11,10 @@ from lot_grpc.embedding.cache import Role
 from lot_grpc.embedding.caching_embedder import CachingEmbedder
 from lot_grpc.embedding.catalog import DEFAULT_CACHE_ENTRIES, DEFAULT_MODEL, card_of
 from lot_grpc.embedding.download import Progress
+from lot_grpc.embedding.file_hash import file_sha256
+from lot_grpc.embedding.hash_record import HashRecord
 from lot_grpc.embedding.model import Encoder, OnnxEncoder
-from lot_grpc.embedding.model_files import file_sha256, locate
+from lot_grpc.embedding.model_files import locate
 from lot_grpc.embedding.workers import Job, Workers, usable_cores
 from lot_grpc.ports import EmbeddingContract
 
@@ -30,6 +32,7 @@ async def open_fastembed(
     threads: int = 0,
     cache_entries: int = DEFAULT_CACHE_ENTRIES,
     progress: Progress | None = None,
+    hash_record: Path | None = None,
 ) -> FastembedEmbedder:
     """Find, verify and load the model. Does not block the event loop.
 
@@ -44,12 +47,16 @@ async def open_fastembed(
             than one, a text that is alone uses two.
         cache_entries: Vectors kept for repeated texts, 0 for none.
         progress: Called during a download, from another thread.
+        hash_record: File with the hashes of files that were verified before, None to read all of
+            each. See ``hash_record``.
 
     Raises:
         ModelUnavailableError: Files are missing, damaged or from a different model.
     """
 
     def load() -> tuple[OnnxEncoder, str, str]:
+        record = HashRecord(hash_record) if hash_record is not None else None
+        hash_of = record.sha256 if record is not None else file_sha256
         files = locate(
             card,
             path=path,
@@ -57,9 +64,12 @@ async def open_fastembed(
             cache_dir=cache_dir,
             allow_download=allow_download,
             progress=progress,
+            hash_of=hash_of,
         )
-        encoder = OnnxEncoder(files, threads=threads)
-        return encoder, files.sha256, file_sha256(files.folder / "tokenizer.json")
+        vocabulary = hash_of(files.folder / "tokenizer.json")
+        if record is not None:
+            record.save()
+        return OnnxEncoder(files, threads=threads), files.sha256, vocabulary
 
     card = card_of(model)
     threads = threads or usable_cores()

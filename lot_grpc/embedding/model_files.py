@@ -7,9 +7,8 @@ since two exports of a model make different vectors.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeAlias, TypeVar
@@ -17,6 +16,7 @@ from typing import Generic, TypeAlias, TypeVar
 from lot_grpc.domain.errors import ModelAbsentError, ModelUnavailableError
 from lot_grpc.embedding.catalog import PACKS, ModelCard, ModelPack, RerankerCard
 from lot_grpc.embedding.download import FetchedModel, Progress, fetch
+from lot_grpc.embedding.file_hash import file_sha256
 
 _MODEL_FILES = (
     "model.onnx",
@@ -26,6 +26,9 @@ _MODEL_FILES = (
     "onnx/model_quantized.onnx",
 )
 _COMPANIONS = ("tokenizer.json", "tokenizer_config.json")
+
+HashOf: TypeAlias = Callable[[Path], str]
+"""SHA-256 of a file as hex."""
 
 CardT = TypeVar("CardT", ModelCard, RerankerCard)
 
@@ -54,8 +57,9 @@ def locate(
     allow_download: bool = False,
     progress: Progress | None = None,
     packs: Sequence[ModelPack] = PACKS,
+    hash_of: HashOf = file_sha256,
 ) -> ModelFiles:
-    """Find the files of a model and verify them. Reads all of the model file, so call it once.
+    """Find the files of a model and verify them. Reads all of the model file by default.
 
     Args:
         card: The model.
@@ -65,18 +69,19 @@ def locate(
         allow_download: Whether the network may be used.
         progress: Called during a download, from another thread.
         packs: Packages that may contain the model.
+        hash_of: Hashes a file, or knows its hash.
 
     Raises:
         ModelUnavailableError: A file is missing or damaged.
         ModelAbsentError: The model was not found, and may not be downloaded.
     """
-    if found := _installed(card, path, sha256, packs):
+    if found := _installed(card, path, sha256, packs, hash_of):
         return found
     fetched = fetch(card, cache_dir, allow_download=allow_download, progress=progress)
     if fetched is None:
         reason = "is not on this machine and downloads are disabled (by settings or HF_HUB_OFFLINE)"
         raise _nowhere(card, packs, reason, "allow the download")
-    return _from_cache(card, fetched, sha256)
+    return _from_cache(card, fetched, sha256, hash_of)
 
 
 def locate_reranker(
@@ -97,29 +102,23 @@ def locate_reranker(
     Raises:
         ModelUnavailableError: A file is missing or damaged, or the model was not found.
     """
-    if found := _installed(card, path, sha256, packs):
+    if found := _installed(card, path, sha256, packs, file_sha256):
         return found
     raise _nowhere(card, packs, "is not on this machine, and it is never downloaded")
 
 
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file as hex, read in pieces."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _installed(
-    card: CardT, path: Path | None, sha256: str, packs: Sequence[ModelPack]
+    card: CardT, path: Path | None, sha256: str, packs: Sequence[ModelPack], hash_of: HashOf
 ) -> Located[CardT] | None:
     if path is not None:
-        return _from_path(card, path, sha256)
+        return _from_path(card, path, sha256, hash_of)
     for pack in packs:
-        if pack.model == card.name and (found := _from_pack(card, pack, sha256)):
+        if pack.model == card.name and (found := _from_pack(card, pack, sha256, hash_of)):
             return found
     return None
 
 
-def _from_path(card: CardT, folder: Path, sha256: str) -> Located[CardT]:
+def _from_path(card: CardT, folder: Path, sha256: str, hash_of: HashOf) -> Located[CardT]:
     path_hint = card.variables + "PATH"
     if not folder.is_dir():
         raise ModelUnavailableError(
@@ -135,11 +134,12 @@ def _from_path(card: CardT, folder: Path, sha256: str) -> Located[CardT]:
             raise _missing(folder / name, "copy it again from its source")
     expected = (sha256,) if sha256 else card.sha256
     remedy = f"copy the file again; if it is another export of {card.name} that you trust, set "
-    actual = _verify(folder / model_file, expected, remedy + card.variables + "SHA256={actual}")
+    remedy += card.variables + "SHA256={actual}"
+    actual = _verify(folder / model_file, expected, remedy, hash_of)
     return Located(card, folder, model_file, actual, f"path {folder}")
 
 
-def _from_pack(card: CardT, pack: ModelPack, sha256: str) -> Located[CardT] | None:
+def _from_pack(card: CardT, pack: ModelPack, sha256: str, hash_of: HashOf) -> Located[CardT] | None:
     known = pack.files[pack.model_file]
     if sha256 not in ("", known):
         return None  # a different export is required
@@ -152,23 +152,23 @@ def _from_pack(card: CardT, pack: ModelPack, sha256: str) -> Located[CardT] | No
     for name, expected in pack.files.items():
         if not (folder / name).is_file():
             raise _missing(folder / name, remedy)
-        _verify(folder / name, (expected,), remedy)
+        _verify(folder / name, (expected,), remedy, hash_of)
     return Located(card, folder, pack.model_file, known, f"package {pack.package}")
 
 
-def _from_cache(card: ModelCard, fetched: FetchedModel, sha256: str) -> ModelFiles:
+def _from_cache(card: ModelCard, fetched: FetchedModel, sha256: str, hash_of: HashOf) -> ModelFiles:
     for name in (fetched.model_file, *_COMPANIONS):
         if not (fetched.folder / name).is_file():
             raise _missing(fetched.folder / name, f"delete {fetched.folder} and start again")
     model = fetched.folder / fetched.model_file
     # Without a hash from either side, fastembed's own check of the sizes remains.
-    expected = sha256 or fetched.sha256 or file_sha256(model)
-    actual = _verify(model, (expected,), f"delete {model.resolve()} and start again")
+    expected = sha256 or fetched.sha256 or hash_of(model)
+    actual = _verify(model, (expected,), f"delete {model.resolve()} and start again", hash_of)
     return Located(card, fetched.folder, fetched.model_file, actual, "fastembed's cache")
 
 
-def _verify(file: Path, expected: Sequence[str], remedy: str) -> str:
-    actual = file_sha256(file)
+def _verify(file: Path, expected: Sequence[str], remedy: str, hash_of: HashOf) -> str:
+    actual = hash_of(file)
     if actual not in expected:
         known = " or ".join(expected) or "none is known"
         raise ModelUnavailableError(

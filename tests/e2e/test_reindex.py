@@ -14,7 +14,8 @@ import grpc
 import pytest
 
 from lot_grpc.embedding.catalog import card_of
-from lot_grpc.embedding.model_files import file_sha256, locate
+from lot_grpc.embedding.file_hash import file_sha256
+from lot_grpc.embedding.model_files import locate
 from lot_grpc.pb.lot.v1 import (
     admin_service_pb2,
     admin_service_pb2_grpc,

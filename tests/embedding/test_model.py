@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from lot_grpc.domain.errors import EmbeddingFailedError, ModelUnavailableError
 from lot_grpc.embedding.catalog import CARDS, DEFAULT_MODEL
 from lot_grpc.embedding.fastembed import FastembedEmbedder, open_fastembed
+from lot_grpc.embedding.file_hash import file_sha256
 from lot_grpc.embedding.model import OnnxEncoder
-from lot_grpc.embedding.model_files import ModelFiles, file_sha256, locate
+from lot_grpc.embedding.model_files import ModelFiles, locate
 from lot_grpc.embedding.tokenizer import load_tokenizer
 
 

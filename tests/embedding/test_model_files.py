@@ -9,7 +9,8 @@ import pytest
 
 from lot_grpc.domain.errors import ModelUnavailableError
 from lot_grpc.embedding.catalog import DEFAULT_MODEL, ModelPack, card_of
-from lot_grpc.embedding.model_files import ModelFiles, file_sha256, locate
+from lot_grpc.embedding.file_hash import file_sha256
+from lot_grpc.embedding.model_files import ModelFiles, locate
 
 CARD = card_of(DEFAULT_MODEL)
 KNOWN = CARD.sha256[0]

@@ -13,10 +13,10 @@ import pytest
 from lot_grpc.domain.errors import EmbeddingFailedError, ModelUnavailableError
 from lot_grpc.embedding.catalog import DEFAULT_RERANKER, RERANKERS, RerankerCard, reranker_card_of
 from lot_grpc.embedding.cross_encoder import OnnxCrossEncoder
+from lot_grpc.embedding.file_hash import file_sha256
 from lot_grpc.embedding.model_files import (
     ModelFiles,
     RerankerFiles,
-    file_sha256,
     locate_reranker,
 )
 from lot_grpc.embedding.reranking import CrossEncoderReranker, make_reranker

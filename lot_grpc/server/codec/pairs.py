@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from enum import Enum
+from functools import cache
 from types import NoneType
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
@@ -143,8 +144,13 @@ def zero_of(field: FieldDescriptor, hint: Any) -> Any:
     return field.default_value if known else MISSING
 
 
-def hints_of(kind: Any) -> dict[str, Any]:
+def hints_of(kind: Any) -> Mapping[str, Any]:
     """The types of the attributes of a dataclass, and of its properties."""
+    return _hints_of(kind)
+
+
+@cache  # a kind is looked at some ten times, which took 60 ms of a start
+def _hints_of(kind: Any) -> Mapping[str, Any]:
     found = {
         name: get_type_hints(one.fget)["return"]
         for base in kind.__mro__

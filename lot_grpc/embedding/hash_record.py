@@ -1,0 +1,90 @@
+"""Hashes of files that were read before, so that a start need not read all of a model again.
+
+A file counts as the same one if its path, size, inode, and times of modification and of change are
+the same. The time of change cannot be set, so putting back the others hides nothing. What is not
+noticed is damage below the file system: ``lot-grpc check`` reads the files in full.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeAlias
+
+from lot_grpc.embedding.file_hash import file_sha256
+
+Identity: TypeAlias = list[int]
+
+_QUIET_SECONDS = 2
+"""A file that changed more recently may change again without its times showing it."""
+
+
+def default_record() -> Path | None:
+    """The record in the user's cache folder; None for a user without a home."""
+    try:
+        folder = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    except RuntimeError:
+        return None
+    return Path(folder, "lot-grpc", "file-hashes.json")
+
+
+class HashRecord:
+    """Hashes by path, kept in a JSON file.
+
+    Without a readable record files are read in full. One that another user may have written is not
+    used.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._known: dict[str, tuple[Identity, str]] = {}
+        self._changed = False
+        # Whatever is in there, a start must not fail of it.
+        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+            if _is_ours(file):
+                content = json.loads(file.read_text(encoding="utf-8"))
+                self._known = {path: (one["is"], one["sha256"]) for path, one in content.items()}
+
+    def sha256(self, path: Path) -> str:
+        """SHA-256 of a file as hex; it is only read if it is not the one in the record."""
+        path = path.absolute()
+        before = _identity(path)
+        recorded = self._known.get(str(path))
+        if recorded is not None and recorded[0] == before:
+            return recorded[1]
+        found = file_sha256(path)
+        unchanged = time.time() - max(path.stat().st_mtime, path.stat().st_ctime) > _QUIET_SECONDS
+        if unchanged and _identity(path) == before:
+            self._known[str(path)] = (before, found)
+            self._changed = True
+        return found
+
+    def save(self) -> None:
+        """Write the record if it has changed. Does nothing where it cannot be written."""
+        if not self._changed:
+            return
+        content = {
+            path: {"is": identity, "sha256": sha256}
+            for path, (identity, sha256) in self._known.items()
+            if Path(path).is_file()
+        }
+        with suppress(OSError):
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Another server of this user may start at the same time.
+            temporary = self._file.with_name(f"{self._file.name}.{os.getpid()}")
+            temporary.touch(mode=0o600)
+            temporary.write_text(json.dumps(content, indent=1), encoding="utf-8")
+            temporary.replace(self._file)
+
+
+def _identity(path: Path) -> Identity:
+    found = path.stat()
+    return [found.st_size, found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]
+
+
+def _is_ours(file: Path) -> bool:
+    found = file.stat()
+    return found.st_uid == os.getuid() and not found.st_mode & 0o022
