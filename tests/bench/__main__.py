@@ -313,7 +313,8 @@ def main() -> int:
     else:
         report.show(done)
     if options.write:
-        facts = f"{page.machine(load)}; {machine['seconds']} s."
+        how = ", --quick" if options.quick else ", --full" if options.full else ""
+        facts = f"{page.machine(load)}; {machine['seconds']} s{how}."
         page.write("bench", f"{facts}\n\n{report.as_markdown(done)}")
     return 0
 

@@ -130,7 +130,7 @@ class Run:
         """One that fails is reported, and the others go on; not so ours."""
         try:
             do()
-        except processes.BenchError as error:
+        except (processes.BenchError, OSError) as error:
             if name == OURS:
                 raise
             self.failed[name] = next(reversed(str(error).splitlines()), "")

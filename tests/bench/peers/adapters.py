@@ -171,8 +171,8 @@ class Lance(Peer):
             f"AND success_rate >= {where['success_rate']}"
         )
         search = self._table.search(self.model.query(query)).distance_type("cosine")
-        found = search.where(condition, prefilter=True).limit(limit).to_list()
-        return [row["item_id"] for row in found]
+        found = search.where(condition, prefilter=True).limit(limit).select(list(_FIELDS))
+        return [row["item_id"] for row in found.to_list()]
 
     def tidy(self) -> None:
         self._table.optimize()

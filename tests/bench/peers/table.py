@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from lot_grpc.evaluation.dataset import Dataset
 from tests.bench import page
@@ -123,25 +123,33 @@ def _goals(ours: Measured, by_name: dict[str, Measured]) -> str:
         lines.append(f"- Chroma takes {ratio:.2f} x as long for a recall ({met} ≥ 2.5).")
     peers = [one for name, one in by_name.items() if name not in (OURS, FLUSHED, LIMIT)]
     for what, value in _COMPARED.items():
-        mine = value(ours)
-        ahead = [one for one in peers if (theirs := value(one)) and mine and theirs > mine]
-        if ahead:
-            names = ", ".join(f"{one.name} ({_ratio(value(one), mine)})" for one in ahead)
-            lines.append(f"- Ahead of lot-grpc in {what}: {names}.")
+        lines += _ahead(f"lot-grpc in {what}", ours, peers, value)
+    if flushed := by_name.get(FLUSHED):
+        alike = [one for one in peers if one.durable == flushed.durable]
+        lines += _ahead("it with `LOT_SYNC=always` in stores", flushed, alike, _stores)
     return "\n".join(lines)
 
 
-_COMPARED: dict[str, Callable[[Measured], float | None]] = {
+def _ahead(what: str, mine: Measured, peers: Sequence[Measured], value: _Value) -> list[str]:
+    """Who is ahead, and how many times; nothing if nobody is."""
+    own = value(mine) or 0.0
+    ratios = {one.name: (value(one) or 0.0) / own for one in peers if own}
+    ahead = [f"{name} ({ratio:.2f} x)" for name, ratio in ratios.items() if ratio > 1]
+    return [f"- Ahead of {what}: {', '.join(ahead)}."] if ahead else []
+
+
+def _stores(one: Measured) -> float:
+    return 1 / one.milliseconds("store", 0.5)
+
+
+_Value: TypeAlias = Callable[[Measured], float | None]
+_COMPARED: dict[str, _Value] = {
     "recalls of one client": lambda one: 1 / one.milliseconds("recall", 0.5),
     "recalls of several clients": lambda one: one.rate("recall", several=True),
-    "stores of one client": lambda one: 1 / one.milliseconds("store", 0.5),
+    "stores of one client": _stores,
     "stores of several clients": lambda one: one.rate("store", several=True),
     "nDCG@10": lambda one: one.ndcg,
 }
-
-
-def _ratio(theirs: float | None, mine: float | None) -> str:
-    return f"{theirs / mine:.2f} x" if theirs and mine else ""
 
 
 def _met(met: bool) -> str:

@@ -17,7 +17,7 @@ from tests.bench import data
 from tests.bench.peers import given
 from tests.bench.peers.adapters import PEERS
 from tests.bench.peers.model import Model
-from tests.bench.peers.ours import OURS
+from tests.bench.peers.ours import FLUSHED, OURS
 from tests.bench.peers.table import Measured, markdown
 
 ROOT = Path(__file__).parents[3]
@@ -30,7 +30,7 @@ def test_peers_are_given_the_vectors_that_ours_makes() -> None:
     model = Model(files.folder / files.model_file, card.query_prefix)
     ours = OnnxEncoder(files)
     for clients in (1, 2):
-        model.clients = clients
+        model.ready_for(clients)
         for text in (data.sentence(1), "Grüße, 漢字", "word " * 700):
             assert np.dot(model.document(text), ours.encode(text)) > 0.99999
             query = ours.encode(card.query_prefix + text)
@@ -61,8 +61,13 @@ def test_the_tables_say_who_is_ahead_and_who_is_missing() -> None:
     for one, seconds in zip(measured, (0.004, 0.001, 0.002), strict=True):
         for key in (("recall", False), ("recall", True), ("store", False)):
             one.rounds[key].append({"times": [seconds] * 3, "seconds": 3 * seconds})
+    flushed = Measured(FLUSHED, "1", "power loss", threads=True)
+    flushed.rounds["store", False].append({"times": [0.09], "seconds": 0.09})
+    measured[2].durable = flushed.durable
+    measured.append(flushed)
     text = markdown(measured, {"B": "cannot be imported"}, _Options(), None)
     assert "Ahead of lot-grpc in recalls of one client: A (2.00 x)." in text
+    assert "Ahead of it with `LOT_SYNC=always` in stores: A (45.00 x)." in text
     assert "4.00 x the bare limit (missed: ≤ 2)" in text
     assert "Not measured: B, cannot be imported" in text
     assert "| **lot-grpc 1** | **250** | **4.0 ms** | **4.0 ms** | **4.00** | **250** |" in text

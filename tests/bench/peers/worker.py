@@ -72,7 +72,7 @@ class Worker:
         self, call: Callable[[Any], Any], given: Sequence[Any], clients: int, seconds: float
     ) -> dict[str, Any]:
         """Carry out what there is, or what can be begun in time; how long each and all took."""
-        self._model.clients = clients
+        self._model.ready_for(clients)
         waiting, times = deque(given), deque[float]()
         started = time.perf_counter()
 
