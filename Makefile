@@ -1,6 +1,7 @@
 # `make` alone lists the targets. Needs Python 3.11 or later and GNU make 3.81 or later; the rest
 # is installed into .venv. LOT_* are settings of run. ARGS="…" (`make test ARGS="-k recall"`,
-# `make soak ARGS="--minutes 1"`) is passed on by run, test, bench, soak, fuzz, demo, eval and learn.
+# `make soak ARGS="--minutes 1"`) is passed on by run, test, bench, bench-peers, bench-scale, soak,
+# fuzz, demo, eval and learn.
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
@@ -25,6 +26,12 @@ EVAL_FILTERS ?= humanevalpack=language programs=language
 # and without any a small one that comes along is taken.
 LEARN_SETS ?= tau_retail webarena programs humanevalpack
 
+PEERS_VENV ?= .peers-venv
+PEERS_PY := $(abspath $(PEERS_VENV))/bin/python
+# What the peers are given, then they themselves; versions are in requirements.txt.
+PEERS := onnxruntime tokenizers numpy chromadb lancedb langgraph mem0ai qdrant-client \
+  qdrant-edge-py sqlite-vec pysqlite3-binary
+
 PROTO_VENV ?= .proto-venv
 PROTO_PY := $(abspath $(PROTO_VENV))/bin/python
 PROTO_TOOLS := grpcio-tools==1.76.0 mypy-protobuf==5.1.0
@@ -33,6 +40,7 @@ PROTO_TOOLS := grpcio-tools==1.76.0 mypy-protobuf==5.1.0
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
 PROTO_STAMP := $(PROTO_VENV)/.installed
+PEERS_STAMP := $(PEERS_VENV)/.installed
 
 WITH_SERVER := $(PY) clients/with_server.py
 
@@ -58,6 +66,10 @@ bench: $(DEV_STAMP) ## Measure speed
 .PHONY: bench-scale
 bench-scale: $(DEV_STAMP) ## Measure growth, to a million
 	@$(PY) -m tests.bench.scale $(ARGS)
+
+.PHONY: bench-peers
+bench-peers: $(DEV_STAMP) $(PEERS_STAMP) ## Measure other stores
+	@$(PY) -m tests.bench.peers --python $(PEERS_PY) $(ARGS)
 
 .PHONY: soak
 soak: $(DEV_STAMP) ## Inject faults
@@ -193,7 +205,7 @@ test-go: $(DEV_STAMP)
 
 .PHONY: clean
 clean: ## Remove installed files
-	@rm -rf $(VENV) $(PROTO_VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache \
+	@rm -rf $(VENV) $(PROTO_VENV) $(PEERS_VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache \
 	  .hypothesis .import_linter_cache clients/typescript/node_modules \
 	  clients/typescript/dist
 
@@ -244,3 +256,15 @@ $(PROTO_PY):
 $(PROTO_STAMP): proto/generate.py | $(PROTO_PY)
 	@$(PROTO_PY) -m pip --disable-pip-version-check --quiet install $(PROTO_TOOLS)
 	@touch $@
+
+# Apart from the rest, for they want what they want; one that cannot be installed is left out.
+$(PEERS_PY):
+	$(call make_venv,$(PEERS_VENV))
+
+$(PEERS_STAMP): tests/bench/peers/requirements.txt | $(PEERS_PY)
+	@echo "installing other stores (about 1.1 GB, once)"
+	@missing=; for one in $(PEERS); do \
+	  $(PEERS_PY) -m pip --disable-pip-version-check --quiet install \
+	    --constraint tests/bench/peers/requirements.txt $$one \
+	    || { missing=1; echo "$$one cannot be installed" >&2; }; \
+	done; [ -n "$$missing" ] || touch $@

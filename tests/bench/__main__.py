@@ -18,7 +18,7 @@ from typing import Any
 
 from lot_grpc.storage.edge_shard import RECENT_BYTES
 from lot_grpc.storage.space import used_bytes
-from tests.bench import data, figures, processes, report, stores
+from tests.bench import data, figures, page, processes, report, stores
 from tests.bench.agent_figures import AgentBench, idle
 from tests.bench.figures import NORMAL, QUICK, Bench
 from tests.bench.report import Figure, Report, median, milliseconds
@@ -281,14 +281,19 @@ def _options() -> Any:
         "`agents`",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    return parser.parse_args()
+    parser.add_argument("--write", action="store_true", help=f"write the tables to {page.NAME}")
+    options = parser.parse_args()
+    if options.write and options.only:
+        parser.error("--write replaces whole tables, so it does not go with --only")
+    return options
 
 
 def main() -> int:
     """Run it."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that children are ended too
     options = _options()
-    machine = {"cores": os.cpu_count(), "load at start": round(os.getloadavg()[0], 1)}
+    load = page.load()
+    machine = {"cores": os.cpu_count(), "load at start": round(load, 1)}
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="lot-grpc-bench-") as name:
         folder = Path(name)
@@ -322,6 +327,10 @@ def main() -> int:
         print(report.as_json(done))
     else:
         report.show(done)
+    if options.write:
+        how = ", --quick" if options.quick else ", --full" if options.full else ""
+        facts = f"{page.machine(load)}; {machine['seconds']} s{how}."
+        page.write("bench", f"{facts}\n\n{report.as_markdown(done)}")
     return 0
 
 

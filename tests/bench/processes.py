@@ -30,13 +30,18 @@ class Process:
     """A child of ours with its log in a file; its standard output is read line by line."""
 
     def __init__(
-        self, name: str, command: Sequence[str], log: Path, environment: dict[str, str]
+        self,
+        name: str,
+        command: Sequence[str],
+        log: Path,
+        environment: dict[str, str],
+        python: str = sys.executable,
     ) -> None:
         self.name = name
         self._log = log
         with log.open("wb") as stderr:
             self._child = subprocess.Popen(
-                [sys.executable, *command],
+                [python, *command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -155,7 +160,16 @@ def bare_server(folder: Path, log: Path) -> Iterator[Server]:
 @contextmanager
 def client(log: Path) -> Iterator[Client]:
     """The client."""
-    process = Process("client", ["-m", "tests.bench.load"], log, _environment({}))
+    with worker("client", ["-m", "tests.bench.load"], log) as process:
+        yield process
+
+
+@contextmanager
+def worker(
+    name: str, command: Sequence[str], log: Path, python: str = sys.executable, **settings: str
+) -> Iterator[Client]:
+    """A process that carries out commands, run by ``python``."""
+    process = Process(name, command, log, _environment(settings), python)
     try:
         yield Client(process)
     finally:

@@ -11,6 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from tests.bench import page
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -49,6 +51,20 @@ def milliseconds(seconds: float) -> str:
 
 def as_json(report: Report) -> str:
     return json.dumps(asdict(report), indent=2)
+
+
+def as_markdown(report: Report) -> str:
+    """The tables, for a page."""
+    verdict = {None: "", True: "met", False: "**missed**"}
+    rows = [
+        (one.what, one.measured, one.target, verdict[one.met], one.beside) for one in report.figures
+    ]
+    text = page.table(("what", "measured", "target", "", "beside"), rows)
+    if report.parts:
+        parts = [f"{value:.3f} ms" for value in report.parts.values()]
+        text += "\n\nThe parts, in one process, one at a time:\n\n"
+        text += page.table(list(report.parts), [parts])
+    return text
 
 
 def show(report: Report) -> None:

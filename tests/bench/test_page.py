@@ -1,0 +1,47 @@
+"""The page on benchmarks: what is written where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.bench import page, report
+
+PAGE = Path(__file__).parents[2] / page.NAME
+
+
+@pytest.mark.parametrize("section", ["bench", "peers", "scale"])
+def test_a_section_is_replaced_and_nothing_else(section: str, tmp_path: Path) -> None:
+    copy = tmp_path / "page.md"
+    copy.write_text(PAGE.read_text())
+    page.write(section, "TABLE 1", copy)
+    once = copy.read_text()
+    page.write(section, "TABLE 2", copy)
+    assert copy.read_text() == once.replace("TABLE 1", "TABLE 2")
+    before, _, rest = PAGE.read_text().partition(f"<!-- {section}: begin -->")
+    assert once.startswith(before)
+    assert once.endswith(rest.partition(f"<!-- {section}: end -->")[2])
+
+
+def test_a_page_without_the_section_is_refused_and_left_alone(tmp_path: Path) -> None:
+    copy = tmp_path / "page.md"
+    copy.write_text("# Another page\n")
+    with pytest.raises(ValueError, match="peers"):
+        page.write("peers", "text", copy)
+    assert copy.read_text() == "# Another page\n"
+
+
+def test_a_report_becomes_tables() -> None:
+    figures = [
+        report.Figure("a recall", "1.2 x", "≤ 1", met=False, beside="bare 3 ms"),
+        report.Figure("an echo", "0.2 ms"),
+    ]
+    text = report.as_markdown(report.Report(figures, {"embed": 2.0}, {}))
+    assert text.splitlines()[:4] == [
+        "| what | measured | target |  | beside |",
+        "| --- | --- | --- | --- | --- |",
+        "| a recall | 1.2 x | ≤ 1 | **missed** | bare 3 ms |",
+        "| an echo | 0.2 ms |  |  |  |",
+    ]
+    assert text.splitlines()[-1] == "| 2.000 ms |"
