@@ -1,6 +1,6 @@
 """How the embedded store grows: recall, memory, disk and opening by the number of patterns.
 
-    python -m tests.bench.scale [PATTERNS ...]
+    python -m tests.bench.scale [PATTERNS ...] [--write]
 
 Each size is measured as it was written and compacted. The stores are made once and kept in the
 temporary folder, which should be on a disk: on tmpfs the files of the store are memory. A million
@@ -26,7 +26,7 @@ from lot_grpc.clock import SystemClock
 from lot_grpc.services.resources import REGISTRY
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.space import used_bytes
-from tests.bench import data, processes, stores
+from tests.bench import data, page, processes, stores
 from tests.bench.report import median, percentile
 
 SIZES = (10_000, 100_000, 1_000_000)
@@ -155,6 +155,7 @@ async def _open(folder: Path) -> float:
 def _options() -> Any:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.scale", description=__doc__)
     parser.add_argument("patterns", type=int, nargs="*", default=SIZES, help="sizes to measure")
+    parser.add_argument("--write", action="store_true", help=f"write the table to {page.NAME}")
     parser.add_argument("--open", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -170,11 +171,15 @@ def main() -> int:
     def say(what: str) -> None:
         print(f"… {what}", file=sys.stderr, flush=True)
 
+    load = page.load()
     try:
-        print(markdown(list(measure(sorted(options.patterns), say))), end="")
+        text = markdown(list(measure(sorted(options.patterns), say)))
     except processes.BenchError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
+    print(text, end="")
+    if options.write:
+        page.write("scale", f"{page.machine(load)}.\n\n{text}")
     return 0
 
 
