@@ -6,8 +6,9 @@ Calls take turns text by text: a single save does not wait behind an import, nor
 callers have disconnected, which get every ninth turn of the documents. The windows of a text longer
 than the model's input are spread over the threads, and take turns one by one in place of that text.
 
-A text that is alone may use idle cores. Two such texts at once would be slower than on one thread
-each, so when texts have met, it is one thread each until none have met for a while.
+A text that is alone may use idle cores if a caller waits for it. Two such texts at once would be
+slower than on one thread each, so when texts have met, it is one thread each until none have met
+for a while.
 """
 
 from __future__ import annotations
@@ -303,19 +304,19 @@ class Workers:
     def _read(self, job: Job) -> Encoded | None:
         windows = self._encoder.split(job.prefix, job.text)
         if windows is None:
-            return Encoded(self._encode(job.prefix + job.text), truncated=False)
+            return Encoded(self._encode(job, job.prefix + job.text), truncated=False)
         self.turns.add_windows(job, windows)
         return None
 
     def _read_part(self, window: Window) -> Encoded | EmbeddingFault | None:
         try:
-            vector = self._encode(window.text)
+            vector = self._encode(window.job, window.text)
         except BaseException as error:  # noqa: BLE001 - as in `_work`
             return window.reading.fail(error)
         return window.reading.put(window.number, vector)
 
-    def _encode(self, text: str) -> NDArray[np.float32]:
-        return self._encoder.encode(text, alone=self.turns.alone())
+    def _encode(self, job: Job, text: str) -> NDArray[np.float32]:
+        return self._encoder.encode(text, alone=job.awaited and self.turns.alone())
 
 
 def usable_cores() -> int:

@@ -18,7 +18,7 @@ from typing import Any
 
 from lot_grpc.storage.edge_shard import RECENT_BYTES
 from lot_grpc.storage.space import used_bytes
-from tests.bench import data, figures, page, processes, report, stores
+from tests.bench import data, figures, memories, page, processes, report, stores
 from tests.bench.agent_figures import AgentBench, idle
 from tests.bench.figures import NORMAL, QUICK, Bench
 from tests.bench.report import Figure, Report, median, milliseconds
@@ -132,6 +132,13 @@ class Run:
                     if number >= 0:  # else it warms up
                         p50[kind].append(median(times))
         self.figures += figures.context(p50)
+
+    def memories(self) -> None:
+        """Long memories, and the recalls beside them."""
+        store = self._copy(stores.filled(SMALL, compacted=False, say=self.say))
+        self.say("memories")
+        with self._real(store, LOT_MAINTENANCE="off") as server:
+            self.figures += memories.measure(self._client, server, self._sizes.rounds)
 
     def used(self) -> None:
         """Recall after many outcomes, against recall where nothing was learned."""
@@ -278,7 +285,7 @@ def _options() -> Any:
         "--only",
         default="",
         help="just the comparisons with this in their name, or `rerank`, `context`, `used`, "
-        "`agents`",
+        "`agents`, `memories`",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--write", action="store_true", help=f"write the tables to {page.NAME}")
@@ -305,10 +312,12 @@ def main() -> int:
                     run.rerank()
                 if not options.only or options.only == "context":
                     run.context()
-                if options.only not in ("rerank", "context", "used", "agents"):
+                if options.only not in ("rerank", "context", "used", "agents", "memories"):
                     run.calls()
                 if not options.only or options.only == "agents":
                     run.agents()
+                if not options.only or options.only == "memories":
+                    run.memories()
                 if options.only == "used" or (options.full and not options.only):
                     run.used()
                 if not options.only:

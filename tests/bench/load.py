@@ -20,7 +20,7 @@ import grpc.aio
 import uvloop
 
 from lot_grpc.pb.lot.v1 import episode_pb2, episode_service_pb2, pattern_service_pb2
-from tests.bench import agents, data, knowledge
+from tests.bench import agents, data, knowledge, memories
 
 DEADLINE = 120.0
 _PATTERNS = "/lot.v1.PatternService/"
@@ -222,6 +222,16 @@ async def record_agents(address: str, first: int, recalls: int = 0, **asked: Any
     return {**done, "recalls": during}
 
 
+async def recalls_for(address: str, first: int, seconds: float) -> dict[str, Any]:
+    """``memories.recalls``."""
+    return await memories.recalls(_channel(address), _REAL["recall"], first, seconds)
+
+
+async def create_long_memory(address: str, number: int, first: int) -> dict[str, Any]:
+    """``memories.create``."""
+    return await memories.create(_channel(address), _REAL["recall"], number, first)
+
+
 async def check_agents(address: str, **asked: Any) -> dict[str, Any]:
     """``agents.check``."""
     return await agents.check(_channel(address), **asked)
@@ -259,6 +269,8 @@ _COMMANDS: dict[str, Any] = {
         replay,
         store_events,
         record_agents,
+        recalls_for,
+        create_long_memory,
         check_agents,
         open_idle,
         close_idle,

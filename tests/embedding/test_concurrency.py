@@ -310,6 +310,22 @@ async def test_only_a_text_that_is_alone_is_embedded_on_idle_cores(
     assert "query: after" not in gated.alone
 
 
+async def test_background_work_leaves_idle_cores_to_calls(
+    gated: GatedEncoder, embedder_over: Make, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(workers, "_APART_SECONDS", 0.0)
+    embedder = embedder_over(threads=2)
+    gated.gate.set()
+
+    async def in_background() -> None:
+        begin_work(background=True)
+        await embedder.embed_documents(["a passage", "of|windows"])
+
+    await asyncio.create_task(in_background())
+    await embedder.embed_documents(["a call"])
+    assert gated.alone == ["a call"]
+
+
 async def test_a_text_that_fails_leaves_the_next_one_alone(
     gated: GatedEncoder, embedder_over: Make, monkeypatch: pytest.MonkeyPatch
 ):
