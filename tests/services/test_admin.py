@@ -28,8 +28,8 @@ async def test_a_model_that_went_away_is_not_called_ready_because_of_a_cache():
     embedder = Caching()
     world = await open_world(embedder=embedder)
     admin = world.services.admin
-    assert [check.ok for check in await admin.ready_checks()] == [True, True]
+    assert [check.ok for check in await admin.ready_checks()] == [True, True, True]
     embedder.away = True
-    model, store = await admin.ready_checks()
-    assert (model.ok, store.ok) == (False, True)
+    model, store, indexing = await admin.ready_checks()
+    assert (model.ok, store.ok, indexing.ok) == (False, True, True)
     assert "away" in model.detail
