@@ -32,7 +32,7 @@ from lot_grpc.domain.ranking import (
     within_margin,
 )
 from lot_grpc.ports import AllOf, Condition, Embedder, Embedding, Not, Record, VectorStore
-from lot_grpc.services.recall.matching import match_of
+from lot_grpc.services.recall.matching import Match, match_of
 from lot_grpc.services.recall.reranks import Reranked, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
@@ -126,15 +126,20 @@ class RecallRequest:
 class Hit(Generic[T]):
     """A resource that was found. ``parts`` add up to the score and are based on ``evidence``.
 
-    ``match``: the probability that it is for the same task, None if unknown.
+    ``find_match`` computes ``match`` when it is asked for.
     """
 
     thing: T
     score: float
     similarity: float
     parts: tuple[ScorePart, ...]
-    evidence: Evidence = NOTHING_KNOWN
-    match: float | None = None
+    evidence: Evidence
+    find_match: Match
+
+    @property
+    def match(self) -> float | None:
+        """The probability that it is for the same task, None if unknown."""
+        return self.find_match()
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +361,7 @@ class Recall(Generic[T]):
             relevance.similarity,
             (*relevance.parts, *ranked.parts),
             known.get(point, NOTHING_KNOWN),
-            self._match(query, records[point], relevance.similarity),
+            Match(partial(self._match, query, records[point], relevance.similarity)),
         )
 
     def _match(self, query: str, record: Record, similarity: float) -> float | None:
