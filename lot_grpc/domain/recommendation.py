@@ -72,7 +72,13 @@ class Agreement:
 
     def score(self, weights: StructuralWeights, cosine: float = 0.0) -> float:
         """The structural score, in [0, 1]; a negative cosine counts as 0."""
-        return min(1.0, fsum(part.value * part.weight for part in self.parts(weights, cosine)))
+        parts = (
+            self.category * weights.category,
+            self.task_type * weights.task_type,
+            self.complexity * weights.complexity,
+            min(1.0, max(0.0, cosine)) * weights.text,
+        )
+        return min(1.0, fsum(parts))
 
     def parts(self, weights: StructuralWeights, cosine: float) -> tuple[ScorePart, ...]:
         """The parts that add up to the score."""

@@ -77,6 +77,7 @@ _TOWARDS: Final = frozenset({"to", "into", "by"})
 _BESIDE: Final = 2
 """Words on each side of such a word that are considered."""
 
+_WORDS_KEPT: Final = 8_192
 _FEW: Final = 3
 """Two texts differ little if each has at most this many words that the other lacks."""
 
@@ -339,10 +340,11 @@ def _tokens(text: str) -> Iterator[tuple[str, str, str]]:
         starts = False
 
 
-def _parts(kind: str, word: str) -> Iterator[tuple[str, str, str]]:
+@lru_cache(maxsize=_WORDS_KEPT)
+def _parts(kind: str, word: str) -> tuple[tuple[str, str, str], ...]:
     parts = parts_of(word)
     whole = one_word(parts) if parts else ""
-    return ((stem_of(part), kind, whole or part) for part in parts)
+    return tuple((stem_of(part), kind, whole or part) for part in parts)
 
 
 def _in_one_word(found: re.Match[str]) -> str:

@@ -250,9 +250,8 @@ def _normal_condition(condition: Condition) -> Condition:
         case Not(inner):
             normal = _normal_condition(inner)
             return condition if normal is inner else Not(normal)
-        case AllOf(conditions):
-            return AllOf(tuple(map(_normal_condition, conditions)))
-        case OneOf(conditions):
-            return OneOf(tuple(map(_normal_condition, conditions)))
+        case AllOf(conditions) | OneOf(conditions):
+            each = _normal(conditions)
+            return condition if each is conditions else type(condition)(tuple(each))
         case _:
             return condition

@@ -11,7 +11,7 @@ import pytest
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternKind
 from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter
-from lot_grpc.ports import VectorStore
+from lot_grpc.ports import IdIn, VectorStore
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.recall.targets import (
     RecallOptions,
@@ -20,6 +20,7 @@ from lot_grpc.services.recall.targets import (
     pattern_request,
 )
 from lot_grpc.services.records.collections import CONTEXT_STATS
+from lot_grpc.services.records.patterns import pattern_point
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.world import NS, World, end, memory, open_world, save, start
@@ -36,6 +37,7 @@ class CountedStore:
 
     inner: VectorStore
     calls: list[tuple[str, str]] = field(default_factory=list)
+    fetched: list[str] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self.inner, name)
@@ -44,6 +46,8 @@ class CountedStore:
 
         def counted(collection: str, *given: Any, **named: Any) -> Any:
             self.calls.append((name, collection))
+            if name == "get":
+                self.fetched += given[1]
             return call(collection, *given, **named)
 
         return counted
@@ -66,11 +70,12 @@ async def world() -> World:
     return world
 
 
-Recall = Callable[[], Coroutine[Any, Any, object]]
+Recall = Callable[[], Coroutine[Any, Any, Any]]
 
 
 async def calls(world: World, recall: Recall) -> list[tuple[str, str]]:
     world.store.calls.clear()
+    world.store.fetched.clear()
     await recall()
     return list(world.store.calls)
 
@@ -80,15 +85,35 @@ def recall_patterns(world: World, **options: Any) -> Recall:
     return lambda: world.services.recall.patterns.find(NS, request)
 
 
-async def test_a_recall_of_patterns_that_learned_nothing_makes_three_calls(world: World) -> None:
+async def test_a_recall_of_patterns_that_learned_nothing_makes_four_calls(world: World) -> None:
     assert await calls(world, recall_patterns(world)) == [
         ("scroll", "patterns"),
         ("search", "patterns"),
+        ("scroll", CONTEXT_STATS),
         ("get", "patterns"),
     ]
+    assert len(world.store.fetched) == 5
 
 
-async def test_a_recall_of_patterns_that_learned_makes_four_calls(world: World) -> None:
+async def test_a_hit_that_was_deleted_meanwhile_is_replaced(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recall = recall_patterns(world)
+    best, *others = (hit.thing.pattern_id for hit in (await recall()).hits)
+    store = world.store.inner
+    get = store.get
+
+    async def late(collection: str, *given: Any, **named: Any) -> Any:
+        await store.delete("patterns", NS, [IdIn((pattern_point(NS, best),))])
+        return await get(collection, *given, **named)
+
+    monkeypatch.setattr(world.store, "get", late, raising=False)
+    found = [hit.thing.pattern_id for hit in (await recall()).hits]
+    assert found[:4] == others
+    assert len(set(found)) == 5
+
+
+async def test_a_recall_of_patterns_that_learned_makes_five_calls(world: World) -> None:
     for number in range(100):
         await save(world, f"Sort {number}", kind=PatternKind.LEARNED, task_type_pattern="sort")
     for number in range(10):
@@ -99,6 +124,7 @@ async def test_a_recall_of_patterns_that_learned_makes_four_calls(world: World) 
     expected = [
         ("scroll", "patterns"),
         ("search", "patterns"),
+        ("scroll", CONTEXT_STATS),
         ("get", "patterns"),
         ("search", CONTEXT_STATS),
     ]

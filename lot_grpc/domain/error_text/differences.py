@@ -64,6 +64,9 @@ def _pairs(
 ) -> Iterator[tuple[LeftOut, LeftOut]]:
     """Pairs of parts of the same kind at the same place; paired with "" if there is none."""
     kinds = [[one.part for one in parts] for parts in (given, stored)]
+    if kinds[0] == kinds[1]:  # nearly always, and a matcher takes longer than all else here
+        yield from zip(given, stored, strict=True)
+        return
     if kinds[0] > kinds[1]:  # a matcher is not symmetric
         yield from ((one, other) for other, one in _pairs(stored, given))
         return

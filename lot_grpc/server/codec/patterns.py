@@ -158,7 +158,7 @@ _hit: Encoder[Hit[Pattern], service_pb.PatternHit] = Encoder(
     service_pb.PatternHit,
     rename={"pattern": "thing", "match_probability": "match"},
     values={"pattern": pattern_to_pb},
-    omit={"score_parts", "parts", "outcome_evidence", "evidence"},
+    omit={"score_parts", "parts", "find_match", "outcome_evidence", "evidence"},
 )
 
 

@@ -68,6 +68,9 @@ weight of reliability also applies to similar errors; it only decides between ne
 _REMEMBERED: Final = 4_096
 """Stored errors whose parsed form is cached; each takes a few KB at most."""
 
+_KEY_CHARACTERS: Final = 256
+"""Longer errors are cached by their hash."""
+
 _COMPARED: Final = 10
 """How many similar errors are checked for being the same, and how many of those found by the words
 of each of the first ``_STATED`` statements."""
@@ -148,7 +151,7 @@ class ErrorSolutionFinder:
         raw = replace(searched, dense=(TEXT_VECTOR,))
         self._searching_raw = HybridSearch(store, embedder, raw, FusionWeights())
         self._retrievals = retrievals
-        self._errors: dict[str, ErrorRead] = {}
+        self._errors: dict[tuple[str, ...], ErrorRead] = {}
         self._remembering = Lock()
 
     async def find(self, namespace: str, request: ErrorQuery) -> ErrorAnswer:
@@ -301,7 +304,9 @@ class ErrorSolutionFinder:
     def _error_of(self, solution: ErrorSolution) -> ErrorRead:
         """A stored error, parsed once, since a long log takes a while."""
         content = solution.content
-        key = content_hash([content.error_type, content.error_message])
+        key: tuple[str, ...] = (content.error_type, content.error_message)
+        if sum(map(len, key)) > _KEY_CHARACTERS:
+            key = (content_hash(key),)
         read = self._errors.get(key)
         if read is None:
             read = read_error(content.error_type, content.error_message)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Protocol
 
@@ -167,7 +167,7 @@ class Recommender:
             profile, vector, EpisodeStatus.FAILED, max(bound, edge), max(least_cosine, edge)
         )
         hits |= await self._best(namespace, groups, vector, NEIGHBOURS)
-        ranked = await self._read(namespace, hits, profile.task if embedding else "")
+        ranked = await self._read(namespace, hits)
         similar = [one for one in ranked if one.episode.status is succeeded][:most]
         return Recommended(
             recommend(
@@ -176,7 +176,7 @@ class Recommender:
                 boost,
                 [one.episode.status for one in ranked[:NEIGHBOURS]],
             ),
-            similar[:limit],
+            [self._matched(one, profile.task if embedding else "") for one in similar[:limit]],
             embedding is not None and embedding.truncated,
             wordless,
         )
@@ -276,26 +276,30 @@ class Recommender:
             payload=(SORT_KEY,),
         )
 
-    async def _read(self, namespace: str, hits: dict[str, _Hit], task: str) -> list[SimilarEpisode]:
+    async def _read(self, namespace: str, hits: dict[str, _Hit]) -> list[SimilarEpisode]:
         """Best first, of equals the newest, without those deleted since."""
         records = await self._store.get(EPISODES, namespace, list(hits))
         ranked = sorted(
             records.values(),
             key=lambda record: (-hits[record.id].score, -record.payload[SORT_KEY], record.id),
         )
-        return [self._similar(record, hits[record.id], task) for record in ranked]
+        return [_similar(record, hits[record.id]) for record in ranked]
 
-    def _similar(self, record: Record, hit: _Hit, task: str) -> SimilarEpisode:
-        episode, similarity = episode_from_record(record), min(1.0, max(0.0, hit.cosine))
-        return SimilarEpisode(
-            episode,
-            hit.score,
-            similarity,
-            hit.group.agreement.parts(hit.group.weights, hit.cosine),
-            match_of(self._embedder, task, search_text(episode.start, episode.end), similarity)
-            if task
-            else None,
-        )
+    def _matched(self, one: SimilarEpisode, task: str) -> SimilarEpisode:
+        """The same with its ``match``. Comparing texts is slow: only for what is returned."""
+        if not task:
+            return one
+        text = search_text(one.episode.start, one.episode.end)
+        return replace(one, match=match_of(self._embedder, task, text, one.similarity))
+
+
+def _similar(record: Record, hit: _Hit) -> SimilarEpisode:
+    return SimilarEpisode(
+        episode_from_record(record),
+        hit.score,
+        min(1.0, max(0.0, hit.cosine)),
+        hit.group.agreement.parts(hit.group.weights, hit.cosine),
+    )
 
 
 def _take_best(hits: dict[str, _Hit], found: dict[str, _Hit]) -> None:

@@ -25,6 +25,12 @@ class PatternEvidence:
         self._time = time_source
         self._weights = weights
 
+    async def nothing(self, namespace: str) -> bool:
+        """Whether the namespace has no stats; only a store in this process is asked."""
+        if not self._store.exclusive:
+            return False
+        return not await self._store.scroll(CONTEXT_STATS, namespace, (), limit=1, payload=())
+
     async def of(
         self, namespace: str, vector: Sequence[float], records: Sequence[Record]
     ) -> Mapping[str, Evidence]:

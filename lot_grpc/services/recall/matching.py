@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lot_grpc.domain.match_probability import CALIBRATED_MODEL, Likeness, match_probability
 from lot_grpc.domain.search_text import SearchText
 from lot_grpc.lexical.contrast import contrast
@@ -21,3 +23,20 @@ def match_of(embedder: Embedder, query: str, text: SearchText, similarity: float
     if embedder.contract.model != CALIBRATED_MODEL:
         return None
     return match_probability(likeness_of(query, text, similarity))
+
+
+class Match:
+    """A probability that is computed when it is first asked for, since comparing texts is slow."""
+
+    __slots__ = ("_compute", "_computed", "_value")
+
+    def __init__(self, compute: Callable[[], float | None]) -> None:
+        self._compute = compute
+        self._computed = False
+        self._value: float | None = None
+
+    def __call__(self) -> float | None:
+        """The probability."""
+        if not self._computed:
+            self._value, self._computed = self._compute(), True
+        return self._value

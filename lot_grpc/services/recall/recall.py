@@ -3,9 +3,10 @@
 The calls: one for LEARNED patterns whose expression may match, while the query is embedded; one
 search; one read of the candidates that can reach the page; one search among the outcomes of those
 near-ties that were ever used. With a store in this process, where a call costs little, words are
-searched in one of its own while the query is embedded. ``rerank`` adds a read of the candidates
-that the cross-encoder scores, ``explain`` adds counts, and some hits need further reads: running
-episodes, memories of several passages.
+searched in one of its own while the query is embedded, and one finds out whether the namespace has
+any outcomes: without them no near-tie beyond the page is read. ``rerank`` adds a read of the
+candidates that the cross-encoder scores, ``explain`` adds counts, and some hits need further reads:
+running episodes, memories of several passages.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from lot_grpc.domain.ranking import (
     within_margin,
 )
 from lot_grpc.ports import AllOf, Condition, Embedder, Embedding, Not, Record, VectorStore
-from lot_grpc.services.recall.matching import match_of
+from lot_grpc.services.recall.matching import Match, match_of
 from lot_grpc.services.recall.reranks import Reranked, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
@@ -55,6 +56,9 @@ class Matching(Protocol):
 
 class Learned(Protocol):
     """Looks up what outcomes on similar queries say about resources."""
+
+    async def nothing(self, namespace: str) -> bool:
+        """Whether there is none in the namespace; False if that is not known without a search."""
 
     async def of(
         self, namespace: str, vector: Sequence[float], records: Sequence[Record]
@@ -122,15 +126,20 @@ class RecallRequest:
 class Hit(Generic[T]):
     """A resource that was found. ``parts`` add up to the score and are based on ``evidence``.
 
-    ``match``: the probability that it is for the same task, None if unknown.
+    ``find_match`` computes ``match`` when it is asked for.
     """
 
     thing: T
     score: float
     similarity: float
     parts: tuple[ScorePart, ...]
-    evidence: Evidence = NOTHING_KNOWN
-    match: float | None = None
+    evidence: Evidence
+    find_match: Match
+
+    @property
+    def match(self) -> float | None:
+        """The probability that it is for the same task, None if unknown."""
+        return self.find_match()
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,9 +224,15 @@ class Recall(Generic[T]):
         ranking = request.ranking if self._target.ranks else Ranking.RELEVANCE
         seed = _seed(request, ranking)
         relevant = {one.id: one for one in found}
-        page = self._page(found, ranking, request.limit, candidates.also)
-        records = await self._records(namespace, page, reranked.records)
-        known = await self._evidence(namespace, candidates.vector, found, records, ranking)
+        tried = await self._tried(namespace)
+        pages = [
+            self._page(found, one, request.limit, candidates.also)
+            for one in ((ranking,) if tried else (Ranking.RELEVANCE, ranking))
+        ]
+        records = await self._records(namespace, pages, reranked.records)
+        known: Mapping[str, Evidence] = {}
+        if tried:
+            known = await self._evidence(namespace, candidates.vector, found, records, ranking)
         near = [
             self._candidate(relevant[one], record, known.get(one, NOTHING_KNOWN))
             for one, record in records.items()
@@ -280,15 +295,26 @@ class Recall(Generic[T]):
         ids = [one.id for one in found]
         return ids[:readable] + [one for one in ids[readable:] if one in reserved][:1]
 
+    async def _tried(self, namespace: str) -> bool:
+        """Whether anything but relevance may reorder near-ties."""
+        if self._target.learned is None:
+            return self._target.ranks
+        return not await self._target.learned.nothing(namespace)
+
     async def _records(
-        self, namespace: str, page: Sequence[str], known: Mapping[str, Record]
+        self, namespace: str, pages: Sequence[Sequence[str]], known: Mapping[str, Record]
     ) -> Mapping[str, Record]:
-        """Their records, in the same order, without those deleted since."""
-        unread = [one for one in page if one not in known]
-        if unread:
-            collection = self._target.searched.collection
-            known = {**known, **await self._store.get(collection, namespace, unread)}
-        return {one: known[one] for one in page if one in known}
+        """The records of the first page of which none was deleted since, else of the last one."""
+        collection, records = self._target.searched.collection, dict(known)
+        there: dict[str, Record] = {}
+        for page in pages:
+            unread = [one for one in page if one not in records]
+            if unread:
+                records |= await self._store.get(collection, namespace, unread)
+            there = {one: records[one] for one in page if one in records}
+            if len(there) == len(page):
+                break
+        return there
 
     async def _evidence(
         self,
@@ -335,7 +361,7 @@ class Recall(Generic[T]):
             relevance.similarity,
             (*relevance.parts, *ranked.parts),
             known.get(point, NOTHING_KNOWN),
-            self._match(query, records[point], relevance.similarity),
+            Match(partial(self._match, query, records[point], relevance.similarity)),
         )
 
     def _match(self, query: str, record: Record, similarity: float) -> float | None:
