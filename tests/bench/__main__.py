@@ -178,6 +178,26 @@ class Run:
         self.figures.append(Figure("disk, empty", shown, "≤ 64 MiB", met, beside, values))
         return resident
 
+    def start(self) -> None:
+        """Start to ready, against a process that only loads the model and opens the same store."""
+        template = stores.filled(SMALL, compacted=False, say=self.say)
+        for what, store in (
+            ("empty", self._folder / "start-empty"),
+            (f"{SMALL:,} patterns", self._copy(template)),
+        ):
+            self.say(f"start against its parts, {what}")
+            ready, parts = [], []
+            for number in range(-1, 2 * self._sizes.rounds):
+                with self._real(store, LOT_MAINTENANCE="off") as server:
+                    seconds = server.start_seconds
+                opening = processes.opening_seconds(store, self._log("opening"))
+                if (
+                    number >= 0
+                ):  # else it makes the store and fills the caches
+                    ready.append(seconds)
+                    parts.append(opening)
+            self.figures.append(figures.start(what, ready, parts))
+
     def large(self, empty_bytes: int) -> None:
         """Start and memory with 100,000 patterns."""
         compacted = self._options.full
@@ -278,7 +298,7 @@ def _options() -> Any:
         "--only",
         default="",
         help="just the comparisons with this in their name, or `rerank`, `context`, `used`, "
-        "`agents`",
+        "`agents`, `start`",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     return parser.parse_args()
@@ -300,12 +320,14 @@ def main() -> int:
                     run.rerank()
                 if not options.only or options.only == "context":
                     run.context()
-                if options.only not in ("rerank", "context", "used", "agents"):
+                if options.only not in ("rerank", "context", "used", "agents", "start"):
                     run.calls()
                 if not options.only or options.only == "agents":
                     run.agents()
                 if options.only == "used" or (options.full and not options.only):
                     run.used()
+                if not options.only or options.only == "start":
+                    run.start()
                 if not options.only:
                     empty_bytes = run.empty()
                     if not options.quick:
