@@ -191,9 +191,7 @@ class Run:
                 with self._real(store, LOT_MAINTENANCE="off") as server:
                     seconds = server.start_seconds
                 opening = processes.opening_seconds(store, self._log("opening"))
-                if (
-                    number >= 0
-                ):  # else it makes the store and fills the caches
+                if number >= 0:  # else it makes the store and fills the caches
                     ready.append(seconds)
                     parts.append(opening)
             self.figures.append(figures.start(what, ready, parts))
