@@ -12,6 +12,7 @@ from lot_grpc.clock import SystemClock
 from lot_grpc.domain.errors import ModelUnavailableError, StartupError
 from lot_grpc.embedding.endpoint_options import EndpointOptions
 from lot_grpc.embedding.fastembed import open_fastembed
+from lot_grpc.embedding.hash_record import default_record
 from lot_grpc.embedding.reranking import make_reranker as open_reranker
 from lot_grpc.ports import Embedder, Reranker, VectorStore
 from lot_grpc.reports import Progress
@@ -107,6 +108,14 @@ async def open_embedder(
         progress=progress,
         hash_record=hash_record,
     )
+
+
+async def open_served_embedder(settings: Settings, progress: Progress | None) -> Embedder:
+    """The configured model. Its files are read in full only if they were not verified before.
+
+    Raises StartupError.
+    """
+    return await open_embedder(settings, progress, default_record())
 
 
 async def _open_remote_embedder(settings: Settings) -> Embedder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ from lot_grpc.domain.errors import (
     StartupError,
     StorageFullError,
 )
-from lot_grpc.embedding.hash_record import default_record
 from lot_grpc.log_lines import Background, Calls
+from lot_grpc.ports import Embedder
 from lot_grpc.reports import (
     CompactReport,
     Progress,
@@ -59,11 +59,13 @@ async def serve(
     stop: asyncio.Event,
     progress: Progress | None = None,
     accept_loss: bool = False,
+    embedder: Awaitable[Embedder] | None = None,
 ) -> None:
     """Open everything, call ``ready``, serve until ``stop`` is set, drain, close.
 
     If ``stop`` is set before ``ready``, it closes what is open and returns. ``accept_loss`` serves
-    what is left of an embedded store that has lost data.
+    what is left of an embedded store that has lost data. ``embedder`` is the configured model if it
+    is being opened already.
 
     Raises:
         StartupError: It cannot serve, or can no longer; everything opened is closed again.
@@ -71,7 +73,7 @@ async def serve(
     started = time.monotonic()
     async with AsyncExitStack() as stack:
         opened = await stack.enter_async_context(
-            open_all(settings, progress, accept_loss=accept_loss, hash_record=default_record())
+            open_all(settings, progress, accept_loss=accept_loss, embedder=embedder)
         )
         rebuilt = await rebuild_derived_data(opened.store, REGISTRY, progress, stop.is_set)
         if rebuilt:

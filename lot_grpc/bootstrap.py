@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -50,34 +50,34 @@ async def open_all(
     progress: Progress | None,
     *,
     accept_loss: bool = False,
-    hash_record: Path | None = None,
+    embedder: Awaitable[Embedder] | None = None,
 ) -> AsyncIterator[Opened]:
-    """Open the knowledge packs and the model first, then the store, then the services.
+    """Open the model and the knowledge packs first, then the store, then the services.
 
-    ``accept_loss`` opens an embedded store even if data is missing from it. ``hash_record`` is the
-    file with the hashes of model files that were verified before; without it they are read in full.
+    ``accept_loss`` opens an embedded store even if data is missing from it. ``embedder`` is the
+    configured model if it is being opened already; else its files are read in full and verified.
 
     Raises:
         StartupError: A knowledge pack, the model or the store cannot be opened.
     """
     async with AsyncExitStack() as stack:
         stack.callback(SANDBOX.close)
+        model = await (embedder or open_embedder(settings, progress))
+        stack.push_async_callback(model.close)
         packs = read_packs(settings.seed.packs)
-        embedder = await open_embedder(settings, progress, hash_record)
-        stack.push_async_callback(embedder.close)
         compact = settings.storage.store == "edge" and settings.storage.maintenance == "auto"
         if compact and not accept_loss:
             await compact_grown(settings.storage.data_dir, progress)
         store = make_store(settings, accept_loss=accept_loss)
         stack.push_async_callback(store.close)
-        epoch = await open_store(store, REGISTRY, embedder.contract, progress)
+        epoch = await open_store(store, REGISTRY, model.contract, progress)
         await drop_stale(store, REGISTRY)
         reranker = make_reranker(settings)
         stack.push_async_callback(reranker.close)
         runtime = open_runtime(
             store,
             REGISTRY,
-            embedder,
+            model,
             reranker,
             SystemClock(),
             _service_settings(settings, packs),

@@ -13,15 +13,12 @@ from lot_grpc.domain.pattern import CodeKind
 from lot_grpc.parsing import ecmascript, go, java, python, rust
 from lot_grpc.parsing.found import PARTS, Found
 from lot_grpc.parsing.grammars import tree_of
+from lot_grpc.parsing.interface import MAX_TOTAL_BYTES
 from lot_grpc.parsing.rules import Rules
 from lot_grpc.parsing.walk import Walk
 
 MAX_PIECE_BYTES: Final = 256 * 1024
 """Maximum size of a pattern's code in bytes."""
-
-MAX_TOTAL_BYTES: Final = 3 * 1024 * 1024
-"""Maximum size of all pieces in bytes: a response with them stays under the 4 MiB that gRPC clients
-read by default."""
 
 _LONGEST_DOC = 4_000
 _LONGEST_LINE = 300
@@ -39,7 +36,7 @@ _RULES: Final[dict[str, Rules]] = {
 
 
 def parse_code(code: str, language: str) -> ParsedCode:
-    """The pieces of a text in one of ``grammars.LANGUAGES``.
+    """The pieces of a text in one of ``interface.LANGUAGES``.
 
     Memory and time are not limited here, but in ``sandbox``. Raises LimitExceededError for a text
     with too many pieces, or with pieces that are too large in total.

@@ -27,9 +27,6 @@ _GRAMMARS: Final[Mapping[str, tuple[Callable[[], object], ...]]] = {
     ),
 }
 
-LANGUAGES: Final = tuple(sorted(_GRAMMARS))
-"""The languages with a grammar."""
-
 
 @lru_cache(maxsize=16)
 def _grammar(load: Callable[[], object]) -> Language:

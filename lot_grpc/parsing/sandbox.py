@@ -4,7 +4,7 @@ For some texts a parser needs excessive memory (unclosed generics in Java: 6 GB 
 it gets none it aborts its process. No property of a text predicts this for every grammar, so no
 text is parsed in the serving process.
 
-The first text starts a helper (``python -m lot_grpc.parsing.sandbox``), which stays. It forks a
+The first text starts a helper (``python -m lot_grpc.parsing.helper``), which stays. It forks a
 child for each text: the limits are the child's, and nothing of a text is left behind. The helper is
 executed, not forked from the server, so it has none of its files, locks and threads. It ends when
 its standard input closes, that is with the server, however that ends; a running child then ends at
@@ -18,19 +18,17 @@ import asyncio
 import atexit
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from lot_grpc.domain.code_shapes import CodeForm, CodePiece, ParsedCode
 from lot_grpc.domain.errors import LimitExceededError, OverloadedError
 from lot_grpc.domain.pattern import CodeKind
-from lot_grpc.parsing.code import parse_code
+from lot_grpc.parsing.interface import OUT_OF_MEMORY
 
 MAX_MEMORY_BYTES: Final = 512 * 2**20
 """Address space of the child; 1 MiB of ordinary code needs 200 MiB. Enforced on Linux only."""
@@ -38,15 +36,11 @@ MAX_MEMORY_BYTES: Final = 512 * 2**20
 MAX_CPU_SECONDS: Final = 5
 """CPU time for one text: 1 MiB of code takes up to 3 s, of noise up to 9 s."""
 
-_MAX_SECONDS: Final = 30
-"""Wall-clock time for one text, in case the machine is short of CPU."""
-
 _PROCESSES: Final = "1 parser process"
 """The limit reported to callers when the helper cannot work: there is no other one."""
 
-_OUT_OF_MEMORY: Final = 3
 _NO_MEMORY: Final = {
-    _OUT_OF_MEMORY,
+    OUT_OF_MEMORY,
     -signal.SIGABRT,
     -signal.SIGBUS,
     -signal.SIGKILL,
@@ -63,7 +57,7 @@ class Sandbox:
         self._helper: subprocess.Popen[bytes] | None = None
 
     async def parse(self, code: str, language: str) -> ParsedCode:
-        """``parse_code`` with limits.
+        """``code.parse_code`` with limits.
 
         Raises:
             LimitExceededError: the text has too many pieces, or takes too much memory or time.
@@ -99,7 +93,7 @@ class Sandbox:
         assert helper.stdout is not None
         line = b""
         with suppress(OSError, ValueError):  # ValueError: closed in the meantime
-            helper.stdin.write(_line(request))
+            helper.stdin.write(json.dumps(request).encode() + b"\n")
             helper.stdin.flush()
             line = helper.stdout.readline()
         if not line.endswith(b"\n"):
@@ -111,8 +105,8 @@ class Sandbox:
         if self._helper is not None and self._helper.poll() is not None:
             self.close()
         if self._helper is None:
-            self._helper = subprocess.Popen(  # noqa: S603 - no argument comes from a caller
-                [sys.executable, "-m", __name__],
+            self._helper = subprocess.Popen(
+                [sys.executable, "-m", "lot_grpc.parsing.helper"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -151,78 +145,3 @@ def _piece(fields: dict[str, Any]) -> CodePiece:
     lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
     kinds = {"form": CodeForm(fields["form"]), "kind": CodeKind(fields["kind"])}
     return CodePiece(**(fields | lists | kinds))
-
-
-def _line(message: object) -> bytes:
-    return json.dumps(message).encode() + b"\n"
-
-
-# --- the helper -------------------------------------------------------------------------------
-
-
-def _serve() -> None:
-    """Fork a child for each line, and answer for children that end without an answer."""
-    for line in sys.stdin.buffer:
-        child = os.fork()
-        if not child:
-            _answer(line)
-        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        if ended:
-            _write(_line({"ended": ended}))
-
-
-def _answer(line: bytes) -> NoReturn:
-    """The child: parse within the limits, write one line, end."""
-    ended = 1
-    try:
-        request = json.loads(line)
-        signal.alarm(_MAX_SECONDS)
-        _limit(resource.RLIMIT_CPU, request["seconds"])
-        if sys.platform == "linux":
-            _limit(resource.RLIMIT_AS, request["bytes"])
-        answer = _line(_pieces(request["code"], request["language"]))
-        signal.alarm(0)  # do not interrupt a line that is being written
-        _limit(resource.RLIMIT_CPU, 2 * _MAX_SECONDS)
-        _write(answer)
-        ended = 0
-    except MemoryError:
-        ended = _OUT_OF_MEMORY
-    finally:
-        os._exit(ended)
-
-
-def _pieces(code: str, language: str) -> dict[str, Any]:
-    try:
-        return asdict(parse_code(code, language))
-    except LimitExceededError as error:
-        return {"message": error.message, "limit": dict(error.metadata)}
-    except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001 - reported to the server, without the code
-        at = error.__traceback__
-        while at is not None and at.tb_next is not None:
-            at = at.tb_next
-        where = f"{at.tb_frame.f_code.co_filename}:{at.tb_lineno}" if at is not None else ""
-        return {"fault": f"{type(error).__name__} at {where}"}
-
-
-def _limit(what: int, most: int) -> None:
-    """Lower a soft limit."""
-    hard = resource.getrlimit(what)[1]
-    if hard != resource.RLIM_INFINITY:
-        most = min(most, hard)
-    resource.setrlimit(what, (most, hard))
-
-
-def _write(line: bytes) -> None:
-    sys.stdout.buffer.write(line)
-    sys.stdout.buffer.flush()
-
-
-if __name__ == "__main__":
-    signal.signal(
-        signal.SIGTERM, signal.SIG_IGN
-    )  # sent to the whole process group: the helper ends with the server
-    # No core dumps, which would contain the code; 1 also suppresses those piped to a handler.
-    _limit(resource.RLIMIT_CORE, 1)
-    _serve()

@@ -50,6 +50,9 @@ REMOTE = "openai:"
 Progress: TypeAlias = Callable[[str, int, int], None]
 """What is done, how much of it, of how much."""
 
+_AT_ONCE = 6
+"""Collections opened in one call: each call looks through all that the process has mapped."""
+
 _QUIET_SECONDS = 1.0
 """How long opening may take before it reports its progress."""
 
@@ -134,10 +137,11 @@ async def _open_collections(
     progress: Progress | None = None,
 ) -> None:
     started, shown = time.monotonic(), False
-    for number, spec in enumerate(specs, 1):
-        await store.ensure_collections([stored_spec(spec, epoch)])
+    for first in range(0, len(specs), _AT_ONCE):
+        some = specs[first : first + _AT_ONCE]
+        await store.ensure_collections([stored_spec(spec, epoch) for spec in some])
         if progress and (shown or time.monotonic() - started > _QUIET_SECONDS):
-            progress("opening the store", number, len(specs))
+            progress("opening the store", first + len(some), len(specs))
             shown = True
 
 

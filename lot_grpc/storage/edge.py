@@ -112,7 +112,7 @@ class EdgeStore:
             if self._accept_loss or not phrase:
                 self._manifest.opened(spec.name, count)
             await asyncio.sleep(0)
-        release_indexes(self._path)
+        release_indexes(self._path, [spec.name for spec in specs])
         self._manifest.save()
         self._missing(list(missing.values()))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +18,8 @@ _MAPS: Final = Path("/proc/self/maps")
 _INDEX_MAP: Final = re.compile(r"^(\w+)-(\w+) r..s .*?(/.*/payload_index/.*)$", re.MULTILINE)
 
 
-def release_indexes(folder: Path) -> None:
-    """Unmap the resident pages of the payload indexes below ``folder``. On Linux only.
+def release_indexes(folder: Path, collections: Iterable[str]) -> None:
+    """Unmap the resident pages of the payload indexes of collections in ``folder``. On Linux only.
 
     Changes no content: the pages are of shared file maps, so what was written to them stays in the
     page cache and reaches the file, and the next access maps them again (``man 2 madvise``).
@@ -27,7 +28,7 @@ def release_indexes(folder: Path) -> None:
         return
     madvise = ctypes.CDLL(None).madvise
     madvise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-    below = f"{folder.resolve()}/"
+    below = tuple(f"{folder.resolve()}/{name}/" for name in collections)
     for start, end, file in _INDEX_MAP.findall(_MAPS.read_text()):
         if file.startswith(below):
             address = int(start, 16)

@@ -185,6 +185,24 @@ class Run:
         self.figures.append(Figure("disk, empty", shown, "≤ 64 MiB", met, beside, values))
         return resident
 
+    def start(self) -> None:
+        """Start to ready, against a process that only loads the model and opens the same store."""
+        template = stores.filled(SMALL, compacted=False, say=self.say)
+        for what, store in (
+            ("empty", self._folder / "start-empty"),
+            (f"{SMALL:,} patterns", self._copy(template)),
+        ):
+            self.say(f"start against its parts, {what}")
+            ready, parts = [], []
+            for number in range(-1, 2 * self._sizes.rounds):
+                with self._real(store, LOT_MAINTENANCE="off") as server:
+                    seconds = server.start_seconds
+                opening = processes.opening_seconds(store, self._log("opening"))
+                if number >= 0:  # else it makes the store and fills the caches
+                    ready.append(seconds)
+                    parts.append(opening)
+            self.figures.append(figures.start(what, ready, parts))
+
     def large(self, empty_bytes: int) -> None:
         """Start and memory with 100,000 patterns."""
         compacted = self._options.full
@@ -273,6 +291,10 @@ class Run:
                 self._client.do("forget", address=server.address)
 
 
+ALONE = ("rerank", "context", "used", "agents", "memories", "start")
+"""Values of ``--only`` that name a comparison with servers of its own."""
+
+
 def _options() -> Any:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="less of each, under two minutes")
@@ -285,7 +307,7 @@ def _options() -> Any:
         "--only",
         default="",
         help="just the comparisons with this in their name, or `rerank`, `context`, `used`, "
-        "`agents`, `memories`",
+        "`agents`, `memories`, `start`",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--write", action="store_true", help=f"write the tables to {page.NAME}")
@@ -312,7 +334,7 @@ def main() -> int:
                     run.rerank()
                 if not options.only or options.only == "context":
                     run.context()
-                if options.only not in ("rerank", "context", "used", "agents", "memories"):
+                if options.only not in ALONE:
                     run.calls()
                 if not options.only or options.only == "agents":
                     run.agents()
@@ -320,6 +342,8 @@ def main() -> int:
                     run.memories()
                 if options.only == "used" or (options.full and not options.only):
                     run.used()
+                if not options.only or options.only == "start":
+                    run.start()
                 if not options.only:
                     empty_bytes = run.empty()
                     if not options.quick:

@@ -1,7 +1,7 @@
 """The bare server, the denominator: bytes in and out, no validation, no ranking, no log.
 
-The same embedder with the same settings, the same terms, both queries of a recall in one batch to
-Edge, on the same store. An outcome is the three writes that it takes at least, in one call and with
+The fastest known way to a vector, the same terms, both queries of a recall in one batch to Edge,
+on the same store. An outcome is the three writes that it takes at least, in one call and with
 nothing read: its row in the log, the counters of the pattern, and the stats of its query.
 
     python -m tests.bench.bare FOLDER
@@ -18,30 +18,28 @@ import grpc
 import qdrant_edge as edge
 import uvloop
 
-from lot_grpc.embedding.fastembed import FastembedEmbedder, open_fastembed
 from lot_grpc.lexical.bm25 import document_vector, lexical_query
 from lot_grpc.ports import SparseVector
 from tests.bench import data
+from tests.bench.vectors import Vectors
 
 POOL, LIMIT, MARGIN = 50, 5, 0.08
 
 
 class Bare:
-    def __init__(self, folder: str, embedder: FastembedEmbedder) -> None:
+    def __init__(self, folder: str) -> None:
         self.patterns = edge.EdgeShard.load(f"{folder}/patterns")
         self.events = edge.EdgeShard.load(f"{folder}/events")
         self.outcomes = edge.EdgeShard.load(f"{folder}/outcomes")
         self.context_stats = edge.EdgeShard.load(f"{folder}/context_stats")
-        self.recalled: dict[str, list[float]] = {}
-        self.embedder = embedder
+        self.vectors = Vectors()
 
     async def echo(self, request: bytes, _: Any) -> bytes:
         return request
 
     async def recall(self, request: bytes, _: Any) -> bytes:
         asked = json.loads(request)
-        vector = (await self.embedder.embed_query(asked["query"])).vector
-        self.recalled[asked["query"]] = vector
+        vector = await self.vectors.of_query(asked["query"])
         words = lexical_query(asked["query"]).vector
         dense, _ = self.search(vector, words, asked["language"], asked["min_success_rate"])
         return json.dumps([hit.payload for hit in self.fetch(dense)[:LIMIT]]).encode()
@@ -73,8 +71,7 @@ class Bare:
 
     async def save(self, request: bytes, _: Any) -> bytes:
         items = json.loads(request)
-        embedded = await self.embedder.embed_documents([item["text"] for item in items])
-        self.upsert(items, [one.vector for one in embedded])
+        self.upsert(items, await self.vectors.of_texts([item["text"] for item in items]))
         return request
 
     def upsert(self, items: list[Any], vectors: list[list[float]]) -> None:
@@ -87,7 +84,7 @@ class Bare:
     async def record_outcome(self, request: bytes, _: Any) -> bytes:
         asked = json.loads(request)
         row, pattern, stats = asked["outcome"], asked["pattern"], asked["context_stats"]
-        vector: Any = {"query": self.recalled[stats["payload"]["query"]]}
+        vector: Any = {"query": await self.vectors.of_query(stats["payload"]["query"])}
         put, update = edge.UpdateOperation.upsert_points, edge.UpdateOperation.set_payload
         self.outcomes.update(put([edge.Point(row["id"], {}, row["payload"])]))
         self.patterns.update(update([pattern["id"]], pattern["payload"]))
@@ -120,7 +117,7 @@ def _sparse(words: SparseVector) -> edge.SparseVector:
 
 
 async def _serve(folder: str) -> None:
-    bare = Bare(folder, await open_fastembed())
+    bare = Bare(folder)
     methods: dict[str, Any] = {"Echo": bare.echo, "Recall": bare.recall, "Save": bare.save}
     methods |= {"RecordOutcome": bare.record_outcome, "StoreEvents": bare.store_events}
     handlers: Any = {

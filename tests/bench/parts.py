@@ -16,7 +16,6 @@ from typing import Any
 
 import uvloop
 
-from lot_grpc.embedding.fastembed import open_fastembed
 from lot_grpc.lexical.bm25 import lexical_query
 from tests.bench import data
 from tests.bench.bare import Bare
@@ -35,13 +34,13 @@ def _timed(taken: list[float], call: Callable[..., Any], *arguments: Any) -> Any
 
 async def measure(folder: str, count: int) -> dict[str, float]:
     """Medians in milliseconds by part. ``search``: both queries; ``upsert``: with its terms."""
-    bare = Bare(folder, await open_fastembed())
+    bare = Bare(folder)
     names = ("embed", "terms", "search", "fetch", "upsert")
     times: dict[str, list[float]] = {name: [] for name in names}
     for number in range(count):
         started = time.perf_counter()
         query = data.sentence(number)
-        vector = (await bare.embedder.embed_query(query)).vector
+        vector = await bare.vectors.of_query(query)
         times["embed"].append(time.perf_counter() - started)
         language = data.LANGUAGES[number % len(data.LANGUAGES)]
         words = _timed(times["terms"], lexical_query, query).vector
@@ -50,7 +49,6 @@ async def measure(folder: str, count: int) -> dict[str, float]:
         _timed(times["fetch"], bare.fetch, dense)
         items = json.loads(data.save(5_000_000 + number, bare=True))
         _timed(times["upsert"], bare.upsert, items, [vector])
-    await bare.embedder.close()
     return {name: _p50(taken) for name, taken in times.items()}
 
 

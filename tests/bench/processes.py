@@ -176,6 +176,17 @@ def worker(
         process.end()
 
 
+def opening_seconds(folder: Path, log: Path) -> float:
+    """How long a process takes that only loads the model and opens the store, from its start."""
+    started = time.perf_counter()
+    process = Process("opening", ["-m", "tests.bench.opening", str(folder)], log, _environment({}))
+    try:
+        process.line(START_SECONDS)
+        return time.perf_counter() - started
+    finally:
+        process.end()
+
+
 def run(module: str, *arguments: str, seconds: float = ANSWER_SECONDS) -> Any:
     """What a module prints as JSON, run by itself, within so many seconds."""
     command = [sys.executable, "-m", module, *arguments]

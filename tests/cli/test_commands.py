@@ -293,7 +293,7 @@ SERVE = """
     from lot_grpc.cli import main
     from lot_grpc.reports import Ready
 
-    async def serve(settings, *, ready, stop, progress, accept_loss):
+    async def serve(settings, *, ready, stop, progress, accept_loss, embedder):
         progress("patterns", 1, 4)
         ready(Ready("127.0.0.1:7", "edge", "/data", 1234, "some/model", 384, 0.25))
         await stop.wait()

@@ -8,6 +8,8 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import grpc
@@ -189,3 +191,55 @@ def test_a_folder_that_lost_something_is_served_only_when_that_is_accepted(serve
     server = serve(data)
     assert saved(server) == ["new"]
     assert server.stop() == 0
+
+
+# --- what a start loads -----------------------------------------------------------------------
+
+TELL_MODULES = """
+    import os, signal, sys
+    from lot_grpc.cli import main, serve
+
+    def tell(ready):
+        print(*sys.modules, flush=True)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    serve._announce = tell
+    sys.argv = ["lot-grpc", "serve"]
+    main()
+"""
+
+NOT_FOR_SERVING = {
+    "PIL",
+    "fastembed",
+    "httpx",
+    "huggingface_hub",
+    "lot_grpc.checking",
+    "lot_grpc.evaluation.loading",
+    "lot_grpc.offline_reindex",
+    "lot_grpc.parsing.code",
+    "lot_grpc.parsing.helper",
+    "lot_grpc.storage.qdrant",
+    "lot_grpc.testing",
+    "qdrant_client",
+    "requests",
+    "tree_sitter",
+    "tree_sitter_python",
+}
+
+
+def test_a_server_with_the_default_settings_loads_only_what_it_needs(tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(TELL_MODULES)],
+        env=environment(tmp_path / "data"),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert ran.returncode == 0, ran.stderr
+    loaded = set(ran.stdout.split())
+    assert {"lot_grpc.app", "onnxruntime", "qdrant_edge"} <= loaded
+    assert sorted(NOT_FOR_SERVING & loaded) == []
+    commands = {path.stem for path in (ROOT / "lot_grpc" / "cli").glob("*.py")}
+    of_commands = {name for name in commands if f"lot_grpc.cli.{name}" in loaded}
+    assert of_commands == {"app", "failures", "options", "progress", "serve", "start", "words"}

@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 from lot_grpc.domain.errors import LimitExceededError
-from lot_grpc.parsing.grammars import LANGUAGES
+from lot_grpc.parsing.interface import LANGUAGES
 from lot_grpc.parsing.sandbox import SANDBOX
 
 _COMMON = ["(", ")", "[", "]", "{", "}", "a", "0", ".", ",", ";", ":", "=", "+", "-", "*", "&", "!",

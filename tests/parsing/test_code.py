@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from lot_grpc.domain.code_shapes import complexity_level
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.errors import LimitExceededError
-from lot_grpc.parsing.code import MAX_PIECE_BYTES, MAX_TOTAL_BYTES, parse_code
-from lot_grpc.parsing.grammars import LANGUAGES
+from lot_grpc.parsing.code import MAX_PIECE_BYTES, parse_code
+from lot_grpc.parsing.interface import LANGUAGES, MAX_TOTAL_BYTES
 from lot_grpc.parsing.walk import MAX_BROKEN, MAX_PIECES
 from tests.parsing.samples import SAMPLES
 

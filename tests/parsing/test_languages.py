@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from lot_grpc.parsing.code import parse_code
-from lot_grpc.parsing.grammars import LANGUAGES
+from lot_grpc.parsing.interface import LANGUAGES
 from tests.parsing.samples import SAMPLES
 
 FOUND: dict[str, list[tuple[str, str, int, int, int, str]]] = {

@@ -15,7 +15,7 @@ import pytest
 from lot_grpc.domain.errors import LimitExceededError, OverloadedError
 from lot_grpc.parsing import sandbox
 from lot_grpc.parsing.code import parse_code
-from lot_grpc.parsing.grammars import LANGUAGES
+from lot_grpc.parsing.interface import LANGUAGES
 from lot_grpc.parsing.sandbox import Sandbox
 from tests.parsing.samples import SAMPLES
 

@@ -41,9 +41,9 @@ async def test_what_was_written_and_not_flushed_stays(
     store: EdgeStore, folder: Path, clock: FixedClock
 ) -> None:
     await store.put(SPEC.name, [sample(n) for n in range(1000)])
-    release_indexes(folder)
+    release_indexes(folder, [SPEC.name])
     await store.put(SPEC.name, [sample(n) for n in range(1000, 2000)])
-    release_indexes(folder)
+    release_indexes(folder, [SPEC.name])
     await store.close()
     again = EdgeStore(folder, clock, min_free_bytes=0)
     await again.ensure_collections([SPEC])

@@ -19,8 +19,7 @@ from lot_grpc.domain.json_values import as_doubles, number_text
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import Pattern, PatternContent, different_fields
-from lot_grpc.parsing.code import MAX_TOTAL_BYTES
-from lot_grpc.parsing.grammars import LANGUAGES
+from lot_grpc.parsing.interface import LANGUAGES, MAX_TOTAL_BYTES
 from lot_grpc.parsing.sandbox import SANDBOX
 from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft, Saved
 from lot_grpc.services.patterns.pattern_writer import PatternWriter
