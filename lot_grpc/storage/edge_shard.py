@@ -21,11 +21,11 @@ from qdrant_edge import UpdateOperation
 
 from lot_grpc.domain.errors import StartupError, StoreUnavailableError
 from lot_grpc.ports import EXPIRES_KEY, NAMESPACE_KEY, CollectionSpec, Index, Micros, Record
+from lot_grpc.storage import durable
 from lot_grpc.storage.checks import check_dimensions, require_same
 from lot_grpc.storage.edge_repair import mend
-from lot_grpc.storage.edge_unmade import UnmadeShard
+from lot_grpc.storage.edge_unmade import UnmadeShard, creating
 from lot_grpc.storage.json_path import json_path
-from lot_grpc.storage.lock import sync_folder
 from lot_grpc.storage.manifest import Manifest
 from lot_grpc.storage.recent import RecentRecords
 
@@ -116,7 +116,8 @@ class Shard:
         """Create the shard unless it is there. Comes before the first record."""
         if isinstance(self.raw, UnmadeShard):
             self.require_there()
-            self._open()
+            with creating(self._folder):
+                self._open()
             self._manifest.opened(self.spec.name, self.count())
             self._manifest.save()
 
@@ -281,7 +282,7 @@ def _opened(folder: Path, spec: CollectionSpec, search_threads: int) -> edge.Edg
     if not folder.exists() or never_opened.exists():
         _create(folder, spec, search_threads)
     shard = load(folder)
-    never_opened.unlink(missing_ok=True)
+    durable.remove(never_opened)  # or the next start would take its records for none
     return shard
 
 
@@ -346,10 +347,9 @@ def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
         edge.EdgeShard.create(str(new), config).close()
         fields = {path: name for path, (name, _) in _fields(spec).items()}
         for file in new.glob("segments/*/payload_index/config.json"):
-            file.write_text(json.dumps({"indexed_fields": fields}))
+            durable.write_text(file, json.dumps({"indexed_fields": fields}))
     (new / _NEVER_OPENED).touch()
-    new.rename(folder)
-    sync_folder(folder.parent)  # before a record in it is acknowledged
+    durable.rename(new, folder)  # before a record in it is acknowledged
 
 
 def _inodes(*folders: Path) -> list[tuple[str, int]]:

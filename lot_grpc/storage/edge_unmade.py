@@ -7,8 +7,12 @@ first record is written. Until then this answers what an empty one would.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final, NoReturn
+
+from lot_grpc.domain.errors import StartupError, StoreUnavailableError
 
 
 class UnmadeShard:
@@ -55,3 +59,17 @@ class UnmadeShard:
     def update(self, _: Any) -> NoReturn:
         """A bug: ``Shard.make`` comes before the first write."""
         raise RuntimeError("the shard is not made yet")
+
+
+@contextmanager
+def creating(folder: Path) -> Iterator[None]:
+    """Turns what fails to create a shard into ``StoreUnavailableError``: nothing was lost."""
+    try:
+        yield
+    except (OSError, StartupError) as error:
+        cause = error.strerror if isinstance(error, OSError) else "the log has the cause"
+        raise StoreUnavailableError(
+            f"the collection {folder.name!r} cannot be created in {folder.parent}: {cause}; "
+            "remedy that, and repeat the call: the next write tries again",
+            path=folder,
+        ) from error

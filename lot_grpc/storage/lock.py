@@ -90,12 +90,3 @@ def _locked(folder: Path, holder: dict[str, str]) -> StoreLockedError:
         pid=pid,
         host=host,
     )
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a new entry survive a power loss."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

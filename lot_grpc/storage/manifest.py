@@ -143,7 +143,8 @@ class Manifest:
         for path, file in former.items():
             now = found.get(path, file)
             found[path] = _File(max(file.size, now.size), file.filled or now.filled)
-        self._files[name] = found
+        if found:  # else it has had no record yet, and has nothing to lose
+            self._files[name] = found
 
     def forget(self, name: str) -> None:
         """Expect no files until the collection is listed again; call before removing any."""

@@ -247,6 +247,29 @@ async def test_stats_that_count_while_they_are_merged_lose_no_outcome(world, nam
     assert sum(stored["count"] for stored in stats) == 5
 
 
+@pytest.mark.parametrize("earlier", [0, 1])
+async def test_a_repeat_that_comes_first_to_the_stats_counts_once(world, earlier):
+    await save(world, pattern_id="p")
+    for _ in range(earlier):
+        await outcome(world, "p", query="how")
+    coming = [world.another_process()]
+
+    async def again() -> None:
+        if coming:
+            await outcome(coming.pop(), "p", query="how", request_id="r")
+
+    async def counted() -> None:
+        for name in ("get", "insert", "update"):
+            world.store.before(name, CONTEXT_STATS, again)
+
+    world.store.before("update", PATTERNS, counted)
+    await outcome(world, "p", query="how", request_id="r")
+    assert not coming
+    [stats] = await payloads(world, CONTEXT_STATS)
+    [pattern] = await payloads(world, PATTERNS)
+    assert (stats["count"], pattern["usage_count"]) == (earlier + 1,) * 2
+
+
 # --- memories, decisions, sessions, imports ---------------------------------------------------
 
 

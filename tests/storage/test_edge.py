@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lot_grpc.domain.errors import StartupError, StoreLockedError
+from lot_grpc.domain.errors import StartupError, StoreLockedError, StoreUnavailableError
 from lot_grpc.ports import (
     AnyOf,
     CollectionSpec,
@@ -84,7 +84,7 @@ async def test_a_collection_whose_first_opening_was_cut_short_is_made_again(
     monkeypatch.setattr(edge_shard, "_loaded", cut_short)
     await store.ensure_collections([ALL_KINDS])
     record = Record(sample_id(1), "a", {}, {"text": [1.0] * 4})
-    with pytest.raises(StartupError):
+    with pytest.raises(StoreUnavailableError):
         await store.insert("kinds", [record])
     monkeypatch.undo()
     for file in (folder / "kinds").glob("segments/*/segment.json"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,9 @@ from lot_grpc.ports import (
     SearchQuery,
     SparseVector,
 )
+from lot_grpc.storage import edge_shard
 from lot_grpc.storage.edge import EdgeStore
+from lot_grpc.storage.manifest import COUNTS_NAME
 from tests.contract.clock import FixedClock
 from tests.storage.samples import SPEC, sample, sample_id
 
@@ -122,3 +125,76 @@ async def test_no_shard_is_made_in_a_folder_that_took_the_place_of_ours(
     with pytest.raises(StoreUnavailableError, match="was replaced"):
         await store.close()
     assert shards(folder) == []
+
+
+async def test_one_without_records_is_not_missed_though_their_numbers_are_lost(
+    folder: Path, clock: FixedClock
+) -> None:
+    store = await open_store(folder, clock)
+    await store.put(LOG.name, [Record(sample_id(1), "a", {"seq": 7})])
+    await store.close()
+    (folder / COUNTS_NAME).write_bytes(b"")  # as a power loss may leave it
+    store = await open_store(folder, clock)
+    assert (await store.info()).points == {SPEC.name: 0, LOG.name: 1}
+    await store.close()
+
+
+@pytest.mark.parametrize("call", ["mkdir", "write_text", "touch", "rename", "unlink"])
+async def test_a_shard_that_cannot_be_created_says_why_and_is_created_by_the_next_write(
+    folder: Path, clock: FixedClock, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    store = await open_store(folder, clock)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, call, full)
+        with pytest.raises(StoreUnavailableError, match=r"'log' cannot .* No space .* next write"):
+            await store.put(LOG.name, [Record(sample_id(1), "a", {"seq": 7})])
+    assert await store.count(LOG.name, "a") == 0
+    await store.put(LOG.name, [Record(sample_id(2), "a", {"seq": 8})])
+    await store.close()
+    store = await open_store(folder, clock)
+    assert set(await store.get(LOG.name, "a", [sample_id(1), sample_id(2)])) == {sample_id(2)}
+    await store.close()
+
+
+async def test_a_shard_that_edge_cannot_open_when_it_is_new_is_no_lost_one(
+    folder: Path, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: Path) -> None:
+        raise Exception("too many open files")  # noqa: TRY002 - as Edge does
+
+    store = await open_store(folder, clock)
+    with monkeypatch.context() as patched:
+        patched.setattr(edge_shard, "_loaded", fails)
+        with pytest.raises(StoreUnavailableError, match=r"'log' cannot be created .* the log"):
+            await store.put(LOG.name, [Record(sample_id(1), "a", {"seq": 7})])
+    await store.put(LOG.name, [Record(sample_id(1), "a", {"seq": 7})])
+    assert await store.count(LOG.name, "a") == 1
+    await store.close()
+
+
+async def test_what_says_that_a_shard_is_empty_is_gone_for_good_before_its_first_record(
+    folder: Path, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lasting: dict[Path, list[str]] = {}
+    sync = os.fsync
+
+    def synced(file: int) -> None:
+        sync(file)
+        place = Path(f"/proc/self/fd/{file}").readlink()
+        if place.is_dir():
+            lasting[place] = [one.name for one in place.iterdir()]
+        else:
+            lasting[place] = [place.read_text()]
+
+    store = await open_store(folder, clock)
+    monkeypatch.setattr(os, "fsync", synced)
+    await store.put(LOG.name, [Record(sample_id(1), "a", {"seq": 7})])
+    assert LOG.name in lasting[folder]
+    assert "edge_config.json" in lasting[folder / LOG.name]
+    assert "lot.never-opened" not in lasting[folder / LOG.name]
+    [fields] = [text for place, [text, *_] in lasting.items() if place.name == "config.json"]
+    assert "seq" in fields
+    await store.close()

@@ -76,23 +76,38 @@ class ContextStatsStore:
         self._vectors = vectors
         self._fading = runtime.settings.weights.fading
 
+    async def before(self, outcomes: Iterable[RecordedOutcome]) -> dict[str, Record]:
+        """The stats of the queries of outcomes that are about to be written, by point."""
+        wanted: dict[str, set[str]] = {}
+        for one in outcomes:
+            if one.in_context:
+                wanted.setdefault(one.namespace, set()).add(_point_of(one))
+        found: dict[str, Record] = {}
+        for namespace, points in wanted.items():
+            found |= await self._store.get(CONTEXT_STATS, namespace, list(points))
+        return found
+
     async def take_in_new(
-        self, outcomes: Mapping[str, tuple[RecordedOutcome, Sequence[float] | None]]
+        self,
+        outcomes: Mapping[str, tuple[RecordedOutcome, Sequence[float] | None]],
+        before: Mapping[str, Record],
     ) -> set[str]:
         """Add outcomes that were just written, by their names, to the stats of their queries.
 
-        Each comes with the vector of its query, if known. Raises ContentionError. Returns the ids
-        of patterns that now have too many stats: call ``keep_few``.
+        Each comes with the vector of its query, if known. ``before``: what ``before`` returned
+        before they were written: stats that were read afterwards may have them already, by a repeat
+        at the same time. Raises ContentionError. Returns the ids of patterns that now have too many
+        stats: call ``keep_few``.
         """
         wanted: dict[str, dict[str, dict[str, RecordedOutcome]]] = {}
         vectors: dict[str, Sequence[float] | None] = {}
         for name, (one, vector) in outcomes.items():
-            point = context_stats_point(one.namespace, one.pattern_id, one.query)
+            point = _point_of(one)
             wanted.setdefault(one.namespace, {}).setdefault(point, {})[name] = one
             vectors[point] = vector
         crowded: set[str] = set()
         for namespace, by_stats in wanted.items():
-            found = await self._store.get(CONTEXT_STATS, namespace, list(by_stats))
+            found = {point: before[point] for point in by_stats if point in before}
             fresh = [
                 self._first(point, theirs, vector)
                 for point, theirs in by_stats.items()
@@ -119,7 +134,7 @@ class ContextStatsStore:
 
         ``vector`` is the query's, if known. Raises ContentionError.
         """
-        point = context_stats_point(recorded.namespace, recorded.pattern_id, recorded.query)
+        point = _point_of(recorded)
 
         async def attempt() -> None:
             record = await self._read(recorded.namespace, point)
@@ -310,6 +325,10 @@ class ContextStatsStore:
 
     async def _read(self, namespace: str, point: str) -> Record | None:
         return (await self._store.get(CONTEXT_STATS, namespace, [point])).get(point)
+
+
+def _point_of(recorded: RecordedOutcome) -> str:
+    return context_stats_point(recorded.namespace, recorded.pattern_id, recorded.query)
 
 
 def _name(record: Record) -> str:

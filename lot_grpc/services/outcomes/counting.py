@@ -113,9 +113,12 @@ class OutcomeCounter:
                     entries[name] = _Entry(recorded, thing, before, call.vector)
         known = [one.before for one in entries.values() if one.before is not None]
         outcomes = {name: one.recorded for name, one in entries.items()}
+        stats = await self._context_stats.before(
+            one.recorded for one in entries.values() if one.before is not None
+        )
         written = await self._pending.insert(outcomes, known)
         new = {n: one for n, one in entries.items() if n in written and one.before is not None}
-        crowded = await self._count_new(new)
+        crowded = await self._count_new(new, stats)
         for name, entry in entries.items():
             if name not in new:
                 await self._count_again(entry)
@@ -126,10 +129,11 @@ class OutcomeCounter:
                     call.counted[entry.thing.id] = entry.after
                     call.crowded |= crowded & {entry.thing.id}
 
-    async def _count_new(self, new: dict[str, _Entry]) -> set[str]:
+    async def _count_new(self, new: dict[str, _Entry], stats: Mapping[str, Record]) -> set[str]:
         """Count outcomes that were just written, and drop from ``new`` those left to count again.
 
-        Returns the ids of patterns that may have too many context stats.
+        ``stats`` are those of their queries before that. Returns the ids of patterns that may have
+        too many context stats.
         """
         used: dict[str, dict[str, dict[str, _Entry]]] = {}
         for name, entry in new.items():
@@ -146,11 +150,9 @@ class OutcomeCounter:
             if entry.after is None:  # it changed since it was read
                 del new[name]
         in_context = {
-            name: (one.recorded, one.vector)
-            for name, one in new.items()
-            if one.recorded.query and one.recorded.pattern_id
+            name: (one.recorded, one.vector) for name, one in new.items() if one.recorded.in_context
         }
-        return await self._context_stats.take_in_new(in_context)
+        return await self._context_stats.take_in_new(in_context, stats)
 
     async def _count_again(self, entry: _Entry) -> None:
         """Count an outcome that may be counted already, or whose target has changed meanwhile."""
@@ -174,7 +176,7 @@ class OutcomeCounter:
             PENDING,
         )
         entry.after = await apply_once(self._store, self._pending, recorded.point, target, count)
-        if entry.after is not None and recorded.query and recorded.pattern_id:
+        if entry.after is not None and recorded.in_context:
             await self._context_stats.take_in(recorded, entry.vector)
 
     async def _counted(self, recorded: RecordedOutcome, record: Record) -> OutcomeStats:

@@ -78,6 +78,11 @@ class RecordedOutcome:
         )
 
     @property
+    def in_context(self) -> bool:
+        """Whether the stats of its pattern on its query change too."""
+        return bool(self.query and self.pattern_id)
+
+    @property
     def value(self) -> float:
         """Its value in rates."""
         return self.outcome.value_in_rates if self.outcome else 0.0
