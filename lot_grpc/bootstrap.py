@@ -55,7 +55,7 @@ async def open_all(
     """Open the knowledge packs and the model first, then the store, then the services.
 
     ``accept_loss`` opens an embedded store even if data is missing from it. ``hash_record`` is the
-    file with the hashes of model files that were verified before; without it they are read in full.
+    file with the hashes of verified model files; without it, model files are read in full.
 
     Raises:
         StartupError: A knowledge pack, the model or the store cannot be opened.

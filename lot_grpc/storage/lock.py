@@ -93,7 +93,7 @@ def _locked(folder: Path, holder: dict[str, str]) -> StoreLockedError:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a new entry survive a power loss."""
+    """Flush a folder, so that a new entry in it survives a power loss."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)

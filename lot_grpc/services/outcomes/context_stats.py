@@ -79,19 +79,19 @@ class ContextStatsStore:
     async def take_in_new(
         self, outcomes: Mapping[str, tuple[RecordedOutcome, Sequence[float] | None]]
     ) -> set[str]:
-        """Add outcomes that were just written, by their names, to the stats of their queries.
+        """Add new outcomes, given by their names, to the stats of their queries.
 
-        Each comes with the vector of its query, if known. Raises ContentionError. Returns the ids
-        of patterns that now have too many stats: call ``keep_few``.
+        Each comes with the vector of its query, if known. Returns the ids of patterns that now have
+        too many stats: call ``merge_surplus`` for these. Raises ContentionError.
         """
-        wanted: dict[str, dict[str, dict[str, RecordedOutcome]]] = {}
+        by_namespace: dict[str, dict[str, dict[str, RecordedOutcome]]] = {}
         vectors: dict[str, Sequence[float] | None] = {}
         for name, (one, vector) in outcomes.items():
             point = context_stats_point(one.namespace, one.pattern_id, one.query)
-            wanted.setdefault(one.namespace, {}).setdefault(point, {})[name] = one
+            by_namespace.setdefault(one.namespace, {}).setdefault(point, {})[name] = one
             vectors[point] = vector
         crowded: set[str] = set()
-        for namespace, by_stats in wanted.items():
+        for namespace, by_stats in by_namespace.items():
             found = await self._store.get(CONTEXT_STATS, namespace, list(by_stats))
             fresh = [
                 self._first(point, theirs, vector)
@@ -115,7 +115,7 @@ class ContextStatsStore:
         return crowded
 
     async def take_in(self, recorded: RecordedOutcome, vector: Sequence[float] | None) -> None:
-        """Add an outcome to the stats of its query unless any stats of the pattern have it.
+        """Add an outcome to the stats of its query, unless some stats of the pattern contain it.
 
         ``vector`` is the query's, if known. Raises ContentionError.
         """
@@ -133,7 +133,7 @@ class ContextStatsStore:
                 known = await self._vector(recorded, vector)
                 first = self._first(point, {recorded.point: recorded}, known)
                 await insert_new(self._store, CONTEXT_STATS, first)
-                await self.keep_few(recorded.namespace, recorded.pattern_id)
+                await self.merge_surplus(recorded.namespace, recorded.pattern_id)
             elif record.payload.get(MERGING):
                 await self._finish_merge(record)
                 raise ConflictError
@@ -174,7 +174,7 @@ class ContextStatsStore:
     def _first(
         self, point: str, outcomes: Mapping[str, RecordedOutcome], vector: Sequence[float]
     ) -> Record:
-        """New stats that have counted the outcomes, given by their names."""
+        """New stats with the outcomes, which are given by their names."""
         one = next(iter(outcomes.values()))
         return context_stats_record(
             one.namespace,
@@ -220,7 +220,7 @@ class ContextStatsStore:
     # --- merging ------------------------------------------------------------------------------
 
     async def _crowded(self, namespace: str, fresh: Sequence[Record]) -> set[str]:
-        """Those patterns of new stats that have too many."""
+        """The patterns of new stats that now have too many."""
         if not fresh:
             return set()
         ids = tuple({record.payload["pattern_id"] for record in fresh})
@@ -230,7 +230,7 @@ class ContextStatsStore:
         )
         return {str(one) for one, count in counts.items() if count > MAX_CONTEXT_STATS}
 
-    async def keep_few(self, namespace: str, pattern_id: str) -> None:
+    async def merge_surplus(self, namespace: str, pattern_id: str) -> None:
         """Merge the nearest stats of a pattern that has too many."""
         theirs: list[Condition] = [Equals("pattern_id", pattern_id), Missing(MERGING)]
         if await self._store.count(CONTEXT_STATS, namespace, theirs) <= MAX_CONTEXT_STATS:
