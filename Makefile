@@ -28,7 +28,7 @@ LEARN_SETS ?= tau_retail webarena programs humanevalpack
 
 PEERS_VENV ?= .peers-venv
 PEERS_PY := $(abspath $(PEERS_VENV))/bin/python
-# What the peers are given, then they themselves; versions are in requirements.txt.
+# What the adapters need, then the stores themselves; requirements.txt pins the versions.
 PEERS := onnxruntime tokenizers numpy chromadb lancedb langgraph mem0ai qdrant-client \
   qdrant-edge-py sqlite-vec pysqlite3-binary
 
@@ -64,11 +64,11 @@ bench: $(DEV_STAMP) ## Measure speed
 	@$(PY) -m tests.bench $(ARGS)
 
 .PHONY: bench-scale
-bench-scale: $(DEV_STAMP) ## Measure growth, to a million
+bench-scale: $(DEV_STAMP) ## Measure growth to a million
 	@$(PY) -m tests.bench.scale $(ARGS)
 
 .PHONY: bench-peers
-bench-peers: $(DEV_STAMP) $(PEERS_STAMP) ## Measure other stores
+bench-peers: $(DEV_STAMP) $(PEERS_STAMP) ## Compare with other stores
 	@$(PY) -m tests.bench.peers --python $(PEERS_PY) $(ARGS)
 
 .PHONY: soak
@@ -257,7 +257,8 @@ $(PROTO_STAMP): proto/generate.py | $(PROTO_PY)
 	@$(PROTO_PY) -m pip --disable-pip-version-check --quiet install $(PROTO_TOOLS)
 	@touch $@
 
-# Apart from the rest, for they want what they want; one that cannot be installed is left out.
+# A separate environment, since their dependencies may conflict with ours. Stores that cannot be
+# installed are skipped.
 $(PEERS_PY):
 	$(call make_venv,$(PEERS_VENV))
 

@@ -90,7 +90,7 @@ async def compact_grown(folder: Path, progress: Progress | None) -> None:
 async def open_embedder(
     settings: Settings, progress: Progress | None, hash_record: Path | None = None
 ) -> Embedder:
-    """The configured model. Without ``hash_record`` its files are read in full.
+    """Open the configured model. Without ``hash_record``, its files are read in full.
 
     Raises StartupError.
     """

@@ -21,9 +21,9 @@ _PROGRAM_BYTES: Final = 256 * 1024
 """Memory of one compiled expression, including its automata. One that needs more is refused."""
 
 _CACHE_SIZE: Final = 1_024
-"""How many compiled expressions, the last ones used, are cached: those that a recall tries in one
-namespace, since with fewer all would be compiled anew for each recall. Usual ones take 11 KB each
-(measured), so 11 MiB; the largest ``_PROGRAM_BYTES``, so at most 256 MiB."""
+"""How many recently used compiled expressions are cached: as many as a recall tries in a namespace.
+With a smaller cache, each recall would compile all of them again. A typical one takes 11 KB
+(measured), so all take 11 MiB. The largest take ``_PROGRAM_BYTES``, so at most 256 MiB."""
 
 
 class Regex:

@@ -22,14 +22,14 @@ from lot_grpc.storage.space import SpaceGuard
 
 
 async def missing_collections(settings: Settings) -> Sequence[str]:
-    """The collections that a start would create; on the embedded store all or none.
+    """The collections that a start would create; with the embedded store, all or none.
 
     Raises:
         StoreUnavailableError: The Qdrant server does not respond.
     """
     if settings.storage.store == "edge":
         there = {shard.name for shard in shard_folders(settings.storage.data_dir)}
-        if META in there:  # others are created with their first record
+        if META in there:  # the others are created with their first records
             return ()
     else:
         store = make_qdrant_store(settings)

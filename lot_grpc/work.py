@@ -19,7 +19,7 @@ class Work:
 
     def __init__(self, *, background: bool = False) -> None:
         self.background = background
-        """Whether it may take as long as it likes, and leaves cores to calls."""
+        """Whether it is not urgent and should leave cores to calls."""
         self.began = time.monotonic()
         """When it began, by the monotonic clock, in seconds."""
         self.waiting = 0 if background else 1
@@ -37,7 +37,7 @@ def begin_work(*, background: bool = False) -> Work:
 
 
 def continue_work(works: Iterable[Work | None]) -> None:
-    """Act in this task for several units of work, as the one that began first."""
+    """Let this task act for several units of work: it counts as the one that began first."""
     _CURRENT.set(min(filter(None, works), key=lambda work: work.began, default=None))
 
 

@@ -47,7 +47,7 @@ class Project:
 
 
 class IndexingState(StrEnum):
-    """Whether all passages of a memory have their vectors, or only its first one so far."""
+    """Whether all passages of a memory have vectors (COMPLETE) or only the first one (PENDING)."""
 
     PENDING = "pending"
     COMPLETE = "complete"
@@ -97,7 +97,7 @@ class MemoryContent:
 class Memory:
     """A stored memory. Times in microseconds since 1970.
 
-    ``indexing_problem``: why the last attempt to index it failed; empty if none has.
+    ``indexing_problem``: why the last attempt to index it failed; empty if none has failed.
     """
 
     namespace: str

@@ -135,7 +135,7 @@ def search_text(content: PatternContent) -> SearchText:
 
 
 def search_text_of(title: str, task: str, context: str, code: str) -> SearchText:
-    """The same from the parts of a content, all that a search needs of a stored pattern."""
+    """``search_text`` from parts of the content, so that a stored pattern need not be decoded."""
     return SearchText(joined(title, task, context), code)
 
 

@@ -213,7 +213,7 @@ def _parts(
     def learned(candidate: Candidate) -> _Part:
         return name, _learned(candidate, untried, ranking, weights.neutral, seed), weight
 
-    nothing = learned(Candidate("", 0.0))  # most near-ties were never tried
+    nothing = learned(Candidate("", 0.0))  # most near-ties have no outcomes
     parts = [
         ("importance", 2.0 * (candidate.importance - 0.5), weight)
         if candidate.importance is not None

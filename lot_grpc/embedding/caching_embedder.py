@@ -26,7 +26,7 @@ class CachingEmbedder(ABC):
         cache_entries: Vectors kept for repeated texts, 0 for none.
         slice_size: Documents of one call that are queued at once, so that a huge call neither fills
             memory nor blocks the event loop.
-        background_size: The same of background work: as many run at once, and calls take the rest.
+        background_size: The same for background work, small enough to leave threads to calls.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The embedder of the service: a local model that fastembed knows, run by ONNX Runtime."""
+"""The embedder of the service: a local model in fastembed's format, run by ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ async def open_fastembed(
             folder in the system's temporary one).
         allow_download: Whether a missing model may be downloaded.
         threads: Texts embedded at the same time, 0 for the number of cores (at most 8). With more
-            than one, a text that is alone uses two.
+            than one, a text that is embedded alone may use two.
         cache_entries: Vectors kept for repeated texts, 0 for none.
         progress: Called during a download, from another thread.
-        hash_record: File with the hashes of files that were verified before, None to read all of
-            each. See ``hash_record``.
+        hash_record: File with the hashes of verified files, None to read files in full. See the
+            module ``hash_record``.
 
     Raises:
         ModelUnavailableError: Files are missing, damaged or from a different model.

@@ -7,6 +7,6 @@ from pathlib import Path
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file as hex, read in pieces."""
+    """SHA-256 of a file as hex. Reads it in chunks."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

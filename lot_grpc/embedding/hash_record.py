@@ -1,8 +1,8 @@
-"""Hashes of files that were read before, so that a start need not read all of a model again.
+"""Hashes of files that were read before, so that a start need not read the whole model again.
 
-A file counts as the same one if its path, size, inode, and times of modification and of change are
-the same. The time of change cannot be set, so putting back the others hides nothing. What is not
-noticed is damage below the file system: ``lot-grpc check`` reads the files in full.
+A file counts as unchanged if its path, size, device, inode, modification time and change time are
+the same. The change time cannot be set, so restoring the others hides no change. Damage below the
+file system is not noticed; ``lot-grpc check`` reads the files in full.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from lot_grpc.embedding.file_hash import file_sha256
 Identity: TypeAlias = list[int]
 
 _QUIET_SECONDS = 2
-"""A file that changed more recently may change again without its times showing it."""
+"""A file that changed more recently could change again without a difference in its times."""
 
 
 def default_record() -> Path | None:
-    """The record in the user's cache folder; None for a user without a home."""
+    """The path in the user's cache folder; None if the user has no home folder."""
     try:
         folder = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     except RuntimeError:
@@ -34,22 +34,22 @@ def default_record() -> Path | None:
 class HashRecord:
     """Hashes by path, kept in a JSON file.
 
-    Without a readable record files are read in full. One that another user may have written is not
-    used.
+    A record that cannot be read, or that another user could have written, is ignored; files are
+    then read in full.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._known: dict[str, tuple[Identity, str]] = {}
         self._changed = False
-        # Whatever is in there, a start must not fail of it.
+        # A start must not fail because of a damaged record.
         with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
             if _is_ours(file):
                 content = json.loads(file.read_text(encoding="utf-8"))
                 self._known = {path: (one["is"], one["sha256"]) for path, one in content.items()}
 
     def sha256(self, path: Path) -> str:
-        """SHA-256 of a file as hex; it is only read if it is not the one in the record."""
+        """SHA-256 of a file as hex. Reads a file that is new or has changed."""
         path = path.absolute()
         before = _identity(path)
         recorded = self._known.get(str(path))
@@ -63,7 +63,7 @@ class HashRecord:
         return found
 
     def save(self) -> None:
-        """Write the record if it has changed. Does nothing where it cannot be written."""
+        """Write the record if it has changed. Does nothing if it cannot be written."""
         if not self._changed:
             return
         content = {

@@ -69,7 +69,7 @@ def locate(
         allow_download: Whether the network may be used.
         progress: Called during a download, from another thread.
         packs: Packages that may contain the model.
-        hash_of: Hashes a file, or knows its hash.
+        hash_of: Returns the hash of a file, computed or recorded.
 
     Raises:
         ModelUnavailableError: A file is missing or damaged.

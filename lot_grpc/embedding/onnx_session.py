@@ -14,7 +14,7 @@ def open_session(model: Path, threads: int = 1) -> Any:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    # Further threads wait for work busily, which saves a third of a short run. By default they go
-    # on after it, on the core that the event loop needs.
+    # The additional threads spin while they wait for work, which makes a short run a third faster.
+    # By default they would keep spinning after the run, on the core that the event loop needs.
     options.add_session_config_entry("session.force_spinning_stop", "1")
     return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])

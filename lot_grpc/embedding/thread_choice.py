@@ -1,9 +1,9 @@
-"""How many threads a text that is alone runs on: one or several, whichever was faster lately.
+"""Chooses whether a text that is embedded alone runs on one thread or several.
 
-Several are only faster if their cores are idle and near each other. Neither can be seen from here:
-other processes take cores, and a virtual machine may move its own between places. Measured on one
-of two cores: a query of 24 tokens takes 2.3 ms on one thread; on two it takes 1.65 ms for some
-seconds and 3.0 for the next ones.
+Several threads are faster only if their cores are idle and close to each other. The process can
+see neither: other processes take cores, and a virtual machine may move between cores. Measured on
+two cores: a query of 24 tokens takes 2.3 ms on one thread; on two threads it takes 1.65 ms for some
+seconds and 3.0 ms for the next few. So the way that was faster recently is used.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections import deque
 
 _REMEMBERED = 5
 _TRY_AFTER, _TRY_AFTER_AT_MOST = 16, 128
-"""Texts until one runs the other way, to measure that; twice as many after each time in vain."""
+"""Texts until one is run the other way as a trial; doubled after each trial that is not faster."""
 
 
 class ThreadChoice:
-    """Chooses by time per token: that of one trial against the median of the last five texts.
+    """Compares the time per token of one trial with the median of the last five texts.
 
-    May be called from several threads; a lost measurement does no harm.
+    May be called from several threads; losing a measurement does no harm.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class ThreadChoice:
         return self._several != (self._until_trial <= 0)
 
     def record(self, *, several: bool, seconds: float, tokens: int) -> None:
-        """Tell how long a text of so many tokens took."""
+        """Record how long a text of ``tokens`` tokens took."""
         time = seconds / tokens
         if several == self._several:
             self._recent.append(time)

@@ -1,4 +1,4 @@
-"""A model's tokenizer, set up from its files as fastembed and transformers do."""
+"""Loads a model's tokenizer from its files, as fastembed and transformers do."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """The tokenizer in a model's folder, which truncates to the model's input and never pads.
+    """The tokenizer in a model's folder. It truncates to the model's maximum length and never pads.
 
     Raises:
-        ValueError: ``tokenizer_config.json`` states no length of the input.
+        ValueError: ``tokenizer_config.json`` states no maximum length.
     """
     from tokenizers import AddedToken, Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     config = _read(folder / "tokenizer_config.json")
-    # Truncating without a direction would reset the tokenizer's own.
+    # Without a direction, this call would reset the tokenizer's own.
     side = config.get("truncation_side") or (tokenizer.truncation or {}).get("direction", "right")
     tokenizer.enable_truncation(_max_tokens(config), direction=side)
     tokenizer.no_padding()
@@ -41,7 +41,7 @@ def _max_tokens(config: dict[str, Any]) -> int:
 
 
 def _special_tokens(folder: Path) -> Iterator[Any]:
-    """Those that a file beside the tokenizer adds to it; there need not be one."""
+    """The special tokens that ``special_tokens_map.json`` adds, if that file exists."""
     added = folder / "special_tokens_map.json"
     for value in _read(added).values() if added.exists() else ():
         yield from value if isinstance(value, list) else [value]

@@ -6,9 +6,9 @@ Calls take turns text by text: a single save does not wait behind an import, nor
 callers have disconnected, which get every ninth turn of the documents. The windows of a text longer
 than the model's input are spread over the threads, and take turns one by one in place of that text.
 
-A text that is alone may use idle cores if a caller waits for it. Two such texts at once would be
-slower than on one thread each, so when texts have met, it is one thread each until none have met
-for a while.
+A text that is embedded alone may use idle cores if a caller is waiting for it. Two such texts at
+the same time would be slower than on one thread each. So after texts have overlapped, each runs on
+one thread until none have overlapped for a while.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _IN_A_ROW = 8
 """Queries before a document, and documents with a waiting caller before one without."""
 _MOST_THREADS = 8
 
-_APART_SECONDS = 0.1
-"""How long no two texts may have met for one to count as alone."""
+_ALONE_AFTER_SECONDS = 0.1
+"""Seconds without overlapping texts after which a text counts as alone."""
 
 
 class EmbeddingFault(Exception):  # noqa: N818 - only carries another error
@@ -176,7 +176,7 @@ class Turns:
         self._in_a_row = 0
         self._awaited_in_a_row = 0
         self._running = 0
-        self._met = -_APART_SECONDS
+        self._last_overlap = -_ALONE_AFTER_SECONDS
         self._closed = False
 
     def add_queries(self, jobs: Sequence[Job]) -> None:
@@ -221,16 +221,16 @@ class Turns:
                     return turn
 
     def alone(self) -> bool:
-        """Whether a job from ``take`` has had no company for a while, and may use idle cores."""
+        """Whether no other job has run or waited for a while, so that one may use idle cores."""
         now = time.monotonic()
         with self._changed:
             if self._running > 1 or self._queries or self._documents:
-                self._met = now
+                self._last_overlap = now
                 return False
-            return now - self._met >= _APART_SECONDS
+            return now - self._last_overlap >= _ALONE_AFTER_SECONDS
 
     def done(self) -> None:
-        """A job from ``take`` runs no more."""
+        """A job from ``take`` has ended."""
         with self._changed:
             self._running -= 1
 

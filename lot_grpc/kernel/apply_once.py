@@ -91,7 +91,7 @@ async def apply_once(
 class NewChanges:
     """Changes to a target that were recorded after it was read, so none of them is applied yet.
 
-    ``names``: in the journal. ``values``: what the changes make of the target's keys.
+    ``names``: those of the changes in the journal. ``values``: the target's keys with the changes.
     """
 
     target: Record
@@ -111,15 +111,15 @@ async def apply_new(
 
     Args:
         store: The store of the targets.
-        journal: The journal of the changes, in which they are open.
+        journal: The journal that has the changes, not marked as done.
         collection: That of the targets.
         batch: The changes; each target is named once.
         pending: The key of the list of a target's pending changes.
         revision: The key that every write of a target increments.
 
     Returns:
-        The targets afterwards, by point. To those that are missing nothing was written, since they
-        had changed meanwhile: ``apply_once`` applies each of their changes.
+        The targets afterwards, by point. A target that had changed meanwhile is missing: nothing
+        was written to it, and each of its changes must be applied with ``apply_once``.
     """
     done: set[str] = set()
     for namespace in {each.target.namespace for each in batch}:

@@ -93,7 +93,7 @@ async def update_those_as_read(
     changed: Sequence[tuple[Record, Mapping[str, Any]]],
     *keys: str,
 ) -> dict[str, Record]:
-    """Do so with several records at once; return the new ones, by point, of those set."""
+    """Like ``update_as_read``, for several records; return those that were updated, by point."""
     updates = [
         Update(
             record.namespace,

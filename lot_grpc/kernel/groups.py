@@ -1,4 +1,4 @@
-"""Groups what concurrent callers ask for, so that they share reads and writes."""
+"""Groups the requests of concurrent callers, so that they share reads and writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lot_grpc.work import Work, continue_work, current_work
 T = TypeVar("T")
 
 _QUIET_TURNS = 20
-"""So many turns of the event loop take a call from the socket to here. An idle turn takes 1 us."""
+"""Turns of the event loop that a call takes from the socket to here. An idle turn takes 1 us."""
 
 
 @dataclass(eq=False, slots=True)
@@ -27,9 +27,9 @@ class _Waiting(Generic[T]):
 class Groups(Generic[T]):
     """Processes items in groups of at most ``most``.
 
-    An item that arrives while a group is due or under way joins the next. A group that fails is
-    processed again item by item, so that none fails for another: processing must be repeatable. A
-    caller that is cancelled only stops waiting.
+    An item that arrives while a group is being processed joins the next one. A group that fails is
+    processed again item by item, so that no item fails because of another; processing must
+    therefore be repeatable. A caller that is cancelled stops waiting, but its item is processed.
     """
 
     def __init__(self, process: Callable[[Sequence[T]], Awaitable[None]], most: int) -> None:
@@ -44,7 +44,7 @@ class Groups(Generic[T]):
         done = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(item, current_work(), done))
         if self._running is None:
-            # It works for many callers, so it must not inherit the context of one.
+            # The task works for many callers, so it must not inherit the context of one of them.
             self._running = asyncio.create_task(self._run(), context=Context())
         await done
 
@@ -56,14 +56,14 @@ class Groups(Generic[T]):
                 group = list(islice(self._waiting, self._most))
                 del self._waiting[: len(group)]
                 await self._process_all(group)
-        finally:  # if it is cancelled, nobody waits forever
+        finally:  # if this task is cancelled, no caller waits forever
             self._running = None
             for one in [*group, *self._waiting]:
                 one.done.cancel()
             self._waiting.clear()
 
     async def _gather(self) -> None:
-        """Let callers join that are on their way, until the event loop brings no more of them."""
+        """Let arriving callers join, until the event loop brings no more of them."""
         joined, quiet = 0, 0
         while quiet < _QUIET_TURNS and joined < self._most:
             await asyncio.sleep(0)
@@ -74,7 +74,7 @@ class Groups(Generic[T]):
         continue_work(one.work for one in group)
         try:
             await self._process([one.item for one in group])
-        except Exception as error:  # noqa: BLE001 - the callers get it
+        except Exception as error:  # noqa: BLE001 - raised in the callers
             if len(group) > 1:
                 for one in group:
                     await self._process_all([one])

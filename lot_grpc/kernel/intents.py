@@ -145,7 +145,7 @@ class Journal:
         self._remember(name)
 
     async def finish_all(self, records: Collection[tuple[str, str]]) -> None:
-        """Mark several, each given as its namespace and its name."""
+        """Mark several records as done, each given by its namespace and name."""
         done = {self._mark.key: self._mark.done}
         updates = [
             Update(namespace, point, done, [Equals(SORT_KEY, int(sort_key))] if sort_key else [])

@@ -71,7 +71,7 @@ class LexicalQuery:
 
 
 def document_vector(text: str, pause: Callable[[], object] = lambda: None) -> SparseVector:
-    """The weights of a text to store. ``pause`` is called between pieces of a long one."""
+    """The weights of a text to store. ``pause`` is called between the pieces of a long text."""
     terms = terms_of(text, pause)
     divisor = max(1.0, terms.length / SHORTEST) ** LENGTH_POWER
     weights: dict[int, float] = {}

@@ -112,7 +112,7 @@ class Reading:
     ``words`` and ``negated`` are terms, ``affirmed`` and ``denied`` the words as written.
     ``form``: ``words`` without values (numbers, names, quotations). ``particles``: function words
     and ``PARTICLES``, each with the number of earlier occurrences. ``moves``: the words before and
-    after a "to". ``all_words``: all that may have known opposites.
+    after a "to". ``all_words``: all words that may have known opposites.
     """
 
     words: frozenset[str]

@@ -68,9 +68,9 @@ FUNCTION_WORDS: Final = frozenset(
 
 _WORDS_KEPT = 65_536
 _PIECE = 4_096
-"""Characters that are read at once, in about 1 ms, in which an expression holds the interpreter."""
+"""Characters that are read at once. This takes about 1 ms, during which the GIL is held."""
 _CUT: Final = re.compile(r"\s(?=\w)")
-"""No term lies across it, and no normal form changes there."""
+"""Where a text may be cut: no term spans it, and the normal forms of both sides stay the same."""
 _LONGEST_WORD = 128
 """Characters of a word that count; a longer one is a blob, distinguished by its beginning."""
 
@@ -88,7 +88,7 @@ class Terms:
 
 
 def terms_of(text: str, pause: Callable[[], object] = lambda: None) -> Terms:
-    """The terms of a text. ``pause`` is called between pieces of a long one."""
+    """The terms of a text. ``pause`` is called after each piece of it."""
     found = Terms()
     for piece in _pieces(text):
         _add_terms(found, piece)

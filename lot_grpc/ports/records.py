@@ -57,7 +57,7 @@ class Index(StrEnum):
 
     KEYWORD = "keyword"
     INTEGER = "integer"
-    """Up to 2^53. No facets: most integers are times, of which each value occurs once."""
+    """Up to 2^53. Supports no facets: most integers are times, and each of these occurs once."""
     FACETED_INTEGER = "faceted integer"
     FLOAT = "float"
     BOOL = "bool"

@@ -23,8 +23,8 @@ class SearchQuery:
     """One query of a search, over records with the vector ``using``; ``min_score`` None: no bound.
 
     ``vector`` is a single vector, dense or sparse, even where records have several under the name.
-    ``records``: how many of the best hits come with their records. With a ``fallback`` the hits are
-    those of another query if the best one of this is refused.
+    ``records``: how many of the best hits come with their records. With a ``fallback``, the
+    hits are those of another query if the best hit of this one is refused or there is none.
     """
 
     using: str
@@ -38,9 +38,9 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """The query to use instead of another, unless the record of the other's best hit is accepted.
+    """The query to use instead, unless ``accepts`` returns true for the record of the best hit.
 
-    It is also used if there is no hit. It has no fallback of its own.
+    It is also used if there is no hit. It must not have a fallback itself.
     """
 
     query: SearchQuery
@@ -85,7 +85,7 @@ class StoreInfo:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What ``VectorStore.update`` is given, for one of several records."""
+    """An update of one record, with the arguments of ``VectorStore.update``."""
 
     namespace: str
     id: str
@@ -155,8 +155,8 @@ class VectorStore(Protocol):
     async def update_many(self, collection: str, updates: Sequence[Update]) -> set[str]:
         """Update several records, each on its own condition; return the ids of those that changed.
 
-        No record is named twice. They do not change together: whoever dies or fails in between has
-        changed some of them.
+        Each record may occur once only. The updates are not atomic together: if the process dies or
+        the call fails, some records may have changed.
         """
 
     async def set_vectors(self, collection: str, records: Sequence[Record]) -> None:

@@ -47,7 +47,7 @@ class Admin:
     def __init__(
         self, runtime: Runtime, checks: Sequence[Callable[[], Awaitable[ReadyCheck]]] = ()
     ) -> None:
-        """``checks`` are those of kinds; they may raise what the store raises."""
+        """``checks`` are additional checks. They may raise errors of the store."""
         self._checks = checks
         self._store = runtime.store
         self._registry = runtime.registry
@@ -77,7 +77,7 @@ class Admin:
     async def ready_checks(self) -> list[ReadyCheck]:
         """Whether a write and a recall would succeed now."""
         checks = [await check_model(self._embedder), await self._writes()]
-        with suppress(LotError):  # the check of the store tells
+        with suppress(LotError):  # the check of the store reports it
             checks += [await check() for check in self._checks]
         return checks
 

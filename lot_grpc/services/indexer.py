@@ -26,7 +26,7 @@ _LONG = 16_384
 """Characters from which on a text is prepared in a thread: a quarter of a million take 0.2 s."""
 
 AT_ONCE = 64
-"""Passages of a text that a caller waits for: some 2,500 words, which two cores embed in 0.25 s."""
+"""Passages that are embedded at once: about 2,500 words, which take two cores 0.25 s."""
 
 _EMBEDDED = 512
 """Texts embedded by one call: their vectors take 12 KB each until they are packed."""
@@ -36,7 +36,7 @@ _EMBEDDED = 512
 class Indexed:
     """Vectors by name. The flags: the model did not read all of the text, the code, ``solved``.
 
-    ``pending``: its passages have no vectors yet; ``text`` is that of the first one.
+    ``pending``: only the first passage is embedded so far; its vector is that of the text.
     """
 
     vectors: dict[str, Vector]
@@ -62,7 +62,7 @@ class Indexer:
         return await self._vectors(texts, MOST_PASSAGES)
 
     async def first_vectors(self, texts: Sequence[SearchText]) -> list[Indexed]:
-        """The same, but of more than ``AT_ONCE`` passages those of the first one: ``pending``."""
+        """The same, but of a text of more than ``AT_ONCE`` passages only the first is embedded."""
         return await self._vectors(texts, AT_ONCE)
 
     async def _vectors(self, texts: Sequence[SearchText], most: int) -> list[Indexed]:
@@ -77,7 +77,7 @@ class Indexer:
     async def passage_vectors(
         self, text: SearchText, is_current: Callable[[], bool]
     ) -> dict[str, Vector] | None:
-        """The vectors that a ``pending`` text lacks; None once it is no longer current."""
+        """The vectors that a ``pending`` text lacks; None if ``is_current`` becomes false."""
         spans = (await asyncio.to_thread(passages_of, text.long)).spans
         packed: list[_Packed] = []
         for start in range(0, len(spans), AT_ONCE):
@@ -118,7 +118,7 @@ class _Prepared:
     """What is embedded of a text, and its terms.
 
     Its passages are embedded if it has several (``cut``: there is more text after them), else the
-    text, and its code and ``solved`` if it has them. ``pending``: just its first passage is.
+    text, and its code and ``solved`` if it has them. ``pending``: only its first passage is.
     """
 
     embedded: tuple[str, ...]

@@ -235,13 +235,13 @@ def _both_forms(values: list[str]) -> tuple[str, ...]:
 
 
 def _normal(where: Where) -> Where:
-    """The conditions in normal form; the same object if they are."""
+    """The conditions in normal form; the same object if nothing changes."""
     normal = [_normal_condition(one) for one in where]
     return where if all(map(is_, normal, where)) else normal
 
 
 def _normal_condition(condition: Condition) -> Condition:
-    """The condition in normal form; the same object if it is."""
+    """The condition in normal form; the same object if nothing changes."""
     match condition:
         case Equals(key, str() as value) if not value.isascii():
             return AnyOf(key, _both_forms([value]))

@@ -48,7 +48,7 @@ def indexes(
 ) -> dict[str, Index]:
     """Indexes by payload key. The arguments list keys separated by spaces.
 
-    ``faceted`` are integers whose values are counted.
+    ``faceted``: integers for which facets count values.
     """
     return {
         **dict.fromkeys(keyword.split(), Index.KEYWORD),
@@ -94,7 +94,7 @@ class ExportRule:
         parent: The collection and point of the record that a payload belongs to.
         birth: The parent's sort key, if the payload has it; else it is looked up.
         half_done: Whether a record is unfinished and not worth exporting.
-        vectors_missing: Whether a record lacks some of its vectors; then none are exported.
+        vectors_missing: Whether a record lacks some vectors. If so, none are exported.
         inner: Reads the records of a parent, if they have no sort key of their own.
         last: Whether it is exported after all other collections.
     """

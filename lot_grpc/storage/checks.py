@@ -65,7 +65,7 @@ def check_search(
     for query in (*queries, *fallbacks):
         _check_query(spec, query)
     if any(query.fallback is not None for query in fallbacks):
-        raise ValueError("a fallback has no fallback of its own")
+        raise ValueError("a fallback must not have a fallback")
     if rescore is None:
         return
     for name in rescore.using:
@@ -75,7 +75,7 @@ def check_search(
 
 
 def check_facet(spec: CollectionSpec, key: str) -> None:
-    """Raise ``ValueError`` for a key whose values are not counted."""
+    """Raise ``ValueError`` for a key without an index that supports facets."""
     if key != NAMESPACE_KEY and spec.indexes.get(key) not in _FACETED:
         raise ValueError(f"collection {spec.name!r} has no index for facets on {key!r}")
 

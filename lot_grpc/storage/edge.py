@@ -97,7 +97,7 @@ class EdgeStore:
         return True
 
     async def ensure_collections(self, specs: Sequence[CollectionSpec]) -> None:
-        """Open shards, complete their schema; a first write creates one. Refuses lost records."""
+        """Open the existing shards and complete their schema. Refuses a store with lost records."""
         self._require_open()
         missing: dict[str, str] = {}
         for spec in specs:
@@ -169,7 +169,7 @@ class EdgeStore:
         return True
 
     async def update_many(self, collection: str, updates: Sequence[Update]) -> set[str]:
-        """Set keys of several records; in one operation for those that are set alike."""
+        """Set keys of several records; neighbours with equal changes share one operation."""
         shard = self._to_write(collection, ())
         updated = edge_writes.update_many(shard, updates, self._clock.now())
         await self._committed()

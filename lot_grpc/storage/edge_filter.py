@@ -109,7 +109,7 @@ def _condition(condition: Condition) -> Any:
 
 
 def _integer(key: str, value: Any) -> FieldCondition:
-    # As a range: most indexes of integers answer nothing else (``Index.INTEGER``).
+    # As a range, since ``Index.INTEGER`` supports nothing else.
     return FieldCondition(json_path(key), range=RangeFloat(gte=value, lte=value))
 
 

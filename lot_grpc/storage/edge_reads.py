@@ -70,8 +70,8 @@ def get(
     }
 
 
-def meeting(shard: Shard, updates: Sequence[Update], now: Micros) -> list[Update]:
-    """Those whose record exists, has not expired and meets the condition."""
+def applicable(shard: Shard, updates: Sequence[Update], now: Micros) -> list[Update]:
+    """The updates whose record exists, has not expired and meets the condition."""
     payloads: dict[str, Payload] = {}
     for one in updates:
         if kept := shard.recent.get(one.id):
@@ -86,7 +86,7 @@ def meeting(shard: Shard, updates: Sequence[Update], now: Micros) -> list[Update
         one
         for one in updates
         if (payload := payloads.get(one.id)) is not None
-        and _met(one.namespace, one.id, one.when, payload, now)
+        and _meets(one.namespace, one.id, one.when, payload, now)
     ]
 
 
@@ -102,12 +102,12 @@ def current(
         keys = [NAMESPACE_KEY, EXPIRES_KEY, *map(json_path, keys_of(when))]
         found = shard.raw.retrieve([id], whole or keys, False)
         payload = found[0].payload if found else None
-    if payload is None or not _met(namespace, id, when, payload, now):
+    if payload is None or not _meets(namespace, id, when, payload, now):
         return None
     return payload
 
 
-def _met(namespace: str, id: str, when: Where, payload: Payload, now: Micros) -> bool:
+def _meets(namespace: str, id: str, when: Where, payload: Payload, now: Micros) -> bool:
     if payload.get(NAMESPACE_KEY) != namespace or is_expired(payload, now):
         return False
     return matches(when, id, payload)
@@ -145,7 +145,7 @@ def search(
     rescore: Rescore | None,
     now: Micros,
 ) -> SearchResult:
-    """Run the queries as one batch, then the fallbacks that are needed, rescore and read.
+    """Run the queries as one batch, then the necessary fallbacks; rescore, then read.
 
     A single batch for all, with prefetches, takes half as long again here.
     """
@@ -168,7 +168,7 @@ def search(
 def _chosen(
     shard: Shard, namespace: str, queries: Sequence[SearchQuery], now: Micros
 ) -> tuple[Sequence[SearchQuery], list[Scores]]:
-    """The queries, or their fallbacks, and the hits of each."""
+    """The queries to use, which may be fallbacks, and the hits of each."""
     hits = _run(shard, namespace, queries, now)
     late: dict[int, SearchQuery] = {}
     for place, query in enumerate(queries):
@@ -242,7 +242,7 @@ def _scores(points: Sequence[Any]) -> Scores:
 
 @lru_cache(maxsize=16_384)
 def _text_of(number: int) -> str:
-    """The id of a UUID's number: formatting all those of a search takes half as long as a leg."""
+    """A UUID as text. Cached, since formatting all ids of a search takes half as long as a leg."""
     digits = f"{number:032x}"
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 

@@ -23,8 +23,8 @@ from lot_grpc.domain.errors import StartupError, StoreUnavailableError
 from lot_grpc.ports import EXPIRES_KEY, NAMESPACE_KEY, CollectionSpec, Index, Micros, Record
 from lot_grpc.storage import durable
 from lot_grpc.storage.checks import check_dimensions, require_same
+from lot_grpc.storage.edge_empty import EmptyShard, creating
 from lot_grpc.storage.edge_repair import mend
-from lot_grpc.storage.edge_unmade import UnmadeShard, creating
 from lot_grpc.storage.json_path import json_path
 from lot_grpc.storage.manifest import Manifest
 from lot_grpc.storage.recent import RecentRecords
@@ -42,7 +42,7 @@ _FLUSH_EVERY_POINTS = 10_000
 event loop: about 25 ms, where twice as many points take 45."""
 
 RECENT_BYTES = 56 * 2**20
-"""About 10,000 patterns of ordinary size, for each collection with vectors."""
+"""For each collection with vectors: about 10,000 patterns of ordinary size."""
 
 _INCOMPATIBLE = "Incompatible configs"
 """Edge's error text for a shard whose files disagree on its vectors."""
@@ -91,7 +91,7 @@ EDGE_ERRORS = _EdgeErrors()
 class Shard:
     """An open collection. ``raw`` is Edge's own handle; calls to it hold the GIL.
 
-    A collection without a folder has had no record yet; ``make`` creates its shard.
+    A collection that has had no record yet has no folder; ``create`` creates its shard.
     """
 
     def __init__(
@@ -105,16 +105,16 @@ class Shard:
         """Only for collections that recall reads; logs are read once."""
         self.unflushed = 0
         self._looked = float("-inf")
-        self.raw: edge.EdgeShard | UnmadeShard = UnmadeShard()
+        self.raw: edge.EdgeShard | EmptyShard = EmptyShard()
         self._places = _inodes(folder.parent)
         self.next_expiry: Micros | None = None
         self._filled: set[str] = set()
         if folder.exists():
             self._open()
 
-    def make(self) -> None:
-        """Create the shard unless it is there. Comes before the first record."""
-        if isinstance(self.raw, UnmadeShard):
+    def create(self) -> None:
+        """Create the shard unless it exists. Called before records are written."""
+        if isinstance(self.raw, EmptyShard):
             self.require_there()
             with creating(self._folder):
                 self._open()
@@ -133,7 +133,7 @@ class Shard:
             self.find_next_expiry()
             self._filled = {name for name in self.spec.vector_names if self._is_filled(name)}
         except BaseException:
-            self.raw = UnmadeShard()
+            self.raw = EmptyShard()
             raw.close()
             raise
 
@@ -162,7 +162,7 @@ class Shard:
 
     def extend(self, spec: CollectionSpec) -> None:
         """Add the vectors that a spec names and the shard lacks."""
-        if not isinstance(self.raw, UnmadeShard):
+        if not isinstance(self.raw, EmptyShard):
             _add_vectors(self.raw, self._folder, spec)
         self.spec = self.spec.extended(spec)
         # An unfinished attempt may have left vectors that `note_vectors` has not seen.
@@ -171,7 +171,7 @@ class Shard:
 
     def drop_vectors(self, names: Sequence[str]) -> None:
         """Drop named vectors; unknown names are ignored."""
-        if not isinstance(self.raw, UnmadeShard):
+        if not isinstance(self.raw, EmptyShard):
             dense, sparse = _vectors(self._folder)
             self._manifest.forget(self.spec.name)
             for name in names:
@@ -335,7 +335,7 @@ def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
                 size,
                 edge.Distance.Cosine,
                 multivector_config=_MAX_SIM if name in spec.multi else None,
-                # Every record has the first one; a missing one takes as much room on the disk.
+                # Every record has the first vector. Missing ones take as much disk space as others.
                 memory=edge.Memory.Cold if place else edge.Memory.Cached,
             )
             for place, (name, size) in enumerate({**spec.dense, **spec.multi}.items())

@@ -24,7 +24,7 @@ from lot_grpc.ports import (
 from lot_grpc.storage.checks import distinct
 from lot_grpc.storage.conditions import is_expired
 from lot_grpc.storage.edge_points import point, point_vectors
-from lot_grpc.storage.edge_reads import current, meeting
+from lot_grpc.storage.edge_reads import applicable, current
 from lot_grpc.storage.edge_shard import EDGE_ERRORS, Shard
 
 _CHUNK = 512
@@ -95,9 +95,9 @@ def update(
 
 
 def update_many(shard: Shard, updates: Sequence[Update], now: Micros) -> set[str]:
-    """Set keys of each record that meets its condition, in one operation for those set alike."""
+    """Update records that meet their conditions; neighbours with equal changes share a write."""
     with EDGE_ERRORS:
-        updated = meeting(shard, updates, now)
+        updated = applicable(shard, updates, now)
     for changes, alike in groupby(updated, key=attrgetter("set")):
         ids: list[Any] = [one.id for one in alike]
         recent = [shard.recent.pop(one) for one in ids]
@@ -165,7 +165,7 @@ def _cost(record: Record) -> int:
 
 
 def _upsert(shard: Shard, records: Sequence[Record], mode: UpdateMode, added: int = 0) -> None:
-    shard.make()
+    shard.create()
     shard.note(records)
     points = [point(record) for record in records]
     shard.raw.update(UpdateOperation.upsert_points(points, update_mode=mode))

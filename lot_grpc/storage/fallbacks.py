@@ -1,4 +1,4 @@
-"""Queries with a fallback in stores that run both at once, to spare a round trip."""
+"""Queries with fallbacks, for stores that run both in one batch to save a round trip."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lot_grpc.ports import SearchQuery, SearchResult
 
 
 def with_fallbacks(queries: Sequence[SearchQuery]) -> list[SearchQuery]:
-    """The queries, then their fallbacks. Where there is one, the best record is read."""
+    """The queries, then their fallbacks. A query that has one also reads its best record."""
     fallbacks = [query.fallback.query for query in queries if query.fallback is not None]
     if not fallbacks:
         return list(queries)
@@ -24,7 +24,7 @@ def with_fallbacks(queries: Sequence[SearchQuery]) -> list[SearchQuery]:
 
 
 def chosen(queries: Sequence[SearchQuery], found: SearchResult) -> SearchResult:
-    """The result of the queries, from that of ``with_fallbacks``."""
+    """The result of the queries, given the result of ``with_fallbacks(queries)``."""
     if len(found.hits) == len(queries):
         return found
     hits, used = list(found.hits[: len(queries)]), list(queries)

@@ -1,8 +1,8 @@
-"""Gives memory back that Edge takes for reading its indexes when it opens a shard.
+"""Releases memory that Edge uses to read the indexes of a shard when it opens it.
 
-It reads the stored form of each payload index of a mutable segment through a memory map, holes
-included, and keeps what it needs on the heap; the map stays for writes. Over all collections that
-leaves 1 GB resident which nothing looks at again.
+Edge reads the stored form of each payload index of a mutable segment through a memory map, holes
+included, and keeps what it needs on the heap. The map stays open for writes. With all collections
+in use, this leaves 1 GB resident that is not read again.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _INDEX_MAP: Final = re.compile(r"^(\w+)-(\w+) r..s .*?(/.*/payload_index/.*)$", 
 
 
 def release_indexes(folder: Path, collections: Iterable[str]) -> None:
-    """Unmap the resident pages of the payload indexes of collections in ``folder``. On Linux only.
+    """Unmap the resident pages of the payload indexes of collections in ``folder``. Linux only.
 
-    Changes no content: the pages are of shared file maps, so what was written to them stays in the
-    page cache and reaches the file, and the next access maps them again (``man 2 madvise``).
+    Loses no data: the pages belong to shared file maps, so written data stays in the page cache and
+    reaches the file. The next access maps the pages again (``man 2 madvise``).
     """
     if not _MAPS.exists():
         return

@@ -162,7 +162,7 @@ class QdrantStore:
         return await held.update(namespace, id, set, unset, when)
 
     async def update_many(self, collection: str, updates: Sequence[Update]) -> set[str]:
-        """Update them at the same time; what fails is raised after all have ended."""
+        """Update records concurrently; raises the first failure after all updates have ended."""
         held = known(self._collections, collection)
         results = await asyncio.gather(
             *(held.update(one.namespace, one.id, one.set, (), one.when) for one in updates),

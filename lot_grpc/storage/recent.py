@@ -17,13 +17,13 @@ _LARGEST = 16 * 2**10
 """Maximum size of the values of a cached record, in bytes."""
 
 _ENTRY = 400
-"""Bytes of an entry beside its payload: the record, its id, and its place in the cache."""
+"""Bytes of an entry besides its payload: the record, its id, and its place in the cache."""
 
 _NUMBER = 28
 
 
 class RecentRecords:
-    """The records read last, without vectors, in about ``limit`` bytes.
+    """The most recently read records, without vectors, in about ``limit`` bytes.
 
     Every write must ``forget`` its ids.
     """
@@ -80,7 +80,7 @@ class RecentRecords:
 
 
 def _room_left(value: dict[str, Any] | list[Any], room: int) -> int:
-    """What ``value`` leaves of ``room`` bytes. Below 0 means too large, and is not exact."""
+    """What ``value`` leaves of ``room`` bytes; below 0 (not exact) if it is too large."""
     items: Iterable[Any] = value
     room -= value.__sizeof__()
     if isinstance(value, dict):

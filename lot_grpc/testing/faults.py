@@ -95,7 +95,7 @@ class FaultInjectingStore(ForwardingStore):
         raise InjectedFault(f"died {self._when} write {self._fatal}: {operation} {collection}")
 
     async def update_many(self, collection: str, updates: Sequence[Update]) -> set[str]:
-        """One write for each, between which it may die."""
+        """Update one by one, so that it may die between two writes."""
         return {
             one.id
             for one in updates

@@ -134,7 +134,7 @@ class Run:
         self.figures += figures.context(p50)
 
     def memories(self) -> None:
-        """Long memories, and the recalls beside them."""
+        """Long memories, and recalls while they are indexed."""
         store = self._copy(stores.filled(SMALL, compacted=False, say=self.say))
         self.say("memories")
         with self._real(store, LOT_MAINTENANCE="off") as server:
@@ -165,7 +165,7 @@ class Run:
         self.figures.append(Figure(name, f"{ratio:.2f} x", "≤ 1.3", ratio <= 1.3, beside, values))
 
     def empty(self) -> int:
-        """Start, memory and disk without data; returns resident bytes."""
+        """Measure start, memory and disk without data; return the resident bytes."""
         self.say("start, empty")
         seconds, resident, disk = [], 0, 0
         for number in range(_STARTS):
@@ -181,7 +181,7 @@ class Run:
         self.figures.append(Figure("memory, empty", shown, "≤ 350 MB", met, values=values))
         values = {"disk_bytes": disk}
         shown, met = f"{disk / _MIB:.1f} MiB", disk <= 64 * _MIB
-        beside = "blocks, while open; holes in files are not counted"
+        beside = "blocks in use while the store is open, without holes"
         self.figures.append(Figure("disk, empty", shown, "≤ 64 MiB", met, beside, values))
         return resident
 
@@ -313,7 +313,7 @@ def _options() -> Any:
     parser.add_argument("--write", action="store_true", help=f"write the tables to {page.NAME}")
     options = parser.parse_args()
     if options.write and options.only:
-        parser.error("--write replaces whole tables, so it does not go with --only")
+        parser.error("--write replaces whole tables, so it cannot be combined with --only")
     return options
 
 

@@ -40,7 +40,7 @@ class AgentBench:
             ),
             _recalled(
                 f"RecallPatterns, {RECALLS} clients, while {AGENTS} agents record at half the rate "
-                "they reach beside recalls",
+                "they reach during recalls",
                 [one["recall_half"] for one in rounds],
             ),
             Figure("their events, read back", f"{self._checked:,} in order, each once"),
@@ -73,7 +73,7 @@ class AgentBench:
         return {**done, **rates, "ratio": rates["rate"] / rates["bare_rate"]}
 
     def _paced(self, rate: float, recalls: int = 0) -> dict[str, Any]:
-        """At a rate, for as long as a p99 needs."""
+        """Record at a rate, for long enough to measure a p99."""
         batches = max(1, round(rate * self._paced_seconds / AGENTS / BATCH))
         return self._record(batches * BATCH, rate=rate, recalls=recalls)
 
@@ -107,7 +107,7 @@ class AgentBench:
             f"{ratio:.2f} x bare",
             "" if at_least is None else f"≥ {at_least}",
             None if at_least is None else ratio >= at_least,
-            f"{rate:,.0f} events/s, bare {bare:,.0f}, packed as ours {packed:,.0f}; "
+            f"{rate:,.0f} events/s, bare {bare:,.0f}, packed like lot-grpc {packed:,.0f}; "
             f"{_told(values)}",
             values,
         )

@@ -35,9 +35,9 @@ async def record(
     """``count`` agents record ``events`` each, in batches, and wait for all acknowledgements.
 
     ``rate``: events a second of all together, each agent in its turn; 0: as fast as they are
-    acknowledged, with ``window`` batches unacknowledged at most. When it began, how long it took in
-    all, and each acknowledgement; the start of the episodes and the opening of the streams are not
-    timed.
+    acknowledged, with ``window`` batches unacknowledged at most. Returns when it began, and how
+    long all of it and each acknowledgement took. Starting the episodes and opening the streams is
+    not timed.
     """
     batches = data.event_batches(events, batch)
     ids = names(prefix, count)
@@ -84,7 +84,7 @@ async def check(channel: Any, prefix: str, count: int, events: int) -> dict[str,
 
 
 async def recall_on(call: Any, first: int, clients: int) -> list[tuple[float, float]]:
-    """Distinct recalls, ``clients`` at a time, until cancelled; each one's start and seconds."""
+    """Distinct recalls, ``clients`` at a time, until cancelled; when each began and its seconds."""
     numbers = counter(first)
     times: list[tuple[float, float]] = []
 

@@ -1,8 +1,8 @@
 """The bare server, the denominator: bytes in and out, no validation, no ranking, no log.
 
-The fastest known way to a vector, the same terms, both queries of a recall in one batch to Edge,
-on the same store. An outcome is the three writes that it takes at least, in one call and with
-nothing read: its row in the log, the counters of the pattern, and the stats of its query.
+The fastest known way to a vector, the same terms, both queries of a recall in one batch to Edge, on
+the same store. An outcome is the minimum of three writes, in one call and without reads: its row in
+the log, the counters of the pattern, and the stats of its query.
 
     python -m tests.bench.bare FOLDER
 """
@@ -92,9 +92,10 @@ class Bare:
         return request
 
     async def store_events(self, request: bytes, _: Any) -> bytes:
-        """The bare store's rate: the events that streams would bring, from memory, in batches.
+        """Time the bare store with the events of streams, taken from memory, in batches.
 
-        With a key for each field of an event; and, of as many others, packed as ours are.
+        Once with a key for each field of an event, and once with as many other events in the packed
+        form in which lot-grpc stores them.
         """
         asked = json.loads(request)
         size = asked["size"]

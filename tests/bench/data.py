@@ -184,11 +184,11 @@ def recall(number: int, *, bare: bool, rerank: bool = False) -> bytes:
 
 
 SHARES = {"all": "no filter", "eighth": "1 in 8 match", "few": "1 in 124 match"}
-"""Filters of ``recall_among``, and how many patterns each leaves."""
+"""Filters of ``recall_among``, and how many patterns match each."""
 
 
 def recall_among(number: int, share: str) -> bytes:
-    """A recall of patterns among those that one of ``SHARES`` leaves."""
+    """A recall with the filter that one of ``SHARES`` names."""
     if share == "eighth":
         return recall(number, bare=False)
     chosen = pattern_pb2.PatternFilter()
@@ -266,7 +266,7 @@ def outcome(number: int, pattern_id: str, retrieval_id: str, request_id: str) ->
 
 
 def bare_outcome(number: int, pattern: dict[str, Any], query: str) -> bytes:
-    """The same as the three points that the real server would write."""
+    """The same outcome as the three points that the real server would write."""
     now = 1_700_000_000_000_000 + number
     recorded = RecordedOutcome(
         NAMESPACE,
@@ -340,8 +340,8 @@ def event_batches(count: int, size: int = BATCH_OF_EVENTS) -> list[bytes]:
 def event_rows(episode_id: str, count: int, *, packed: bool) -> list[tuple[str, dict[str, Any]]]:
     """The same events as points.
 
-    As the real server stores them, or with a key for each field, a hash and an epoch among them, as
-    it stored them once: what others are compared with stays the same.
+    ``packed``: as the real server stores them. Else with a key for each field, a hash and an epoch,
+    as it once stored them, so that results stay comparable with earlier ones.
     """
     given = [
         EpisodeEvent(

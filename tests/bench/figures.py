@@ -80,7 +80,7 @@ class Bench:
         ]
 
     def recall_repeated(self) -> list[Figure]:
-        """Both servers have the vectors in their caches."""
+        """Recalls whose query vectors both servers have cached."""
         real, bare = self._rounds(lambda: self._pair("recall", self._sizes.single, distinct=20))
         p50, bare_p50 = percentile(_pooled(real), 0.5), percentile(_pooled(bare), 0.5)
         name = "RecallPatterns, repeated queries"
@@ -132,7 +132,7 @@ class Bench:
         packed = size / median([one["packed_seconds"] for one in bare])
         against = _faster(f"{name}, against the bare store", real, bare, size, 0.6, "events/s")
         return [
-            replace(against, beside=f"{against.beside}, packed as ours {packed:,.0f}"),
+            replace(against, beside=f"{against.beside}, packed like lot-grpc {packed:,.0f}"),
             Figure(name, f"{rate:,.0f} events/s", "≥ 15,000", rate >= 15_000, "", {"rate": rate}),
         ]
 

@@ -120,7 +120,7 @@ async def outcomes(
     bare: bool = False,
     request_ids: bool = False,
 ) -> dict[str, Any]:
-    """Recall (not timed), then record an outcome of a hit of each recall."""
+    """Recall (not timed), then record an outcome of one hit of each recall."""
     recall = _channel(address).unary_unary((_BARE if bare else _REAL)["recall"])
     requests = []
     for number in range(count):
@@ -204,9 +204,9 @@ async def store_events(
 
 
 async def record_agents(address: str, first: int, recalls: int = 0, **asked: Any) -> dict[str, Any]:
-    """``agents.record``, while ``recalls`` clients recall from number ``first``, in turn.
+    """``agents.record``, while ``recalls`` clients recall distinct queries from ``first`` on.
 
-    Of the recalls those count that end while events are recorded.
+    Only recalls that end while events are recorded count.
     """
     if not recalls:
         return await agents.record(_channel(address), **asked)

@@ -1,4 +1,4 @@
-"""A memory of 1 MB: acknowledged, indexed, and what it costs the recalls beside it."""
+"""Measures when a memory of 1 MB is acknowledged and indexed, and how much this slows recalls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MEMORIES = "/lot.v1.MemoryService/"
 
 
 def english(number: int) -> str:
-    """So many characters of English, no passage of which another number has."""
+    """``SIZE`` characters of English; texts of different numbers have no passage in common."""
     paragraphs = [part for topic in topics.values() for part in topic.split("\n\n")]
     written: list[str] = []
     length = 0
@@ -36,7 +36,7 @@ def english(number: int) -> str:
 
 
 async def recalls(channel: Any, path: str, first: int, seconds: float) -> dict[str, Any]:
-    """Distinct recalls of one client, for so long."""
+    """Distinct recalls of one client for ``seconds``."""
     recalling = asyncio.create_task(recall_on(channel.unary_unary(path), first, 1))
     await asyncio.sleep(seconds)
     recalling.cancel()
@@ -44,7 +44,7 @@ async def recalls(channel: Any, path: str, first: int, seconds: float) -> dict[s
 
 
 async def create(channel: Any, path: str, number: int, first: int) -> dict[str, Any]:
-    """Create a memory of 1 MB while one client recalls, until it is indexed."""
+    """Create a memory of 1 MB and wait until it is indexed, while one client recalls."""
     request = memory_service_pb2.CreateMemoryRequest(
         memory=memory_pb2.Memory(content=english(number)), memory_id=f"bench-{number}"
     ).SerializeToString()
@@ -70,7 +70,7 @@ async def create(channel: Any, path: str, number: int, first: int) -> dict[str, 
 
 
 def measure(client: Client, server: Server, rounds: int) -> list[Figure]:
-    """Rounds of recalls alone, then beside a memory that is created and indexed."""
+    """In each round, recall alone, then while a memory is created and indexed."""
     alone: list[float] = []
     beside: list[float] = []
     made: list[dict[str, Any]] = []
@@ -79,7 +79,7 @@ def measure(client: Client, server: Server, rounds: int) -> list[Figure]:
         address = server.address
         asked = {"address": address, "first": first, "seconds": WINDOW_SECONDS}
         before = client.do("recalls_for", **asked)["recalls"]
-        if number < 0:  # it warms up
+        if number < 0:  # warm-up
             continue
         later = first + 100_000
         made.append(client.do("create_long_memory", address=address, number=number, first=later))
@@ -101,12 +101,12 @@ def measure(client: Client, server: Server, rounds: int) -> list[Figure]:
             values={"seconds": acknowledged},
         ),
         Figure(
-            "the same, until it is indexed",
+            "CreateMemory, 1 MB, indexed, while one client recalls",
             f"{complete:.1f} s",
             values={"seconds": complete},
         ),
         Figure(
-            "RecallPatterns, one client, meanwhile",
+            "RecallPatterns, one client, while 1 MB is indexed",
             f"p99 {ratio:.2f} x without",
             "≤ 2",
             ratio <= 2,

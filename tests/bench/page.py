@@ -1,4 +1,4 @@
-"""Writes measured tables into the page on benchmarks, each between its two markers."""
+"""Writes tables of results into the page on benchmarks, each between two markers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 NAME = "docs/benchmarks.md"
 _PAGE = Path(__file__).parents[2] / NAME
 _FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimd", "asimddp", "i8mm")
-"""What decides how quick a model of 8-bit integers is."""
+"""The processor features that decide how fast a model with 8-bit integers runs."""
 
 
 def write(section: str, text: str, page: Path = _PAGE) -> None:
-    """Put a text between ``<!-- section: begin -->`` and ``<!-- section: end -->``."""
+    """Replace the text between ``<!-- section: begin -->`` and ``<!-- section: end -->``."""
     begin, end = f"<!-- {section}: begin -->", f"<!-- {section}: end -->"
     before, found, rest = page.read_text().partition(begin)
     _, ended, after = rest.partition(end)
@@ -33,12 +33,12 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def load() -> float:
-    """How many processes would have run, on average over the last minute."""
+    """The load average of the last minute."""
     return os.getloadavg()[0]
 
 
 def machine(load_before: float) -> str:
-    """When, on what and beside what it was measured."""
+    """The date, the machine, the versions and the load."""
     cpu = Path("/proc/cpuinfo")
     text = cpu.read_text() if cpu.exists() else ""
     model = re.search(r"^model name\s*: (.+)$", text, re.MULTILINE)

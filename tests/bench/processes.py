@@ -112,7 +112,7 @@ class Server:
 
     @property
     def file_bytes(self) -> int:
-        """The part of it that is mapped files, those on tmpfs included; 0 as above."""
+        """Resident bytes of mapped files, including files on tmpfs; 0 as above."""
         return self._status("RssFile") + self._status("RssShmem")
 
     def _status(self, key: str) -> int:
@@ -168,7 +168,7 @@ def client(log: Path) -> Iterator[Client]:
 def worker(
     name: str, command: Sequence[str], log: Path, python: str = sys.executable, **settings: str
 ) -> Iterator[Client]:
-    """A process that carries out commands, run by ``python``."""
+    """Start a process that carries out commands, with the interpreter ``python``."""
     process = Process(name, command, log, _environment(settings), python)
     try:
         yield Client(process)

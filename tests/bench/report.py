@@ -59,7 +59,7 @@ def as_markdown(report: Report) -> str:
     rows = [
         (one.what, one.measured, one.target, verdict[one.met], one.beside) for one in report.figures
     ]
-    text = page.table(("what", "measured", "target", "", "beside"), rows)
+    text = page.table(("what", "measured", "target", "", "details"), rows)
     if report.parts:
         parts = [f"{value:.3f} ms" for value in report.parts.values()]
         text += "\n\nThe parts, in one process, one at a time:\n\n"
@@ -72,7 +72,7 @@ def show(report: Report) -> None:
     console = Console()
     machine = ", ".join(f"{name} {value}" for name, value in report.machine.items())
     table = Table(title="lot-grpc against a bare server", caption=machine)
-    for heading in ("what", "measured", "target", "", "beside"):
+    for heading in ("what", "measured", "target", "", "details"):
         table.add_column(heading, overflow="fold")
     for one in report.figures:
         verdict = {None: "", True: "[green]met[/]", False: "[red]missed[/]"}[one.met]

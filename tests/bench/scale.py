@@ -1,11 +1,11 @@
-"""How the embedded store grows: recall, memory, disk and opening by the number of patterns.
+"""Measures how recalls, memory, disk and opening of the embedded store grow with its patterns.
 
     python -m tests.bench.scale [PATTERNS ...] [--write]
 
-Each size is measured as it was written and compacted. The stores are made once and kept in the
-temporary folder, which should be on a disk: on tmpfs the files of the store are memory. A million
-takes 8 minutes to write, an hour or so to compact, 25 GB of disk and 10 GB of memory. Queries are
-distinct, so each recall includes embedding one. Prints Markdown.
+Each size is measured as written and compacted. The stores are created once and kept in the
+temporary folder, which should be on a disk: on tmpfs their files take memory. A million patterns
+take 8 minutes to write, an hour or more to compact, 25 GB of disk and 10 GB of memory. Queries are
+distinct, so each recall includes embedding its query. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _WARM_UP = 30
 _FIRST = 5_000_000
 _MIB = 2**20
 _KNEE = 2.0
-"""Growth of a recall's p50 that counts as the knee."""
+"""The knee is where the p50 of recalls has grown by more than this factor."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One store: seconds of its recalls by filter, and what it takes."""
+    """The figures of one store. ``times``: seconds of its recalls, by filter."""
 
     patterns: int
     compacted: bool
@@ -60,7 +60,7 @@ class Row:
 def measure(
     sizes: Sequence[int], say: stores.Say, compacted_at_most: int = SIZES[-1]
 ) -> Iterator[Row]:
-    """A row for each size as written, and one for it compacted, up to a size."""
+    """A row for each size as written, and one for it compacted, up to ``compacted_at_most``."""
     with tempfile.TemporaryDirectory(prefix="lot-grpc-scale-") as name:
         folder = Path(name)
         with processes.client(folder / "client.log") as client:
@@ -103,7 +103,7 @@ def _row(count: int, compacted: bool, store: Path, client: processes.Client, log
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """The table, and where the knee is."""
+    """The table, followed by where the knee is."""
     head = (
         "patterns",
         "store",
@@ -111,7 +111,7 @@ def markdown(rows: Sequence[Row]) -> str:
         "memory: own, mapped",
         "disk",
         "open",
-        "made in",
+        "created in",
     )
     lines: list[Sequence[str]] = [head, ["---"] * len(head), *map(_cells, rows)]
     table = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
@@ -170,8 +170,8 @@ def _options() -> Any:
 
 
 def main() -> int:
-    """Run it."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that children are ended too
+    """Run the benchmark."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # also ends child processes
     options = _options()
     if options.open:
         print(json.dumps({"seconds": asyncio.run(_open(options.open))}))

@@ -101,11 +101,12 @@ def used(count: int, outcomes: int, *, say: Say) -> Path:
 
 
 def scaled(count: int, *, compacted: bool, say: Say) -> Path:
-    """A store of ``count`` patterns for ``scale``, made unless there is one already.
+    """A store of ``count`` patterns for ``scale``, created unless it exists.
 
-    Made in a folder ending in ``.part``, and resumed after the writing if the compaction is
-    interrupted. Its name depends only on what a stored pattern and its collection look like, so
-    that it outlives other changes to the product. ``BUILD_NAME`` in it says what it took.
+    It is created in a folder ending in ``.part``. A compaction that is interrupted is resumed by
+    the next run. The name of the store depends only on the form of a stored pattern and its
+    collection, so it can be reused after other changes to the product. ``BUILD_NAME`` in it has the
+    time and memory that creating it took.
     """
     name = f"{_SCALE}{count}{'-compacted' if compacted else ''}-{_shape()}"
     folder = _cache() / name
@@ -123,7 +124,7 @@ def scaled(count: int, *, compacted: bool, say: Say) -> Path:
     else:
         if not new.is_dir():
             sparse_copy(written, new)
-        say(f"compacting {count:,} patterns, once (half an hour for a million)")
+        say(f"compacting {count:,} patterns, once (an hour or more for a million)")
         asyncio.run(_compact(new))
     build = {
         "seconds": time.monotonic() - started,
@@ -167,7 +168,7 @@ def _drop_old() -> None:
     """Remove what other versions made more than a day ago."""
     for entry in _cache().iterdir():
         if entry.name.startswith(_SCALE):
-            continue  # too expensive
+            continue  # too expensive to create again
         if entry.is_dir() and time.time() - entry.stat().st_mtime > _OLD_SECONDS:
             shutil.rmtree(entry, ignore_errors=True)
 
@@ -192,7 +193,7 @@ def _cpu_seconds(whose: int) -> float:
 
 
 def _shape() -> str:
-    """Changes with the patterns of ``scaled`` and how they are indexed."""
+    """A hash that changes with the patterns of ``scaled`` and their indexes."""
     makers: list[Any] = [data.sentence, data.content, data.records, data.mixed]
     spec = next(s for s in REGISTRY.collection_specs(data.DIMENSIONS) if s.name == PATTERNS)
     known = [SCHEMA_VERSION, version("qdrant-edge-py"), spec, *map(inspect.getsource, makers)]
@@ -204,7 +205,7 @@ async def _fill(folder: Path, count: int, *, every_collection: bool) -> None:
     store = EdgeStore(folder, SystemClock())
     try:
         await open_store(store, REGISTRY, embedder.contract)
-        if every_collection:  # as in a store of some age; the bare server opens some by itself
+        if every_collection:  # as in an older store; the bare server opens some directly
             for spec in REGISTRY.collection_specs(data.DIMENSIONS):
                 record = Record(point_id(data.NAMESPACE, "bench"), data.NAMESPACE, {})
                 await store.put(spec.name, [record])

@@ -1,4 +1,4 @@
-"""The page on benchmarks: what is written where."""
+"""Writing tables into the page on benchmarks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_report_becomes_tables() -> None:
     ]
     text = report.as_markdown(report.Report(figures, {"embed": 2.0}, {}))
     assert text.splitlines()[:4] == [
-        "| what | measured | target |  | beside |",
+        "| what | measured | target |  | details |",
         "| --- | --- | --- | --- | --- |",
         "| a recall | 1.2 x | ≤ 1 | **missed** | bare 3 ms |",
         "| an echo | 0.2 ms |  |  |  |",

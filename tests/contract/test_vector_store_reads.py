@@ -217,7 +217,7 @@ async def test_a_fallback_is_checked_like_its_query(store: VectorStore) -> None:
         replace(query, vector=[1.0]),
         replace(query, fallback=Fallback(query, bool)),
     ):
-        with pytest.raises(ValueError, match=r"dimensions|no fallback"):
+        with pytest.raises(ValueError, match=r"dimensions|must not have a fallback"):
             await store.search("things", "a", [replace(query, fallback=Fallback(wrong, bool))])
     other = replace(query, where=[Equals("n", 2)])
     with pytest.raises(ValueError, match="same conditions"):

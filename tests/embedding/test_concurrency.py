@@ -271,7 +271,7 @@ async def test_a_closed_queue_gives_what_it_holds_and_then_nothing():
 async def test_a_text_is_alone_when_nothing_runs_or_waits_beside_it(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(workers, "_APART_SECONDS", 0.0)
+    monkeypatch.setattr(workers, "_ALONE_AFTER_SECONDS", 0.0)
     turns = Turns()
     turns.add_queries(jobs("q1"))
     turns.take()
@@ -285,7 +285,7 @@ async def test_a_text_is_alone_when_nothing_runs_or_waits_beside_it(
 
 
 async def test_texts_that_met_are_not_alone_right_afterwards(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(workers, "_APART_SECONDS", 3600.0)
+    monkeypatch.setattr(workers, "_ALONE_AFTER_SECONDS", 3600.0)
     turns = Turns()
     turns.add_queries(jobs("q1"))
     turns.take()
@@ -300,7 +300,7 @@ async def test_texts_that_met_are_not_alone_right_afterwards(monkeypatch: pytest
 async def test_only_a_text_that_is_alone_is_embedded_on_idle_cores(
     gated: GatedEncoder, embedder_over: Make, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(workers, "_APART_SECONDS", 3600.0)
+    monkeypatch.setattr(workers, "_ALONE_AFTER_SECONDS", 3600.0)
     embedder = embedder_over(threads=2)
     gated.gate.set()
     await embedder.embed_query("first")
@@ -313,7 +313,7 @@ async def test_only_a_text_that_is_alone_is_embedded_on_idle_cores(
 async def test_background_work_leaves_idle_cores_to_calls(
     gated: GatedEncoder, embedder_over: Make, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(workers, "_APART_SECONDS", 0.0)
+    monkeypatch.setattr(workers, "_ALONE_AFTER_SECONDS", 0.0)
     embedder = embedder_over(threads=2)
     gated.gate.set()
 
@@ -329,7 +329,7 @@ async def test_background_work_leaves_idle_cores_to_calls(
 async def test_a_text_that_fails_leaves_the_next_one_alone(
     gated: GatedEncoder, embedder_over: Make, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(workers, "_APART_SECONDS", 0.0)
+    monkeypatch.setattr(workers, "_ALONE_AFTER_SECONDS", 0.0)
     embedder = embedder_over(threads=2)
     gated.gate.set()
     for text in ("fails", "panics"):

@@ -512,7 +512,7 @@ async def test_the_checks_of_the_server_say_what_is_pending_and_why(embedder: Me
         assert checks["indexing"].ok  # it serves
         return checks["indexing"].detail
 
-    assert await detail() == "no memory is waiting for its vectors"
+    assert await detail() == "all memories are indexed"
     await create(world)
     assert (await detail()).endswith(": 1")
     embedder.fails = away

@@ -149,7 +149,7 @@ def hints_of(kind: Any) -> Mapping[str, Any]:
     return _hints_of(kind)
 
 
-@cache  # a kind is looked at some ten times, which took 60 ms of a start
+@cache  # each kind is read about ten times, which took 60 ms of a start
 def _hints_of(kind: Any) -> Mapping[str, Any]:
     found = {
         name: get_type_hints(one.fget)["return"]

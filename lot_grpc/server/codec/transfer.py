@@ -60,7 +60,7 @@ def _message(kind: ExportedCollection, record: Record) -> tuple[str, Message | N
 
 
 def _memory(record: Record, message: Any) -> Message:
-    """A memory without the state of its index, which is that of a store."""
+    """A memory without its indexing state, which concerns only this store."""
     message.ClearField("indexing")
     return cast("Message", message)
 

@@ -35,7 +35,7 @@ from lot_grpc.work import current_work
 T = TypeVar("T")
 
 _ANSWER_SECONDS = 1.0
-"""How long before its time is up a call that waits is answered; less where it has little time."""
+"""A call that waits is answered this long before its time is up, or after nine tenths of it."""
 
 
 class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
@@ -44,7 +44,7 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
     def __init__(
         self, services: Services, clock: Clock, max_batch_items: int, max_call_seconds: float
     ) -> None:
-        """``max_call_seconds`` 0: no limit."""
+        """``max_call_seconds``: time limit of a call; 0 means none."""
         self._services = services
         self._clock = clock
         self._max_batch_items = max_batch_items
@@ -101,7 +101,7 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
         )
 
     async def _indexed(self, results: Sequence[T], context: Context) -> list[T]:
-        """The results with their memories as they are once they are indexed, or time is up."""
+        """Wait for indexing until time is up; return the results with their current memories."""
         waited = [
             one.memory
             for one in results
@@ -121,7 +121,7 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
         ]
 
     def _patience(self, context: Context) -> float:
-        """How long a call may wait, in seconds: it is answered a little before its time is up."""
+        """How many seconds a call may wait, so that it is answered before its time is up."""
         left = context.time_remaining()
         bounds = [] if left is None else [left]
         if self._max_call_seconds:

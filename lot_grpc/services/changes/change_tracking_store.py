@@ -85,7 +85,7 @@ class ChangeTrackingStore(ForwardingStore):
             )
 
     async def update_many(self, collection: str, updates: Sequence[Update]) -> set[str]:
-        """Update, each with a new stamp unless only bookkeeping is written."""
+        """Update, with a new stamp for each record unless only bookkeeping is written."""
         if collection not in self._tracked or not updates:
             return await self._inner.update_many(collection, updates)
         quiet = self._quiet.get(collection, frozenset())

@@ -79,7 +79,7 @@ class ClearGuardStore(ForwardingStore):
             self._clear_registry.leave(namespaces)
 
     async def update_many(self, collection: str, updates: Sequence[Update]) -> set[str]:
-        """Update, unless one of the records is of a namespace that is being cleared."""
+        """Update, unless one of the records is in a namespace that is being cleared."""
         namespaces = _named(one.namespace for one in updates)
         await self._clear_registry.enter(namespaces)
         try:

@@ -90,7 +90,7 @@ class MemoryEdit:
 class Updated:
     """An edited memory. ``truncated``: the model did not read all of its text.
 
-    ``reindexed``: it has a new text, most of which is indexed afterwards.
+    ``reindexed``: its text is new and long, and is indexed in the background.
     """
 
     memory: Memory

@@ -1,10 +1,11 @@
 """Indexes long memories in the background.
 
-A memory of more passages than a caller waits for is stored with its terms and the vector of its
-first passage, marked as pending. The mark is the intent: the process that stored it makes the other
-vectors, one memory at a time, and writes them together with the state, if the text is still the
-same. A start resumes what is left; on a shared store another process does, once it is old enough
-(``Housekeeping.roll_forward``). A failed attempt is noted in the memory and repeated.
+A memory of more than ``AT_ONCE`` passages is stored with its terms and the vector of its first
+passage, marked as pending. The mark is the intent. The process that stored the memory computes the
+other vectors, one memory at a time, and writes them together with the state if the text is still
+the same. Memories that are left pending are resumed by the next start, or on a shared store by
+another process once they are old enough (``Housekeeping.roll_forward``). The reason for a failed
+attempt is stored in the memory, and the attempt is repeated.
 """
 
 from __future__ import annotations
@@ -32,18 +33,21 @@ from lot_grpc.services.runtime import Runtime
 from lot_grpc.work import begin_work, current_work
 
 STEP_SECONDS = 0.1
-"""The pause between two memories, and the longest until the first one begins."""
+"""The pause between two memories, and the longest pause before the first."""
 
 _LONGEST_RETRY_SECONDS = 60.0
 _LOOK_SECONDS = 0.1
 _PENDING = Equals(INDEXING, IndexingState.PENDING.value)
 _SHOWN = 100
-_BUG = "an internal error, which the log of the server explains"
+_BUG = "internal error; see the log of the server"
 
 
 @dataclass(slots=True, eq=False)
 class _Task:
-    """A memory to index. ``at``: when, by the event loop's clock. ``noted``: in the record too."""
+    """A memory to index. ``at``: when, by the event loop's clock.
+
+    ``noted``: the problem is stored in the record too.
+    """
 
     namespace: str
     memory_id: str
@@ -58,7 +62,7 @@ class _Task:
 
 
 class MemoryIndexing:
-    """The memories that are pending, as far as this process is to index them."""
+    """The pending memories that this process is to index."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._store = runtime.store
@@ -68,12 +72,12 @@ class MemoryIndexing:
     # --- what is to be done -------------------------------------------------------------------
 
     def add(self, memory: Memory, *, changed: bool = False) -> None:
-        """Index a memory if it is pending. ``changed``: it has another text than before."""
+        """Schedule a memory if it is pending. ``changed``: its text has changed."""
         if memory.indexing is IndexingState.PENDING:
             self._add(memory.namespace, memory.memory_id, changed=changed)
 
     async def resume(self, before: int) -> int:
-        """Take on what was stored before a time and is pending; a recovery. It finishes none."""
+        """Schedule pending memories stored before a time. A recovery; returns 0: none is done."""
 
         async def take(row: Record) -> None:
             self._add(row.namespace, row.payload["memory_id"])
@@ -98,7 +102,7 @@ class MemoryIndexing:
     # --- doing it -----------------------------------------------------------------------------
 
     async def step(self) -> None:
-        """Index the memory that is due first, if any is; periodic. Raises what made it fail."""
+        """Index the memory that is due first, if any. Periodic. Raises the error of a failure."""
         now = asyncio.get_running_loop().time()
         due = [task for task in self._tasks.values() if task.at <= now]
         if not due:
@@ -106,10 +110,10 @@ class MemoryIndexing:
         begin_work(background=True)
         task = min(due, key=lambda one: one.at)
         try:
-            await self._store.check()  # vectors that cannot be written are not worth making
+            await self._store.check()  # without a store, computing vectors would be wasted
             over = await self._index(task)
         except NamespaceClearingError:
-            self._defer(task)  # a clear deletes it; one that does not ends soon
+            self._defer(task)  # the clear deletes it, or ends soon
         except Exception as error:
             self._defer(task)
             await self._note(task, error.message if isinstance(error, LotError) else _BUG)
@@ -119,7 +123,7 @@ class MemoryIndexing:
                 del self._tasks[task.point]
 
     async def _index(self, task: _Task) -> bool:
-        """Make and store its vectors; False if its text has changed meanwhile."""
+        """Compute and store its vectors; False if its text has changed meanwhile."""
         record = await self._read(task)
         if record is None:
             return True
@@ -143,7 +147,7 @@ class MemoryIndexing:
         return await compare_and_set(ResourceKind.MEMORY, task.memory_id, attempt)
 
     async def _read(self, task: _Task, *, vectors: bool = False) -> Record | None:
-        """Its record; None if there is nothing to index any more."""
+        """Its record; None if it is deleted or already indexed."""
         given = (MEMORIES, task.namespace, [task.point])
         record = (await self._store.get(*given, vectors=vectors)).get(task.point)
         return record if record is not None and INDEXING in record.payload else None
@@ -158,7 +162,7 @@ class MemoryIndexing:
         task.failures += 1
 
     async def _note(self, task: _Task, problem: str) -> None:
-        """Store why an attempt failed, or remember it where that cannot be stored either."""
+        """Store why an attempt failed; if that fails too, keep it in this process."""
         if task.noted and task.problem == problem:
             return
         task.problem, task.noted = problem, False
@@ -171,38 +175,38 @@ class MemoryIndexing:
                 when=[_PENDING],
             )
         except LotError:
-            return  # the disk is full, or the store is away: `with_problem` tells
+            return  # the disk is full or the store unreachable: `with_problem` adds it
 
     def with_problem(self, memory: Memory) -> Memory:
-        """A memory with the problem that this process has with it."""
+        """The memory, with a problem that this process could not store."""
         if memory.indexing is not IndexingState.PENDING:
             return memory
         task = self._tasks.get(memory_point(memory.namespace, memory.memory_id))
         return replace(memory, indexing_problem=task.problem) if task and task.problem else memory
 
     async def check(self) -> ReadyCheck:
-        """How many memories are pending. Never a reason not to be ready. Raises store errors."""
+        """How many memories are pending, and why. Always ``ok``. Raises store errors."""
         count = await self._store.count(MEMORIES, None, [_PENDING])
         if not count:
-            return ReadyCheck("indexing", ok=True, detail="no memory is waiting for its vectors")
+            return ReadyCheck("indexing", ok=True, detail="all memories are indexed")
         rows = await self._store.scroll(
             MEMORIES, None, [_PENDING], limit=_SHOWN, payload=(INDEXING_PROBLEM,)
         )
         stored = [row.payload.get(INDEXING_PROBLEM, "") for row in rows]
         known = [task.problem for task in self._tasks.values()]
-        waiting = f"memories whose passages are not all found by meaning yet: {count}"
+        waiting = f"memories still to be indexed: {count}"
         problems = sorted({*stored, *known} - {""})
         if not problems:
             return ReadyCheck("indexing", ok=True, detail=waiting)
         why = "; ".join(problems[:3])
-        return ReadyCheck("indexing", ok=True, detail=f"{waiting}; some are retried, since {why}")
+        return ReadyCheck("indexing", ok=True, detail=f"{waiting}; failed attempts: {why}")
 
     # --- waiting for it -----------------------------------------------------------------------
 
     async def wait(self, memories: Sequence[Memory], seconds: float) -> None:
-        """Wait until none is pending, but for those that an attempt fails for.
+        """Wait until each memory is indexed or an attempt to index it has failed.
 
-        At most so long, and no longer than a caller waits for the call.
+        Waits at most ``seconds``, and only while the caller waits for the call.
         """
         loop, work = asyncio.get_running_loop(), current_work()
         end = loop.time() + seconds
@@ -232,7 +236,7 @@ class MemoryIndexing:
 
 
 def retry_seconds(failures: int) -> float:
-    """The pause before the next attempt, after so many earlier failures."""
+    """The pause before the next attempt, after ``failures`` earlier failures."""
     return min(_LONGEST_RETRY_SECONDS, 2.0 ** min(failures, 10))
 
 

@@ -44,7 +44,7 @@ class Memories(Resources[Memory, MemoryFilter]):
         self._creator = MemoryCreator(runtime, indexing)
 
     async def read(self, record: Record) -> Memory:
-        """The one of a stored record, with a problem that could not be stored."""
+        """The memory of a record, with a problem that could not be stored."""
         return self._indexing.with_problem(memory_from_record(record))
 
     async def create(self, namespace: str, draft: MemoryDraft) -> Created:

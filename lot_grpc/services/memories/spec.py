@@ -75,7 +75,7 @@ MEMORY: Final = ResourceSpec(
             boolean="pinned",
             integer="update_time",
         ),
-        # An import makes the vectors of a pending one itself.
+        # An import computes the vectors of a pending memory itself.
         export=ExportRule(
             dropped=frozenset({INDEXING, INDEXING_PROBLEM}),
             vectors_missing=lambda payload: INDEXING in payload,

@@ -78,12 +78,12 @@ class ContextStatsStore:
 
     async def before(self, outcomes: Iterable[RecordedOutcome]) -> dict[str, Record]:
         """The stats of the queries of outcomes that are about to be written, by point."""
-        wanted: dict[str, set[str]] = {}
+        by_namespace: dict[str, set[str]] = {}
         for one in outcomes:
             if one.in_context:
-                wanted.setdefault(one.namespace, set()).add(_point_of(one))
+                by_namespace.setdefault(one.namespace, set()).add(_point_of(one))
         found: dict[str, Record] = {}
-        for namespace, points in wanted.items():
+        for namespace, points in by_namespace.items():
             found |= await self._store.get(CONTEXT_STATS, namespace, list(points))
         return found
 
@@ -92,21 +92,21 @@ class ContextStatsStore:
         outcomes: Mapping[str, tuple[RecordedOutcome, Sequence[float] | None]],
         before: Mapping[str, Record],
     ) -> set[str]:
-        """Add outcomes that were just written, by their names, to the stats of their queries.
+        """Add new outcomes, given by their names, to the stats of their queries.
 
-        Each comes with the vector of its query, if known. ``before``: what ``before`` returned
-        before they were written: stats that were read afterwards may have them already, by a repeat
-        at the same time. Raises ContentionError. Returns the ids of patterns that now have too many
-        stats: call ``keep_few``.
+        Each comes with the vector of its query, if known. ``before`` is what ``before`` returned
+        before they were written: a repeat at the same time may have added them to stats that are
+        read later. Returns the ids of patterns that now have too many stats: call
+        ``merge_surplus`` for these. Raises ContentionError.
         """
-        wanted: dict[str, dict[str, dict[str, RecordedOutcome]]] = {}
+        by_namespace: dict[str, dict[str, dict[str, RecordedOutcome]]] = {}
         vectors: dict[str, Sequence[float] | None] = {}
         for name, (one, vector) in outcomes.items():
             point = _point_of(one)
-            wanted.setdefault(one.namespace, {}).setdefault(point, {})[name] = one
+            by_namespace.setdefault(one.namespace, {}).setdefault(point, {})[name] = one
             vectors[point] = vector
         crowded: set[str] = set()
-        for namespace, by_stats in wanted.items():
+        for namespace, by_stats in by_namespace.items():
             found = {point: before[point] for point in by_stats if point in before}
             fresh = [
                 self._first(point, theirs, vector)
@@ -130,7 +130,7 @@ class ContextStatsStore:
         return crowded
 
     async def take_in(self, recorded: RecordedOutcome, vector: Sequence[float] | None) -> None:
-        """Add an outcome to the stats of its query unless any stats of the pattern have it.
+        """Add an outcome to the stats of its query, unless some stats of the pattern contain it.
 
         ``vector`` is the query's, if known. Raises ContentionError.
         """
@@ -148,7 +148,7 @@ class ContextStatsStore:
                 known = await self._vector(recorded, vector)
                 first = self._first(point, {recorded.point: recorded}, known)
                 await insert_new(self._store, CONTEXT_STATS, first)
-                await self.keep_few(recorded.namespace, recorded.pattern_id)
+                await self.merge_surplus(recorded.namespace, recorded.pattern_id)
             elif record.payload.get(MERGING):
                 await self._finish_merge(record)
                 raise ConflictError
@@ -189,7 +189,7 @@ class ContextStatsStore:
     def _first(
         self, point: str, outcomes: Mapping[str, RecordedOutcome], vector: Sequence[float]
     ) -> Record:
-        """New stats that have counted the outcomes, given by their names."""
+        """New stats with the outcomes, which are given by their names."""
         one = next(iter(outcomes.values()))
         return context_stats_record(
             one.namespace,
@@ -235,7 +235,7 @@ class ContextStatsStore:
     # --- merging ------------------------------------------------------------------------------
 
     async def _crowded(self, namespace: str, fresh: Sequence[Record]) -> set[str]:
-        """Those patterns of new stats that have too many."""
+        """The patterns of new stats that now have too many."""
         if not fresh:
             return set()
         ids = tuple({record.payload["pattern_id"] for record in fresh})
@@ -245,7 +245,7 @@ class ContextStatsStore:
         )
         return {str(one) for one, count in counts.items() if count > MAX_CONTEXT_STATS}
 
-    async def keep_few(self, namespace: str, pattern_id: str) -> None:
+    async def merge_surplus(self, namespace: str, pattern_id: str) -> None:
         """Merge the nearest stats of a pattern that has too many."""
         theirs: list[Condition] = [Equals("pattern_id", pattern_id), Missing(MERGING)]
         if await self._store.count(CONTEXT_STATS, namespace, theirs) <= MAX_CONTEXT_STATS:

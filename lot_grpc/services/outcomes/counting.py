@@ -1,8 +1,8 @@
 """Counting outcomes exactly once, even across crashes: see ``kernel.apply_once``.
 
-Outcomes that come at the same time are counted as a group: one insert logs them all; each record
-whose counters, or whose stats, they change is written once; one write marks them as applied. The
-log is what lasts: what a death leaves open is counted when its row is found.
+Outcomes that arrive at the same time are counted as a group: one insert logs them all, each record
+with counters or stats is written once, and one write marks the outcomes as applied. If the process
+dies before that, recovery finds the outcomes in the log and counts them.
 """
 
 from __future__ import annotations
@@ -27,12 +27,17 @@ from lot_grpc.services.records.patterns import (
 )
 
 _CALLS_AT_ONCE = 32
-"""In one group: on the embedded store a call holds the event loop for a third of a millisecond."""
+"""Calls in one group. With the embedded store, each blocks the event loop for a third of a
+millisecond."""
 
 
 @dataclass(eq=False, slots=True)
 class _Call:
-    """A call, and the records of what was used afterwards, by id."""
+    """A call to count outcomes.
+
+    ``counted``: the patterns and error solutions afterwards, by id. ``crowded``: the ids of
+    patterns with too many context stats.
+    """
 
     outcomes: Sequence[RecordedOutcome]
     known: Mapping[str, Record]
@@ -43,10 +48,14 @@ class _Call:
 
 @dataclass(slots=True)
 class _Entry:
-    """An outcome of a group; ``before``: what was used, if it was read before the group."""
+    """An outcome of a group.
+
+    ``before`` and ``after``: the pattern or error solution as read before the group, if it was, and
+    with the outcome counted.
+    """
 
     recorded: RecordedOutcome
-    thing: Counted
+    resource: Counted
     before: Record | None
     vector: Sequence[float] | None
     after: Record | None = None
@@ -87,7 +96,7 @@ class OutcomeCounter:
         else:
             await self._count_calls([call])
         for pattern_id in call.crowded:
-            await self._context_stats.keep_few(recorded_outcomes[0].namespace, pattern_id)
+            await self._context_stats.merge_surplus(recorded_outcomes[0].namespace, pattern_id)
         return call.counted
 
     async def roll_forward(self, before: int) -> int:
@@ -101,16 +110,16 @@ class OutcomeCounter:
         return await self._pending.recover(before, count)
 
     async def _count_calls(self, calls: Sequence[_Call]) -> None:
-        entries: dict[str, _Entry] = {}  # once each, though a request may be sent twice at once
+        entries: dict[str, _Entry] = {}  # one for each outcome, even if a request was sent twice
         of_calls = []
         for call in calls:
             names = [one.point for one in call.outcomes]
             of_calls.append((call, names))
             for name, recorded in zip(names, call.outcomes, strict=True):
                 if name not in entries:
-                    thing = recorded.counted_by
-                    before = call.known.get(thing.id)
-                    entries[name] = _Entry(recorded, thing, before, call.vector)
+                    resource = recorded.counted_by
+                    before = call.known.get(resource.id)
+                    entries[name] = _Entry(recorded, resource, before, call.vector)
         known = [one.before for one in entries.values() if one.before is not None]
         outcomes = {name: one.recorded for name, one in entries.items()}
         stats = await self._context_stats.before(
@@ -126,27 +135,27 @@ class OutcomeCounter:
         for call, names in of_calls:
             for entry in (entries[name] for name in names):
                 if entry.after is not None:
-                    call.counted[entry.thing.id] = entry.after
-                    call.crowded |= crowded & {entry.thing.id}
+                    call.counted[entry.resource.id] = entry.after
+                    call.crowded |= crowded & {entry.resource.id}
 
     async def _count_new(self, new: dict[str, _Entry], stats: Mapping[str, Record]) -> set[str]:
-        """Count outcomes that were just written, and drop from ``new`` those left to count again.
+        """Count new outcomes; drop from ``new`` those whose target has changed meanwhile.
 
         ``stats`` are those of their queries before that. Returns the ids of patterns that may have
         too many context stats.
         """
         used: dict[str, dict[str, dict[str, _Entry]]] = {}
         for name, entry in new.items():
-            of_thing = used.setdefault(entry.thing.collection, {})
-            of_thing.setdefault(entry.thing.point, {})[name] = entry
+            of_resource = used.setdefault(entry.resource.collection, {})
+            of_resource.setdefault(entry.resource.point, {})[name] = entry
         after: dict[str, Record] = {}
-        for collection, things in used.items():
-            batch = [_added(entries) for entries in things.values()]
+        for collection, resources in used.items():
+            batch = [_added(entries) for entries in resources.values()]
             after |= await apply_new(
                 self._store, self._pending, collection, batch, PENDING, STATS_REVISION
             )
         for name, entry in list(new.items()):
-            entry.after = after.get(entry.thing.point)
+            entry.after = after.get(entry.resource.point)
             if entry.after is None:  # it changed since it was read
                 del new[name]
         in_context = {
@@ -155,8 +164,8 @@ class OutcomeCounter:
         return await self._context_stats.take_in_new(in_context, stats)
 
     async def _count_again(self, entry: _Entry) -> None:
-        """Count an outcome that may be counted already, or whose target has changed meanwhile."""
-        recorded, thing = entry.recorded, entry.thing
+        """Count an outcome that may have been counted, or whose target has changed meanwhile."""
+        recorded, resource = entry.recorded, entry.resource
 
         async def count(record: Record | None, pending: list[str]) -> Record | None:
             if record is None:
@@ -164,15 +173,15 @@ class OutcomeCounter:
             counters = outcomes_payload(await self._counted(recorded, record))
             changed = {**counters, PENDING: pending}
             return await update_as_read(
-                self._store, thing.collection, record, changed, STATS_REVISION
+                self._store, resource.collection, record, changed, STATS_REVISION
             )
 
         target = Target(
-            thing.resource_kind,
-            thing.id,
+            resource.resource_kind,
+            resource.id,
             recorded.namespace,
-            thing.collection,
-            thing.point,
+            resource.collection,
+            resource.point,
             PENDING,
         )
         entry.after = await apply_once(self._store, self._pending, recorded.point, target, count)
@@ -189,7 +198,7 @@ class OutcomeCounter:
 
 
 def _added(entries: Mapping[str, _Entry]) -> NewChanges:
-    """The outcomes of one thing, in order, as a change of its counters."""
+    """The outcomes of one pattern or error solution, in order, as a change of its counters."""
     *_, last = entries.values()
     assert last.before is not None
     outcomes = outcomes_from_payload(last.before.payload)

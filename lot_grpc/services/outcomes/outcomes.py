@@ -148,7 +148,7 @@ def _recorded(
 
 
 def _key(namespace: str, draft: OutcomeDraft) -> IdempotencyKey:
-    content = draft.hash() if draft.request_id else ""  # without an id nothing is compared
+    content = draft.hash() if draft.request_id else ""  # else it is not compared
     return IdempotencyKey(
         namespace, _METHOD, draft.request_id, content, {"outcome_id": new_id("o")}
     )

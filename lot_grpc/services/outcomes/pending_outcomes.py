@@ -38,7 +38,7 @@ class PendingOutcomes(Journal):
     async def insert(
         self, outcomes: Mapping[str, RecordedOutcome], targets: Iterable[Record]
     ) -> set[str]:
-        """Write those, by their points, that do not exist; return the points of those written.
+        """Write the outcomes, given by point, that do not exist; return the points written.
 
         Their sort keys come after those of the ``targets`` that were read.
         """
@@ -50,5 +50,5 @@ class PendingOutcomes(Journal):
         return await self.write(rows)
 
     async def applied(self, outcomes: Mapping[str, RecordedOutcome]) -> None:
-        """All targets of these outcomes, by their points, have them."""
+        """Mark outcomes, given by point, as applied: all of their targets have them."""
         await self.finish_all([(one.namespace, point) for point, one in outcomes.items()])

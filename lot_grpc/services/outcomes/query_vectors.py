@@ -17,7 +17,7 @@ class QueryVectors:
         self._model = model
 
     async def of(self, query: str, retrieval: Retrieval | None) -> Sequence[float]:
-        """The query's vector; ``retrieval``: the recall named with it, if it is still known.
+        """The query's vector. ``retrieval``: the recall that the outcome names, if still known.
 
         Raises EmbeddingFailedError.
         """

@@ -2,8 +2,8 @@
 
 The calls: one for LEARNED patterns whose expression may match, while the query is embedded; one
 search; one read of the candidates that can reach the page; one search among the outcomes of those
-near-ties that were ever used. With a store in this process, where a call costs little, words are
-searched in one of its own while the query is embedded, and one finds out whether the namespace has
+near-ties that were ever used. With the embedded store, where a call costs little, the lexical leg
+is a separate call while the query is embedded, and another call finds out whether the namespace has
 any outcomes: without them no near-tie beyond the page is read. ``rerank`` adds a read of the
 candidates that the cross-encoder scores, ``explain`` adds counts, and some hits need further reads:
 running episodes, memories of several passages.

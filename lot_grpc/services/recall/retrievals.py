@@ -23,7 +23,8 @@ from lot_grpc.services.time_source import TimeSource
 _BATCH = 256
 _WAITING_AT_MOST = 10_000
 _RECENT = 2_000
-"""Recalls of this process whose outcome needs no look into the store, at 2 KB each."""
+"""Recalls of this process that are kept in memory, so that an outcome need not read the store. Each
+takes 2 KB."""
 
 
 class Retrievals:
@@ -35,7 +36,7 @@ class Retrievals:
         self._model = model
         self._waiting: dict[str, Retrieval] = {}
         self._recent: dict[str, Retrieval] = {}
-        """The last that were written, on a store that no other process can clear."""
+        """The last ones written; empty on a shared store, since another process could clear it."""
 
     def remember(
         self, namespace: str, query: str, vector: Sequence[float], hit_ids: tuple[str, ...]
@@ -66,7 +67,7 @@ class Retrievals:
         return retrieval_from_record(found[point]) if point in found else None
 
     def forget(self, namespace: str) -> None:
-        """Drop what is known of a namespace that is being cleared, pending rows included."""
+        """Drop the recalls of a namespace that is being cleared, including unwritten ones."""
         for known in (self._waiting, self._recent):
             for point in [p for p, one in known.items() if one.namespace == namespace]:
                 del known[point]
@@ -86,7 +87,7 @@ class Retrievals:
             await asyncio.sleep(0)
 
     def _keep(self, written: Retrieval) -> None:
-        """Keep it as it is stored: its numbers have single precision."""
+        """Keep a recall as it is stored: its vector has single precision."""
         self._recent[written.point] = replace(written, vector=array("f", written.vector))
         if len(self._recent) > _RECENT:
             del self._recent[next(iter(self._recent))]

@@ -5,7 +5,7 @@ record is scored by its best one; the lexical leg searches ``bm25``. The same ca
 only the lexical leg found, so that ``similarity`` is a cosine for each hit.
 
 The lexical leg searches with function words. Unless its best hit is nearly the same text as the
-query (``domain.fusion``), its hits are those of a search without them instead.
+query (``domain.fusion``), the hits of a search without function words are used instead.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class SearchRequest:
     """What to search for. ``min_similarity`` 0: no bound. ``pool``: hits of each leg.
 
     ``also`` finds points that are candidates whatever the legs find; ``where`` must hold for them.
-    It runs while the query is embedded. ``embedding``: of the query, if the caller makes it for
-    several searches. The lexical leg of these, and of all where the store is in this process, runs
-    in a call of its own while the vector is made.
+    It runs while the query is embedded. ``embedding``: of the query, if the caller computes it
+    for several searches. With it, or with the embedded store, the lexical leg is a separate call
+    while the query is embedded.
     """
 
     query: str
@@ -98,7 +98,7 @@ class HybridSearch:
             return await self._search(namespace, request, words, request.embedding)
         own = asyncio.ensure_future(self._embedder.embed_query(request.query))
         try:
-            await asyncio.sleep(0)  # it starts; one from the cache is there at once
+            await asyncio.sleep(0)  # lets it start; a cached vector is then ready
             return await self._search(namespace, request, words, own)
         finally:
             own.cancel()
@@ -110,7 +110,7 @@ class HybridSearch:
         words: LexicalQuery,
         embedding: asyncio.Future[Embedding],
     ) -> Candidates:
-        """The candidates; what needs no vector is searched for while that is made."""
+        """The candidates; searches that need no vector run while the query is embedded."""
         best = _BestHits(self._searched, self._weights, words)
         by_words = _of_words(request, words, best)
         shared = request.embedding is not None
@@ -161,7 +161,7 @@ class _Best:
 
 
 class _BestHits:
-    """Compares the best hits of the lexical searches with the query, each once."""
+    """Compares the best hits of the lexical searches with the query, each record once."""
 
     def __init__(self, searched: SearchFields, weights: FusionWeights, words: LexicalQuery) -> None:
         self._searched = searched
@@ -170,7 +170,7 @@ class _BestHits:
         self._known: dict[str, _Best] = {}
 
     def of(self, record: Record | None) -> _Best:
-        """What is known of the record of a best hit; None: there is none."""
+        """The comparison with the record of a best hit; None if there is no hit."""
         if record is None:
             return _Best()
         best = self._known.get(record.id)
@@ -186,7 +186,7 @@ class _BestHits:
 
 
 def _of_words(request: SearchRequest, words: LexicalQuery, best: _BestHits) -> list[SearchQuery]:
-    """The lexical search; with function words, if its best hit is nearly the same text."""
+    """The lexical search: with function words, and without them as the fallback."""
     if request.legs is Legs.DENSE:
         return []
     query = SearchQuery(SPARSE_VECTOR, words.vector, request.pool, request.where, records=1)

@@ -290,8 +290,8 @@ def episode_conditions(criteria: EpisodeFilter) -> list[Condition]:
 # --- events -----------------------------------------------------------------------------------
 
 EVENT = "event"
-"""What the caller gave (``event_content``). It is one text, since the embedded store takes 2 us to
-accept each text of a record (measured), and no condition is on a part of it."""
+"""The fields that the caller set (``event_content``). They are one text, since the embedded store
+takes 2 us to accept each text of a record (measured), and no condition concerns any of them."""
 
 
 def event_point(namespace: str, episode_id: str, sequence: int) -> str:
@@ -305,10 +305,10 @@ def event_points(namespace: str, episode_id: str, numbers: Iterable[int]) -> lis
 
 
 def event_content(event: EpisodeEvent) -> str:
-    """The event as the caller gave it, as one text: equal for equal events, whoever stored them.
+    """The fields that the caller set, as one text that is equal for equal events.
 
-    Its data in base64, its time, the length of its type, then type and role; ``-`` where there is
-    no data or no time.
+    In this order: data in base64, time, the length of the type, then type and role. ``-`` stands
+    for missing data or a missing time.
     """
     data = "-" if event.data is None else b2a_base64(event.data, newline=False).decode()
     time = "-" if event.event_time is None else event.event_time
@@ -316,7 +316,7 @@ def event_content(event: EpisodeEvent) -> str:
 
 
 def event_hash(event: EpisodeEvent) -> str:
-    """A hash of a request's event, equal for equal events; it is compared across versions."""
+    """A hash of an event in a request, equal for equal events. It must not change: it is stored."""
     head = f"{event.event_type}\0{event.agent_role}\0{event.event_time}\0".encode()
     return hashlib.blake2b(head + (event.data or b""), digest_size=12).hexdigest()
 
@@ -330,7 +330,7 @@ def event_records(
 ) -> list[Record]:
     """Encode events of one writer.
 
-    ``record_time`` replaces their own, which saves copying each event of a stream.
+    ``record_time`` replaces that of the events, which saves copying each event of a stream.
     """
     points = event_points(namespace, episode_id, [event.sequence for event in events])
     return [

@@ -36,7 +36,7 @@ from lot_grpc.services.records.fields import (
 )
 
 INDEXING, INDEXING_PROBLEM = "indexing", "indexing_problem"
-"""In a record only while it is pending, and if an attempt has failed."""
+"""A record has the first key only while it is pending, and the second after a failed attempt."""
 
 _PRESERVED = (SIGNATURE,)
 

@@ -111,7 +111,7 @@ _CORRECTION = FieldCodec(
 
 
 def outcome_record(recorded: RecordedOutcome, sort_key: int, point: str = "") -> Record:
-    """Encode an outcome that is not applied to any counters yet; ``point`` is its, if known."""
+    """Encode an outcome that is not applied to any counters yet. ``point``: its own, if known."""
     payload = {**_RECORDED.write(recorded), APPLIED: False, SORT_KEY: sort_key}
     if recorded.correction is not None:
         payload |= _CORRECTION.write(recorded.correction)

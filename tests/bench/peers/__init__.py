@@ -1,1 +1,1 @@
-"""Other stores that embed in Python, measured beside lot-grpc in one run."""
+"""Measures lot-grpc next to other stores that run inside a Python process."""

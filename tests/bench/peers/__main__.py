@@ -1,7 +1,7 @@
-"""Measures lot-grpc over RPC beside other stores that embed in Python, all in one run.
+"""Measures lot-grpc over gRPC next to other stores that run inside a Python process.
 
-Each is a process of its own, and all are given the same model, items, filters and clients, in turn,
-round by round. Nothing goes over the network. Results are reported, not gated.
+Each runs in its own process. All get the same model, items, filters and number of clients, and take
+turns in each round. The results are reported; none makes the run fail.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lot_grpc.evaluation.errors import EvalDataError
 from lot_grpc.evaluation.loading import load_dataset
 from lot_grpc.evaluation.metrics import DEPTH, ndcg
 from tests.bench import page, processes
-from tests.bench.peers import given
+from tests.bench.peers import inputs
 from tests.bench.peers.adapters import PEERS
 from tests.bench.peers.ours import FLUSHED, OURS, Ours
 from tests.bench.peers.table import Measured, markdown
@@ -41,7 +41,7 @@ class Subject(Protocol):
 
 
 class Run:
-    """One run over all that could be started."""
+    """A run over all stores that could be started."""
 
     def __init__(self, folder: Path, options: Any, dataset: Dataset | None) -> None:
         self._folder = folder
@@ -53,20 +53,20 @@ class Run:
 
     def all(self) -> None:
         options = self._options
-        say("the items and their vectors")
+        say("preparing items and vectors")
         needed = options.count * 2 * options.rounds
-        inputs = asyncio.run(given.write(self._folder, options.items, needed, self._dataset))
+        written = asyncio.run(inputs.write(self._folder, options.items, needed, self._dataset))
         with ExitStack() as stack:
             for name in (OURS, FLUSHED, *PEERS):
                 if not options.only or name in (OURS, *options.only.split(",")):
                     self._try(name, partial(self._start, name, stack))
-            self._each("check", partial(self._check, inputs))
+            self._each("check", partial(self._check, written))
             for number in range(options.rounds):
                 self._each(f"round {number + 1}", partial(self._round, number))
             self._each("nDCG@10", self._rank)
 
     def _start(self, name: str, stack: ExitStack) -> None:
-        say(f"{name}: start")
+        say(f"starting {name}")
         log = self._folder / f"{name}.log"
         started: Any = (
             Ours.started(self._folder, log, self._dataset, flushed=name == FLUSHED)
@@ -78,13 +78,13 @@ class Run:
         self._subjects[name] = subject
         subject.do("fill", file="items")
 
-    def _check(self, inputs: given.Given, name: str) -> None:
-        """See that it finds what an exact search does; ours ranks by more than the vector."""
-        answers = self._subjects[name].do("answers", queries=inputs.checks)["ids"]
-        agreement = inputs.agreement(answers)
+    def _check(self, written: inputs.Inputs, name: str) -> None:
+        """Check that a peer finds what an exact search finds; ours also ranks by other criteria."""
+        answers = self._subjects[name].do("answers", queries=written.checks)["ids"]
+        agreement = written.agreement(answers)
         self.measured[name].agreement = agreement
         if name not in (OURS, FLUSHED) and agreement < 0.8:
-            raise processes.BenchError(f"finds {agreement:.0%} of what an exact search finds")
+            raise processes.BenchError(f"finds only {agreement:.0%} of what an exact search finds")
 
     def _round(self, number: int, name: str) -> None:
         one = self.measured[name]
@@ -106,8 +106,8 @@ class Run:
         dataset, subject = self._dataset, self._subjects[name]
         if not dataset or name == FLUSHED:
             return
-        subject.do("fill", file=given.EVAL)
-        where = {"tenant": given.EVAL, "language": "", "success_rate": 0.0}
+        subject.do("fill", file=inputs.EVAL)
+        where = {"tenant": inputs.EVAL, "language": "", "success_rate": 0.0}
         queries = dataset.answerable
         limit = DEPTH + max(len(query.exclude) for query in queries)
         texts = [(query.text, where) for query in queries]
@@ -127,7 +127,7 @@ class Run:
             self._try(name, partial(do, name))
 
     def _try(self, name: str, do: Callable[[], None]) -> None:
-        """One that fails is reported, and the others go on; not so ours."""
+        """Report a peer that fails and go on with the others. A failure of ours ends the run."""
         try:
             do()
         except (processes.BenchError, OSError) as error:
@@ -141,7 +141,7 @@ class Run:
 
 @contextmanager
 def worker(name: str, folder: Path, log: Path, python: str) -> Iterator[Subject]:
-    """A peer's process, with a home of its own and everything off that reports home."""
+    """A peer's process, with its own home folder and with telemetry turned off."""
     quiet = {
         "ANONYMIZED_TELEMETRY": "False",
         "DO_NOT_TRACK": "1",
@@ -157,32 +157,33 @@ def worker(name: str, folder: Path, log: Path, python: str) -> Iterator[Subject]
 
 
 def say(what: str) -> None:
-    """Progress, for whoever waits."""
+    """Print progress."""
     print(f"… {what}", file=sys.stderr, flush=True)
 
 
 def _options() -> Any:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.peers", description=__doc__)
-    parser.add_argument("--python", default=sys.executable, help="of the peers' environment")
-    parser.add_argument("--data", type=Path, help="a retrieval set, as `lot-grpc eval` reads it")
-    parser.add_argument("--queries", type=int, default=200, help="of that set; 0: all")
-    parser.add_argument("--items", type=int, default=5000, help="in each store; at most 10,000")
+    parser.add_argument("--python", default=sys.executable, help="Python of the peers' environment")
+    parser.add_argument("--data", type=Path, help="a retrieval data set, as for `lot-grpc eval`")
+    parser.add_argument("--queries", type=int, default=200, help="queries of it; 0: all")
+    parser.add_argument("--items", type=int, default=5000, help="items a store; at most 10,000")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--count", type=int, default=120, help="calls in each part of a round")
-    parser.add_argument("--seconds", type=float, default=1.0, help="a part ends after so many")
-    parser.add_argument("--clients", type=int, default=8, help="clients at once")
-    parser.add_argument("--only", default="", help=f"just ours and some of: {', '.join(PEERS)}")
+    parser.add_argument("--seconds", type=float, default=1.0, help="time limit of each part")
+    parser.add_argument("--clients", type=int, default=8, help="concurrent clients")
+    peers = ", ".join(PEERS)
+    parser.add_argument("--only", default="", help=f"some of these, separated by commas: {peers}")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--write", action="store_true", help=f"write the tables to {page.NAME}")
     options = parser.parse_args()
     if options.write and options.only:
-        parser.error("--write replaces whole tables, so it does not go with --only")
+        parser.error("--write replaces whole tables, so it cannot be combined with --only")
     return options
 
 
 def main() -> int:
-    """Run it."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that children are ended too
+    """Run the benchmark."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # also ends child processes
     options = _options()
     started, load = time.monotonic(), page.load()
     try:

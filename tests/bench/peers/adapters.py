@@ -1,9 +1,9 @@
-"""Each peer behind the same three calls. Imported in the environment of the peers only.
+"""Adapts each peer to the same three calls. Imported in the environment of the peers only.
 
-Everyone stores the same items under the same ids, is given the same vectors, narrows by the same
-three fields, and gives whole items back. What waits to be merged is merged by ``tidy``, which is
-not timed. Each is configured as its guide says for data that is kept. Where that can be chosen, a
-write survives the death of the process and is not flushed to the disk, as with ours by default.
+All store the same items under the same ids, use the same vectors, filter by the same three fields
+and return whole items. ``tidy``, which is not timed, does the maintenance that a store's guide
+advises. Each is configured as its guide says for persistent data. Where there is a choice, a write
+survives the death of the process but is not flushed to the disk, as in lot-grpc by default.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _FIELDS = ("item_id", "text", "tenant", "language", "success_rate", "data")
 
 
 Item: TypeAlias = dict[str, Any]
-"""``text`` is embedded, ``data`` is the rest as JSON; tenant, language and success rate narrow."""
+"""``text`` is embedded, ``data`` is the rest as JSON; the other fields are filtered by."""
 Where: TypeAlias = dict[str, Any]
-"""Equal tenant and language, and at least this success rate."""
+"""A filter: this tenant and language, and at least this success rate."""
 
 
 class Peer(ABC):
-    """A peer with a store of its own in a folder."""
+    """A peer that has its store in a folder."""
 
     package: ClassVar[str]
     durable: ClassVar[str]
-    """What a stored item survives: "power loss" if the call has flushed it to the disk (seen with
-    strace), "SIGKILL" if the operating system has it (tried), or "nothing"."""
+    """What a stored item survives: "power loss" if the call flushes it to the disk (verified with
+    strace), "SIGKILL" if it is handed to the operating system (tested), or "nothing"."""
     threads: ClassVar[bool] = True
     """Whether several threads may use it at once."""
 
@@ -54,21 +54,21 @@ class Peer(ABC):
 
     @abstractmethod
     def store(self, items: Sequence[Item]) -> None:
-        """Embed and store."""
+        """Embed and store items."""
 
     @abstractmethod
     def recall(self, query: str, where: Where, limit: int) -> list[str]:
-        """The ids of the nearest items, which have been read whole."""
+        """The ids of the nearest items, after reading these in full."""
 
     def tidy(self) -> None:  # noqa: B027 - most have nothing to do
-        """What its guide says to do now and then."""
+        """The regular maintenance that its guide advises."""
 
     def _vectors(self, items: Sequence[Item]) -> list[list[float]]:
         return [self.model.document(item["text"]) for item in items]
 
 
 class Edge(Peer):
-    """The bare limit: the engine that lot-grpc embeds, by itself."""
+    """The bare limit: the engine that lot-grpc embeds, used directly."""
 
     package = "qdrant-edge-py"
     durable = "SIGKILL"
@@ -216,7 +216,7 @@ class SqliteVec(Peer):
         return [row[0] for row in found]
 
     def _connection(self) -> sqlite3.Connection:
-        """One a thread, as SQLite advises."""
+        """One for each thread, as SQLite advises."""
         import sqlite_vec
 
         if not hasattr(self._local, "connection"):
@@ -292,7 +292,7 @@ class Mem0(Peer):
         self._memory.embedding_model = self
 
     def embed(self, text: str, action: str = "add") -> list[float]:
-        """What it asks of an embedding model."""
+        """The method of an embedding model that mem0 calls."""
         return self.model.query(text) if action == "search" else self.model.document(text)
 
     def store(self, items: Sequence[Item]) -> None:
@@ -317,7 +317,7 @@ class Mem0(Peer):
 
 
 class LangGraph(Peer):
-    """Its store in memory, which numpy makes quicker."""
+    """Its in-memory store, which is faster with numpy installed."""
 
     package = "langgraph"
     durable = "nothing"
@@ -328,7 +328,7 @@ class LangGraph(Peer):
 
         model = self.model
 
-        class Given(Embeddings):  # type: ignore[misc] # not known here
+        class Embedder(Embeddings):  # type: ignore[misc] # not known here
             def embed_documents(self, texts: list[str]) -> list[list[float]]:
                 return [model.document(text) for text in texts]
 
@@ -336,7 +336,7 @@ class LangGraph(Peer):
                 return model.query(text)
 
         self._store = InMemoryStore(
-            index={"dims": DIMENSIONS, "embed": Given(), "fields": ["text"]}
+            index={"dims": DIMENSIONS, "embed": Embedder(), "fields": ["text"]}
         )
 
     def store(self, items: Sequence[Item]) -> None:
@@ -364,7 +364,7 @@ PEERS: dict[str, type[Peer]] = {
 
 
 def _sqlite() -> Any:
-    """SQLite that loads extensions; many builds of Python leave that out."""
+    """A SQLite module that can load extensions; many builds of Python cannot."""
     if hasattr(sqlite3.Connection, "enable_load_extension"):
         return sqlite3
     import pysqlite3

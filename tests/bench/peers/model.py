@@ -1,6 +1,6 @@
-"""The embedding model that every peer is given: the service's, called in the quickest known way.
+"""The embedding model of all peers: that of the service, called in the fastest known way.
 
-Runs in the environment of the peers, which has ONNX Runtime and tokenizers and nothing of ours.
+Runs in the environment of the peers, which has ONNX Runtime and tokenizers, but not lot-grpc.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _TRIED = "a sentence of ordinary length, as agents store it, to see how long one
 
 
 class Model:
-    """Text in, unit vector out. Safe to share between threads.
+    """Turns a text into a unit vector. Safe to share between threads.
 
-    ``known`` are vectors of texts that are stored or searched for before or after the measurements,
-    by role and text, so that filling a store takes no minutes.
+    ``known`` holds precomputed vectors by role and text, for texts that are stored or searched for
+    outside the measurements, so that filling a store does not take minutes.
     """
 
     def __init__(self, file: Path, prefix: str) -> None:
@@ -39,7 +39,7 @@ class Model:
         self._session = self._one_core
 
     def ready_for(self, clients: int) -> None:
-        """Take what is quicker now: of several texts each has a core, one has all that are idle."""
+        """Choose the faster session: one thread per text for several clients, else by measuring."""
         sessions = [self._one_core] if clients > 1 else [self._one_core, self._all_cores]
         taken: dict[int, float] = {}
         for number, self._session in enumerate(sessions):

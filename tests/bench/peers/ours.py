@@ -1,4 +1,4 @@
-"""lot-grpc as one of them: a real server on loopback, and its client in a process of its own."""
+"""lot-grpc as a subject: a real server on loopback, with its client in another process."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from lot_grpc.evaluation.as_pattern import are_code, as_pattern
 from lot_grpc.evaluation.dataset import Dataset
 from lot_grpc.pb.lot.v1 import pattern_pb2, pattern_service_pb2, pattern_service_pb2_grpc
 from tests.bench import processes, stores
-from tests.bench.peers.given import EVAL, FIRST
+from tests.bench.peers.inputs import EVAL, FIRST
 
 OURS = "lot-grpc"
 FLUSHED = "lot-grpc, LOT_SYNC=always"
-"""With each write flushed to the disk, as some peers do; only its stores are measured."""
+"""Flushes each write to the disk, as some peers do; only its writes are measured."""
 _BATCH = 50
 _DEADLINE = 120.0
 
@@ -52,7 +52,7 @@ class Ours:
     def started(
         cls, folder: Path, log: Path, dataset: Dataset | None, *, flushed: bool
     ) -> Iterator[Ours]:
-        """On a copy of the store that ``given.write`` has filled."""
+        """Start on a copy of the store that ``inputs.write`` filled."""
         store = stores.sparse_copy(folder / "ours", log.with_suffix(".store"))
         sync, durable = ("always", "power loss") if flushed else ("off", "SIGKILL")
         with ExitStack() as stack:
@@ -73,7 +73,7 @@ class Ours:
 
     def _calls(self, kind: str) -> Any:
         def calls(first: int, count: int, clients: int, seconds: float) -> dict[str, Any]:
-            del seconds  # it is quick enough
+            del seconds  # the client always makes all calls
             return self._client.do(
                 "calls",
                 address=self._address,
@@ -86,7 +86,7 @@ class Ours:
         return calls
 
     def _fill(self, file: str) -> dict[str, Any]:
-        """The retrieval set; the rest is there from the start."""
+        """Store the data set for retrieval; the items are in the store from the start."""
         if file != EVAL or not self._dataset:
             return {}
         documents = [document for document in self._dataset.documents if not document.blank]

@@ -1,4 +1,4 @@
-"""The results of a run as tables, and in words where a peer is ahead."""
+"""Formats the results of a run as tables, followed by a list of where peers are ahead."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from tests.bench.report import median, percentile
 
 LIMIT, CHROMA = "bare limit", "Chroma"
 WITHIN, AHEAD = 2.0, 2.5
-"""The goals: a recall takes at most so many times the limit, and Chroma so many times ours."""
-_WORDS = {"recall": "recalls", "store": "stores"}
+"""The goals: a recall takes at most 2 times as long as the bare limit, and a recall by Chroma takes
+at least 2.5 times as long as ours."""
+_WORDS = {"recall": "recalls", "store": "writes"}
 
 
 class Measured:
-    """What was measured of one."""
+    """The measurements of one store."""
 
     def __init__(self, name: str, version: str, durable: str, threads: bool) -> None:
         self.name = name
@@ -28,20 +29,20 @@ class Measured:
         self.agreement = 0.0
         self.ndcg: float | None = None
         self.rounds: dict[tuple[str, bool], list[dict[str, Any]]] = defaultdict(list)
-        """By kind, and whether by several clients."""
+        """By kind of call, and whether there were several clients."""
 
     def rate(self, kind: str, *, several: bool) -> float | None:
-        """Calls a second, the median of the rounds; None if it allows one client only."""
+        """Calls per second, the median of the rounds; None if it was not measured."""
         rounds = self.rounds[kind, several]
         return median([len(one["times"]) / one["seconds"] for one in rounds]) if rounds else None
 
     def milliseconds(self, kind: str, share: float) -> float:
-        """Of calls of one client, over all rounds."""
+        """A percentile of the calls of one client, over all rounds."""
         times = [seconds for one in self.rounds[kind, False] for seconds in one["times"]]
         return 1000 * percentile(times, share)
 
     def times(self, kind: str, other: Measured) -> float:
-        """Its median over another's, the median of the rounds."""
+        """The median time of a call over that of another store, as the median of the rounds."""
         pairs = zip(self.rounds[kind, False], other.rounds[kind, False], strict=True)
         return median([median(a["times"]) / median(b["times"]) for a, b in pairs])
 
@@ -64,7 +65,7 @@ class Measured:
 def markdown(
     measured: Sequence[Measured], failed: dict[str, str], options: Any, dataset: Dataset | None
 ) -> str:
-    """Both tables, and what follows from them."""
+    """Both tables, whether the goals are met, and which stores are missing."""
     by_name = {one.name: one for one in measured}
     limit, ours = by_name.get(LIMIT), by_name[OURS]
     parts = [
@@ -86,7 +87,8 @@ def _table(
     dataset: Dataset | None,
 ) -> str:
     word = _WORDS[kind]
-    headings = [word, f"{word}/s", "p50", "p99", "x limit", f"{word}/s, {options.clients} clients"]
+    headings = [word, f"{word}/s", "p50", "p99", "x bare limit"]
+    headings += [f"{word}/s, {options.clients} clients"]
     headings += [f"nDCG@10, {dataset.name}"] if dataset else []
     headings += ["survives"] if kind == "store" else []
     rows = []
@@ -114,31 +116,31 @@ def _goals(ours: Measured, by_name: dict[str, Measured]) -> str:
     if limit := by_name.get(LIMIT):
         ratio = ours.times("recall", limit)
         lines.append(
-            f"- A recall takes {ratio:.2f} x the bare limit ({_met(ratio <= WITHIN)} ≤ 2)."
+            f"- A recall takes {ratio:.2f} x the bare limit ({_verdict(ratio <= WITHIN)} ≤ 2)."
         )
-        lines.append(f"- A store takes {ours.times('store', limit):.2f} x the bare limit.")
+        lines.append(f"- A write takes {ours.times('store', limit):.2f} x the bare limit.")
     if chroma := by_name.get(CHROMA):
         ratio = chroma.times("recall", ours)
-        met = _met(ratio >= AHEAD)
-        lines.append(f"- Chroma takes {ratio:.2f} x as long for a recall ({met} ≥ 2.5).")
+        verdict = _verdict(ratio >= AHEAD)
+        lines.append(f"- A recall by Chroma takes {ratio:.2f} x as long ({verdict} ≥ 2.5).")
     peers = [one for name, one in by_name.items() if name not in (OURS, FLUSHED, LIMIT)]
     for what, value in _COMPARED.items():
         lines += _ahead(f"lot-grpc in {what}", ours, peers, value)
     if flushed := by_name.get(FLUSHED):
         alike = [one for one in peers if one.durable == flushed.durable]
-        lines += _ahead("it with `LOT_SYNC=always` in stores", flushed, alike, _stores)
+        lines += _ahead("lot-grpc with `LOT_SYNC=always` in writes", flushed, alike, _writes)
     return "\n".join(lines)
 
 
 def _ahead(what: str, mine: Measured, peers: Sequence[Measured], value: _Value) -> list[str]:
-    """Who is ahead, and how many times; nothing if nobody is."""
+    """The line that names the stores that are ahead, and by what factor; none if there are none."""
     own = value(mine) or 0.0
     ratios = {one.name: (value(one) or 0.0) / own for one in peers if own}
     ahead = [f"{name} ({ratio:.2f} x)" for name, ratio in ratios.items() if ratio > 1]
     return [f"- Ahead of {what}: {', '.join(ahead)}."] if ahead else []
 
 
-def _stores(one: Measured) -> float:
+def _writes(one: Measured) -> float:
     return 1 / one.milliseconds("store", 0.5)
 
 
@@ -146,11 +148,11 @@ _Value: TypeAlias = Callable[[Measured], float | None]
 _COMPARED: dict[str, _Value] = {
     "recalls of one client": lambda one: 1 / one.milliseconds("recall", 0.5),
     "recalls of several clients": lambda one: one.rate("recall", several=True),
-    "stores of one client": _stores,
-    "stores of several clients": lambda one: one.rate("store", several=True),
+    "writes of one client": _writes,
+    "writes of several clients": lambda one: one.rate("store", several=True),
     "nDCG@10": lambda one: one.ndcg,
 }
 
 
-def _met(met: bool) -> str:
-    return "met:" if met else "missed:"
+def _verdict(met: bool) -> str:
+    return "goal met:" if met else "goal missed:"

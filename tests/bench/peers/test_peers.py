@@ -1,4 +1,4 @@
-"""The peers are not run by the suite; that all are given what ours has is held here."""
+"""Checks, without running the peers, that they get the same vectors and queries as lot-grpc."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lot_grpc.embedding.model import OnnxEncoder
 from lot_grpc.embedding.model_files import locate
 from lot_grpc.pb.lot.v1 import pattern_service_pb2
 from tests.bench import data
-from tests.bench.peers import given
+from tests.bench.peers import inputs
 from tests.bench.peers.adapters import PEERS
 from tests.bench.peers.model import Model
 from tests.bench.peers.ours import FLUSHED, OURS
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.model
-def test_peers_are_given_the_vectors_that_ours_makes() -> None:
+def test_peers_get_the_same_vectors_as_lot_grpc() -> None:
     card = card_of(DEFAULT_MODEL)
     files = locate(card)
     model = Model(files.folder / files.model_file, card.query_prefix)
@@ -37,9 +37,9 @@ def test_peers_are_given_the_vectors_that_ours_makes() -> None:
             assert np.dot(model.query(text), query) > 0.99999
 
 
-def test_peers_are_asked_what_ours_is() -> None:
-    for number in (given.FIRST, given.FIRST + 1):
-        query, where = given._query(number)
+def test_peers_get_the_same_queries_as_lot_grpc() -> None:
+    for number in (inputs.FIRST, inputs.FIRST + 1):
+        query, where = inputs._query(number)
         raw = data.recall(number, bare=False)
         ours = pattern_service_pb2.RecallPatternsRequest.FromString(raw)
         assert query == ours.query
@@ -67,8 +67,8 @@ def test_the_tables_say_who_is_ahead_and_who_is_missing() -> None:
     measured.append(flushed)
     text = markdown(measured, {"B": "cannot be imported"}, _Options(), None)
     assert "Ahead of lot-grpc in recalls of one client: A (2.00 x)." in text
-    assert "Ahead of it with `LOT_SYNC=always` in stores: A (45.00 x)." in text
-    assert "4.00 x the bare limit (missed: ≤ 2)" in text
+    assert "Ahead of lot-grpc with `LOT_SYNC=always` in writes: A (45.00 x)." in text
+    assert "4.00 x the bare limit (goal missed: ≤ 2)" in text
     assert "Not measured: B, cannot be imported" in text
     assert "| **lot-grpc 1** | **250** | **4.0 ms** | **4.0 ms** | **4.00** | **250** |" in text
 

@@ -1,10 +1,9 @@
-"""One peer in a process of its own, in the environment of the peers.
+"""Runs one peer in its own process, in the environment of the peers.
 
     python -m tests.bench.peers.worker NAME FOLDER
 
-FOLDER has what it stores and searches for (``tests.bench.peers.given``). Reads one
-JSON command a line and answers each with one JSON line, as ``tests.bench.load`` does; nothing goes
-over the network.
+FOLDER has the items and queries (``tests.bench.peers.inputs``). Reads one JSON command per line and
+answers each with one line of JSON, as ``tests.bench.load`` does.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class Worker:
         return {"version": peer.version, "durable": peer.durable, "threads": peer.threads}
 
     def fill(self, file: str) -> dict[str, Any]:
-        """Store what is in a file, whose vectors are known."""
+        """Store the items of a file, whose vectors are known."""
         vectors = np.load(self._folder / f"{file}-known.npy").tolist()
         roles = map(tuple, _read(self._folder / f"{file}-known.json"))
         self._model.known = dict(zip(roles, vectors, strict=True))
@@ -71,7 +70,7 @@ class Worker:
     def _timed(
         self, call: Callable[[Any], Any], given: Sequence[Any], clients: int, seconds: float
     ) -> dict[str, Any]:
-        """Carry out what there is, or what can be begun in time; how long each and all took."""
+        """Make the calls that can begin in time; return how long each and all of them took."""
         self._model.ready_for(clients)
         waiting, times = deque(given), deque[float]()
         started = time.perf_counter()
@@ -100,7 +99,7 @@ def _read(file: Path) -> Any:
 
 
 def _stay_here(event: str, arguments: tuple[Any, ...]) -> None:
-    """An audit hook: whatever would leave this machine fails."""
+    """An audit hook that refuses connections to other hosts. It does not see native code."""
     if event == "socket.getaddrinfo":
         host = arguments[0]
     elif event == "socket.connect" and isinstance(arguments[1], tuple):
@@ -113,14 +112,14 @@ def _stay_here(event: str, arguments: tuple[Any, ...]) -> None:
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # so that output of libraries is not taken for an answer
     sys.addaudithook(_stay_here)
     worker = Worker(sys.argv[1], Path(sys.argv[2]))
     for line in sys.stdin:
         command = json.loads(line)
         result = getattr(worker, command.pop("do"))(**command)
         print(json.dumps(result), file=answers, flush=True)
-    os._exit(0)  # threads of a library may not end
+    os._exit(0)  # threads of libraries may never end
 
 
 if __name__ == "__main__":

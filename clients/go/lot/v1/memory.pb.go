@@ -24,17 +24,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// IndexingState is how far the passages of a memory can be found.
+// IndexingState says whether all passages of a memory can be found by meaning.
 type IndexingState int32
 
 const (
 	// Never returned.
 	IndexingState_INDEXING_STATE_UNSPECIFIED IndexingState = 0
-	// The content is stored and found by all its words, but by the meaning of its first passage only,
-	// which `similarity` refers to. The other passages are being indexed; if the server stops, it
-	// resumes with the next start.
+	// The content is stored and can be found by all of its words, but only by the meaning of its first
+	// passage, to which `similarity` refers. The other passages are still to be indexed; the server
+	// resumes this after a restart.
 	IndexingState_INDEXING_STATE_PENDING IndexingState = 1
-	// Every passage is found by meaning.
+	// Every passage can be found by meaning.
 	IndexingState_INDEXING_STATE_COMPLETE IndexingState = 2
 )
 
@@ -164,8 +164,8 @@ func (MemoryKind) EnumDescriptor() ([]byte, []int) {
 // it. Text beyond that is stored and found by words but not by meaning, which a notice reports.
 // Code (kind CODE_SNIPPET, or a programming language) is read as code.
 //
-// Content of more than 64 passages, about 2,500 words, is indexed after the call that stores it:
-// `indexing` says when that is complete.
+// Content longer than 64 passages (about 2,500 words) is indexed in the background, after the call
+// that stores it; `indexing` shows when that is complete.
 type Memory struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ID within the namespace: a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or
@@ -222,11 +222,12 @@ type Memory struct {
 	//	*Memory_ExpireTime
 	//	*Memory_Ttl
 	Expiration isMemory_Expiration `protobuf_oneof:"expiration"`
-	// Output only. Whether all passages of the content are found by meaning. A change of it is an
-	// UPDATED change, but no edit: etag and update_time stay.
+	// Output only. Whether all passages of the content can be found by meaning. When this changes, the
+	// change feed reports the memory as UPDATED, but its etag and update_time stay the same.
 	Indexing IndexingState `protobuf:"varint,20,opt,name=indexing,proto3,enum=lot.v1.IndexingState" json:"indexing,omitempty"`
-	// Output only. While PENDING: why the last attempt to index it failed, and what to do about it.
-	// Empty: none has failed. The server retries within a minute, until it succeeds.
+	// Output only. While PENDING: why the last attempt to index the content failed, and what to do
+	// about it. Empty if no attempt has failed. The server retries until it succeeds, pausing for at
+	// most a minute between attempts.
 	IndexingProblem string `protobuf:"bytes,21,opt,name=indexing_problem,json=indexingProblem,proto3" json:"indexing_problem,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache

@@ -41,11 +41,11 @@ type CreateMemoryRequest struct {
 	// EXACT stores the same content once; not allowed with a memory_id. NONE, the default here,
 	// stores another memory. SEMANTIC does not apply to memories and is rejected.
 	Dedupe Dedupe `protobuf:"varint,5,opt,name=dedupe,proto3,enum=lot.v1.Dedupe" json:"dedupe,omitempty"`
-	// Wait until the memory is indexed. Makes a difference for content of more than 64 passages only,
-	// which is otherwise acknowledged as soon as it is stored. The response comes shortly before the
-	// deadline of the call at the latest, or once an attempt has failed: the memory is stored, its
-	// `indexing` is PENDING, and the server goes on. Repeat the call with the same request_id to wait
-	// further.
+	// Wait until the memory is indexed. This matters only for content longer than 64 passages, which
+	// is otherwise acknowledged as soon as it is stored. The call does not fail if indexing does: it
+	// returns after a failed attempt, or shortly before its deadline or the server's time limit. The
+	// memory is then stored, its `indexing` is PENDING, and the server keeps indexing it. To wait
+	// longer, repeat the call with the same request_id.
 	WaitForIndex  bool `protobuf:"varint,6,opt,name=wait_for_index,json=waitForIndex,proto3" json:"wait_for_index,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -194,7 +194,7 @@ type BatchCreateMemoriesRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Items, 1 to 500.
 	Items []*CreateMemoryItem `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
-	// Wait until all of them are indexed, as in CreateMemoryRequest.
+	// Wait until all of these memories are indexed, as in CreateMemoryRequest.
 	WaitForIndex  bool `protobuf:"varint,3,opt,name=wait_for_index,json=waitForIndex,proto3" json:"wait_for_index,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -603,7 +603,8 @@ type UpdateMemoryRequest struct {
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Only if the memory has this etag. Empty means any.
 	Etag string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
-	// Wait until the memory is indexed, as in CreateMemoryRequest.
+	// Wait until the memory is indexed, as in CreateMemoryRequest. To wait longer, repeat the call with
+	// the etag that it returned.
 	WaitForIndex  bool `protobuf:"varint,6,opt,name=wait_for_index,json=waitForIndex,proto3" json:"wait_for_index,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

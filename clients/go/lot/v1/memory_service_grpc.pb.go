@@ -60,8 +60,8 @@ type MemoryServiceClient interface {
 	//
 	// With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
 	// space, except in code) and language identify it. The stored memory is then returned with
-	// `created` false, and a notice names fields given differently. Content of more than 64 passages
-	// is acknowledged once it is stored and found by words; see `Memory.indexing`. Errors:
+	// `created` false, and a notice names fields given differently. Content longer than 64 passages
+	// is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. Errors:
 	// MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
 	CreateMemory(ctx context.Context, in *CreateMemoryRequest, opts ...grpc.CallOption) (*CreateMemoryResponse, error)
 	// BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
@@ -445,8 +445,8 @@ type MemoryServiceServer interface {
 	//
 	// With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
 	// space, except in code) and language identify it. The stored memory is then returned with
-	// `created` false, and a notice names fields given differently. Content of more than 64 passages
-	// is acknowledged once it is stored and found by words; see `Memory.indexing`. Errors:
+	// `created` false, and a notice names fields given differently. Content longer than 64 passages
+	// is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. Errors:
 	// MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
 	CreateMemory(context.Context, *CreateMemoryRequest) (*CreateMemoryResponse, error)
 	// BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or

@@ -47,8 +47,8 @@ class MemoryServiceStub:
 
     With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
     space, except in code) and language identify it. The stored memory is then returned with
-    `created` false, and a notice names fields given differently. Content of more than 64 passages
-    is acknowledged once it is stored and found by words; see `Memory.indexing`. Errors:
+    `created` false, and a notice names fields given differently. Content longer than 64 passages
+    is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. Errors:
     MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
     """
     BatchCreateMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.BatchCreateMemoriesRequest, _memory_service_pb2.BatchCreateMemoriesResponse]
@@ -172,8 +172,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
 
     With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
     space, except in code) and language identify it. The stored memory is then returned with
-    `created` false, and a notice names fields given differently. Content of more than 64 passages
-    is acknowledged once it is stored and found by words; see `Memory.indexing`. Errors:
+    `created` false, and a notice names fields given differently. Content longer than 64 passages
+    is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. Errors:
     MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
     """
     BatchCreateMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.BatchCreateMemoriesRequest, _memory_service_pb2.BatchCreateMemoriesResponse]  # type: ignore[assignment]
@@ -300,8 +300,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
 
         With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
         space, except in code) and language identify it. The stored memory is then returned with
-        `created` false, and a notice names fields given differently. Content of more than 64 passages
-        is acknowledged once it is stored and found by words; see `Memory.indexing`. Errors:
+        `created` false, and a notice names fields given differently. Content longer than 64 passages
+        is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. Errors:
         MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
         """
 

@@ -29,8 +29,9 @@ class AsyncMemoryCalls(AsyncBaseClient):
     ) -> memories.CreateMemoryResponse:
         """Store a memory.
 
-        One of more than 64 passages (about 2,500 words) is `PENDING` until it is indexed. Waits for
-        that with `wait_for_index`, but no longer than the deadline: then it is still `PENDING`.
+        Content longer than 64 passages (about 2,500 words) is indexed in the background: `indexing`
+        is `PENDING` until that is complete. `wait_for_index` waits for it, but returns before the
+        deadline, if need be while it is still `PENDING`.
         """
         request = self._requests.make(
             memories.CreateMemoryRequest,

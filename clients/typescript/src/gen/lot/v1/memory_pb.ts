@@ -25,8 +25,8 @@ export const file_lot_v1_memory: GenFile = /*@__PURE__*/
  * it. Text beyond that is stored and found by words but not by meaning, which a notice reports.
  * Code (kind CODE_SNIPPET, or a programming language) is read as code.
  *
- * Content of more than 64 passages, about 2,500 words, is indexed after the call that stores it:
- * `indexing` says when that is complete.
+ * Content longer than 64 passages (about 2,500 words) is indexed in the background, after the call
+ * that stores it; `indexing` shows when that is complete.
  *
  * @generated from message lot.v1.Memory
  */
@@ -193,16 +193,17 @@ export type Memory = Message<"lot.v1.Memory"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * Output only. Whether all passages of the content are found by meaning. A change of it is an
-   * UPDATED change, but no edit: etag and update_time stay.
+   * Output only. Whether all passages of the content can be found by meaning. When this changes, the
+   * change feed reports the memory as UPDATED, but its etag and update_time stay the same.
    *
    * @generated from field: lot.v1.IndexingState indexing = 20;
    */
   indexing: IndexingState;
 
   /**
-   * Output only. While PENDING: why the last attempt to index it failed, and what to do about it.
-   * Empty: none has failed. The server retries within a minute, until it succeeds.
+   * Output only. While PENDING: why the last attempt to index the content failed, and what to do
+   * about it. Empty if no attempt has failed. The server retries until it succeeds, pausing for at
+   * most a minute between attempts.
    *
    * @generated from field: string indexing_problem = 21;
    */
@@ -479,7 +480,7 @@ export const PassageSchema: GenMessage<Passage> = /*@__PURE__*/
   messageDesc(file_lot_v1_memory, 5);
 
 /**
- * IndexingState is how far the passages of a memory can be found.
+ * IndexingState says whether all passages of a memory can be found by meaning.
  *
  * @generated from enum lot.v1.IndexingState
  */
@@ -492,16 +493,16 @@ export enum IndexingState {
   UNSPECIFIED = 0,
 
   /**
-   * The content is stored and found by all its words, but by the meaning of its first passage only,
-   * which `similarity` refers to. The other passages are being indexed; if the server stops, it
-   * resumes with the next start.
+   * The content is stored and can be found by all of its words, but only by the meaning of its first
+   * passage, to which `similarity` refers. The other passages are still to be indexed; the server
+   * resumes this after a restart.
    *
    * @generated from enum value: INDEXING_STATE_PENDING = 1;
    */
   PENDING = 1,
 
   /**
-   * Every passage is found by meaning.
+   * Every passage can be found by meaning.
    *
    * @generated from enum value: INDEXING_STATE_COMPLETE = 2;
    */

@@ -79,11 +79,11 @@ export type CreateMemoryRequest = Message<"lot.v1.CreateMemoryRequest"> & {
   dedupe: Dedupe;
 
   /**
-   * Wait until the memory is indexed. Makes a difference for content of more than 64 passages only,
-   * which is otherwise acknowledged as soon as it is stored. The response comes shortly before the
-   * deadline of the call at the latest, or once an attempt has failed: the memory is stored, its
-   * `indexing` is PENDING, and the server goes on. Repeat the call with the same request_id to wait
-   * further.
+   * Wait until the memory is indexed. This matters only for content longer than 64 passages, which
+   * is otherwise acknowledged as soon as it is stored. The call does not fail if indexing does: it
+   * returns after a failed attempt, or shortly before its deadline or the server's time limit. The
+   * memory is then stored, its `indexing` is PENDING, and the server keeps indexing it. To wait
+   * longer, repeat the call with the same request_id.
    *
    * @generated from field: bool wait_for_index = 6;
    */
@@ -153,7 +153,7 @@ export type BatchCreateMemoriesRequest = Message<"lot.v1.BatchCreateMemoriesRequ
   items: CreateMemoryItem[];
 
   /**
-   * Wait until all of them are indexed, as in CreateMemoryRequest.
+   * Wait until all of these memories are indexed, as in CreateMemoryRequest.
    *
    * @generated from field: bool wait_for_index = 3;
    */
@@ -384,7 +384,8 @@ export type UpdateMemoryRequest = Message<"lot.v1.UpdateMemoryRequest"> & {
   etag: string;
 
   /**
-   * Wait until the memory is indexed, as in CreateMemoryRequest.
+   * Wait until the memory is indexed, as in CreateMemoryRequest. To wait longer, repeat the call with
+   * the etag that it returned.
    *
    * @generated from field: bool wait_for_index = 6;
    */
@@ -770,8 +771,8 @@ export const MemoryService: GenService<{
    *
    * With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
    * space, except in code) and language identify it. The stored memory is then returned with
-   * `created` false, and a notice names fields given differently. Content of more than 64 passages
-   * is acknowledged once it is stored and found by words; see `Memory.indexing`. Errors:
+   * `created` false, and a notice names fields given differently. Content longer than 64 passages
+   * is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. Errors:
    * MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.MemoryService.CreateMemory

@@ -32,25 +32,25 @@ class _IndexingStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Indexin
     INDEXING_STATE_UNSPECIFIED: _IndexingState.ValueType  # 0
     """Never returned."""
     INDEXING_STATE_PENDING: _IndexingState.ValueType  # 1
-    """The content is stored and found by all its words, but by the meaning of its first passage only,
-    which `similarity` refers to. The other passages are being indexed; if the server stops, it
-    resumes with the next start.
+    """The content is stored and can be found by all of its words, but only by the meaning of its first
+    passage, to which `similarity` refers. The other passages are still to be indexed; the server
+    resumes this after a restart.
     """
     INDEXING_STATE_COMPLETE: _IndexingState.ValueType  # 2
-    """Every passage is found by meaning."""
+    """Every passage can be found by meaning."""
 
 class IndexingState(_IndexingState, metaclass=_IndexingStateEnumTypeWrapper):
-    """IndexingState is how far the passages of a memory can be found."""
+    """IndexingState says whether all passages of a memory can be found by meaning."""
 
 INDEXING_STATE_UNSPECIFIED: IndexingState.ValueType  # 0
 """Never returned."""
 INDEXING_STATE_PENDING: IndexingState.ValueType  # 1
-"""The content is stored and found by all its words, but by the meaning of its first passage only,
-which `similarity` refers to. The other passages are being indexed; if the server stops, it
-resumes with the next start.
+"""The content is stored and can be found by all of its words, but only by the meaning of its first
+passage, to which `similarity` refers. The other passages are still to be indexed; the server
+resumes this after a restart.
 """
 INDEXING_STATE_COMPLETE: IndexingState.ValueType  # 2
-"""Every passage is found by meaning."""
+"""Every passage can be found by meaning."""
 Global___IndexingState: _TypeAlias = IndexingState  # noqa: Y015
 
 class _MemoryKind:
@@ -111,8 +111,8 @@ class Memory(_message.Message):
     it. Text beyond that is stored and found by words but not by meaning, which a notice reports.
     Code (kind CODE_SNIPPET, or a programming language) is read as code.
 
-    Content of more than 64 passages, about 2,500 words, is indexed after the call that stores it:
-    `indexing` says when that is complete.
+    Content longer than 64 passages (about 2,500 words) is indexed in the background, after the call
+    that stores it; `indexing` shows when that is complete.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -187,12 +187,13 @@ class Memory(_message.Message):
     one with the same ID. Survives restarts and imports.
     """
     indexing: Global___IndexingState.ValueType
-    """Output only. Whether all passages of the content are found by meaning. A change of it is an
-    UPDATED change, but no edit: etag and update_time stay.
+    """Output only. Whether all passages of the content can be found by meaning. When this changes, the
+    change feed reports the memory as UPDATED, but its etag and update_time stay the same.
     """
     indexing_problem: _builtins.str
-    """Output only. While PENDING: why the last attempt to index it failed, and what to do about it.
-    Empty: none has failed. The server retries within a minute, until it succeeds.
+    """Output only. While PENDING: why the last attempt to index the content failed, and what to do
+    about it. Empty if no attempt has failed. The server retries until it succeeds, pausing for at
+    most a minute between attempts.
     """
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

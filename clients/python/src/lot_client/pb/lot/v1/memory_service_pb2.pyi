@@ -51,11 +51,11 @@ class CreateMemoryRequest(_message.Message):
     stores another memory. SEMANTIC does not apply to memories and is rejected.
     """
     wait_for_index: _builtins.bool
-    """Wait until the memory is indexed. Makes a difference for content of more than 64 passages only,
-    which is otherwise acknowledged as soon as it is stored. The response comes shortly before the
-    deadline of the call at the latest, or once an attempt has failed: the memory is stored, its
-    `indexing` is PENDING, and the server goes on. Repeat the call with the same request_id to wait
-    further.
+    """Wait until the memory is indexed. This matters only for content longer than 64 passages, which
+    is otherwise acknowledged as soon as it is stored. The call does not fail if indexing does: it
+    returns after a failed attempt, or shortly before its deadline or the server's time limit. The
+    memory is then stored, its `indexing` is PENDING, and the server keeps indexing it. To wait
+    longer, repeat the call with the same request_id.
     """
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
@@ -127,7 +127,7 @@ class BatchCreateMemoriesRequest(_message.Message):
     namespace: _builtins.str
     """Namespace; empty means `default`."""
     wait_for_index: _builtins.bool
-    """Wait until all of them are indexed, as in CreateMemoryRequest."""
+    """Wait until all of these memories are indexed, as in CreateMemoryRequest."""
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___CreateMemoryItem]:
         """Required. Items, 1 to 500."""
@@ -322,7 +322,9 @@ class UpdateMemoryRequest(_message.Message):
     etag: _builtins.str
     """Only if the memory has this etag. Empty means any."""
     wait_for_index: _builtins.bool
-    """Wait until the memory is indexed, as in CreateMemoryRequest."""
+    """Wait until the memory is indexed, as in CreateMemoryRequest. To wait longer, repeat the call with
+    the etag that it returned.
+    """
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
         """Required. The new values. `content` may be empty if the mask does not name it."""

@@ -1,7 +1,7 @@
-"""What all are given: the items, queries and vectors, the same for each, and a store of ours.
+"""The inputs of all stores: the same items, queries and vectors, and a filled store for lot-grpc.
 
-Items are the patterns of ``tests.bench.data`` with their histories; every fifth is another
-tenant's. What is stored while it is measured, and what is searched for, is embedded by the peer.
+Items are the patterns of ``tests.bench.data`` with their histories. Every fifth item belongs to
+another tenant. Peers embed the items and queries of timed calls themselves.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from lot_grpc.storage.edge import EdgeStore
 from tests.bench import data, stores
 
 FIRST = 1_000_000
-"""Number of the first item that is stored, and of the first query, while it is measured."""
+"""Number of the first item that is stored, and of the first query, in timed calls."""
 EVAL = "eval"
-"""The tenant of the retrieval set."""
+"""The tenant of the data set for retrieval."""
 _CHECKED = 20
 _OTHERS = "other"
 _CHUNK = 500
 
 
-class Given:
-    """What was written, as far as it is needed again."""
+class Inputs:
+    """What is needed later of the written inputs."""
 
     def __init__(self, items: list[dict[str, Any]], vectors: NDArray[np.float32]) -> None:
         self.checks = [_query(FIRST + 500_000 + number) for number in range(_CHECKED)]
@@ -54,7 +54,7 @@ class Given:
         ]
 
     def agreement(self, found: Sequence[Sequence[str]]) -> float:
-        """The share of what an exact search finds that is in the answers to ``checks``."""
+        """The share of the results of an exact search that the answers to ``checks`` contain."""
         shares = []
         for (_, where), vector, ids in zip(self.checks, self._query_vectors, found, strict=True):
             places = [
@@ -70,10 +70,11 @@ class Given:
         return sum(shares) / len(shares)
 
 
-async def write(folder: Path, count: int, measured: int, dataset: Dataset | None) -> Given:
-    """Write the inputs of ``tests.bench.peers.worker`` to a folder, and our store to ``ours``.
+async def write(folder: Path, count: int, measured: int, dataset: Dataset | None) -> Inputs:
+    """Write the inputs of ``tests.bench.peers.worker`` to a folder, with our store in ``ours``.
 
-    ``count`` items are in each store from the start; ``measured`` are stored or searched for later.
+    ``count`` items are in each store from the start; ``measured`` more are stored, and as many
+    queries made, in timed calls.
     """
     card = card_of(DEFAULT_MODEL)
     files = locate(card)
@@ -91,8 +92,8 @@ async def write(folder: Path, count: int, measured: int, dataset: Dataset | None
         _known(folder / "items", [("document", item["text"]) for item in items], vectors)
         _write(folder / "new.json", [_new(FIRST + number) for number in range(measured)])
         _write(folder / "queries.json", [_query(FIRST + number) for number in range(measured)])
-        given = Given(items, vectors)
-        await given.embed_checks(embedder)
+        inputs = Inputs(items, vectors)
+        await inputs.embed_checks(embedder)
         if dataset:
             await _write_set(folder, dataset, embedder)
         store = EdgeStore(folder / "ours", SystemClock())
@@ -104,11 +105,11 @@ async def write(folder: Path, count: int, measured: int, dataset: Dataset | None
             await store.close()
     finally:
         await embedder.close()
-    return given
+    return inputs
 
 
 def text_of(title: str, text: str) -> str:
-    """A document as one text; a title that begins the text is not repeated."""
+    """A document as one text; the title is left out if the text begins with it."""
     return text if text.startswith(title) else f"{title}\n{text}"
 
 
@@ -154,7 +155,7 @@ def _new(number: int) -> dict[str, Any]:
 
 
 def _query(number: int) -> tuple[str, dict[str, Any]]:
-    """What ``data.recall`` asks for."""
+    """The query and filter of ``data.recall``."""
     where = {
         "tenant": data.NAMESPACE,
         "language": data.LANGUAGES[number % len(data.LANGUAGES)],

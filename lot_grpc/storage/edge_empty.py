@@ -1,8 +1,8 @@
-"""Stands in for the shard of a collection that has no record yet.
+"""Stands in for the shard of a collection that has had no record yet.
 
-A shard takes half a dozen MiB of memory-mapped files for each of its indexes, two threads and up to
-a tenth of a second to open. Most stores never use most collections, so a shard is created when its
-first record is written. Until then this answers what an empty one would.
+An open shard takes several MiB of memory-mapped files for each index, and two threads. Opening it
+takes up to a tenth of a second. Most stores never use most collections, so a shard is created when
+its first record is written. Until then, ``EmptyShard`` answers as an empty shard would.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, Final, NoReturn
 from lot_grpc.domain.errors import StartupError, StoreUnavailableError
 
 
-class UnmadeShard:
-    """The methods of ``EdgeShard`` that the store calls, for no records."""
+class EmptyShard:
+    """The methods of ``EdgeShard`` that the store calls, without any records."""
 
     points_count = 0
     payload_schema: Final[Mapping[str, Any]] = {}
@@ -38,11 +38,11 @@ class UnmadeShard:
         """0."""
         return 0
 
-    def facet(self, _: Any) -> UnmadeShard:
-        """Itself, a response without ``hits``."""
+    def facet(self, _: Any) -> EmptyShard:
+        """Itself, as a response with no ``hits``."""
         return self
 
-    def info(self) -> UnmadeShard:
+    def info(self) -> EmptyShard:
         """Itself: no points, no indexes."""
         return self
 
@@ -57,19 +57,19 @@ class UnmadeShard:
         """Nothing to close."""
 
     def update(self, _: Any) -> NoReturn:
-        """A bug: ``Shard.make`` comes before the first write."""
-        raise RuntimeError("the shard is not made yet")
+        """Raises, since ``Shard.create`` must come before the first write."""
+        raise RuntimeError("the shard has not been created yet")
 
 
 @contextmanager
 def creating(folder: Path) -> Iterator[None]:
-    """Turns what fails to create a shard into ``StoreUnavailableError``: nothing was lost."""
+    """Turns a failure to create a shard into ``StoreUnavailableError``: no data was lost."""
     try:
         yield
     except (OSError, StartupError) as error:
         cause = error.strerror if isinstance(error, OSError) else "the log has the cause"
         raise StoreUnavailableError(
             f"the collection {folder.name!r} cannot be created in {folder.parent}: {cause}; "
-            "remedy that, and repeat the call: the next write tries again",
+            "fix that and repeat the call; the next write tries again",
             path=folder,
         ) from error
