@@ -50,8 +50,15 @@ def compared(given: Sequence[LeftOut], stored: Sequence[LeftOut]) -> Compared:
     differences: list[Difference] = []
     weight_of_all = weight_of_others = 0.0
     for one, other in _pairs(given, stored):
-        weight, part = max((_WEIGHTS.get(kind, _LITTLE), kind) for kind in (one.part, other.part))
+        if one.part == other.part:
+            weight, part = _WEIGHTS.get(one.part, _LITTLE), one.part
+        else:
+            weight, part = max(
+                (_WEIGHTS.get(kind, _LITTLE), kind) for kind in (one.part, other.part)
+            )
         weight_of_all += weight
+        if one == other:
+            continue
         if one.text != other.text:
             differences.append(Difference(part, one.text, other.text))
         if _core(one) != _core(other):
