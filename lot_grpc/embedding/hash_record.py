@@ -43,7 +43,7 @@ class HashRecord:
         self._known: dict[str, tuple[Identity, str]] = {}
         self._changed = False
         # A start must not fail because of a damaged record.
-        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+        with suppress(Exception):
             if _is_ours(file):
                 content = json.loads(file.read_text(encoding="utf-8"))
                 self._known = {path: (one["is"], one["sha256"]) for path, one in content.items()}
@@ -69,7 +69,7 @@ class HashRecord:
         content = {
             path: {"is": identity, "sha256": sha256}
             for path, (identity, sha256) in self._known.items()
-            if Path(path).is_file()
+            if os.path.isfile(path)  # noqa: PTH113 - Path raises where this user may not look
         }
         with suppress(OSError):
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

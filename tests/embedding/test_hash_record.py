@@ -6,6 +6,7 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,7 +78,18 @@ def test_a_file_that_has_just_changed_is_not_recorded(
     assert read == [model, model]
 
 
-@pytest.mark.parametrize("content", ["", "no JSON", "[]", "{}", '{"x": 1}', '{"x": {"is": 1}}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "no JSON",
+        "[]",
+        "{}",
+        '{"x": 1}',
+        '{"x": {"is": 1}}',
+        pytest.param("[" * 10**5, id="deep"),
+    ],
+)
 def test_a_record_that_cannot_be_read_is_made_anew(
     tmp_path: Path, model: Path, read: list[Path], content: str
 ):
@@ -107,6 +119,25 @@ def test_files_that_are_gone_leave_the_record(tmp_path: Path, model: Path, read:
     other = tmp_path / "other"
     other.write_bytes(b"another")
     model.unlink()
+    hashed(tmp_path, other)
+    content = json.loads((tmp_path / "cache" / "record.json").read_text())
+    assert list(content) == [str(other)]
+
+
+def test_files_that_this_user_may_no_longer_look_at_leave_the_record(
+    tmp_path: Path, model: Path, read: list[Path], monkeypatch: pytest.MonkeyPatch
+):
+    hashed(tmp_path, model)
+    other = tmp_path / "other"
+    other.write_bytes(b"another")
+    look = os.stat
+
+    def refused(path: str | Path, **given: Any) -> os.stat_result:
+        if path in (model, str(model)):
+            raise PermissionError(13, "Permission denied")
+        return look(path, **given)
+
+    monkeypatch.setattr(os, "stat", refused)
     hashed(tmp_path, other)
     content = json.loads((tmp_path / "cache" / "record.json").read_text())
     assert list(content) == [str(other)]
