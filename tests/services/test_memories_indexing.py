@@ -14,6 +14,7 @@ from lot_grpc.domain.errors import (
     EmbeddingUnavailableError,
     MemoryNotFoundError,
     StorageFullError,
+    StoreUnavailableError,
 )
 from lot_grpc.domain.memory import IndexingState, Memory, MemoryContent
 from lot_grpc.domain.passages import passages_of
@@ -28,6 +29,7 @@ from lot_grpc.services.recall.targets import RecallOptions, memory_request
 from lot_grpc.services.records.collections import (
     MEMORIES,
     PASSAGE_VECTORS,
+    REQUESTS,
     SPARSE_VECTOR,
     TEXT_VECTOR,
 )
@@ -395,6 +397,20 @@ async def test_a_repeat_of_its_request_takes_it_on(world: World) -> None:
     assert created.memory.indexing is PENDING
     await step(other)
     assert (await get(world, created.memory.memory_id)).indexing is COMPLETE
+
+
+async def test_it_is_indexed_though_the_call_that_stored_it_fails() -> None:
+    clock = FixedClock()
+    world = await open_world(Interrupted(InMemoryStore(clock)), clock)
+
+    async def away() -> None:
+        raise StoreUnavailableError("the store is away")
+
+    world.store.before("update", REQUESTS, away)
+    with pytest.raises(StoreUnavailableError):
+        await create(world, request_id="r")
+    await step(world)
+    assert await is_whole(world, long_text(1, 20))
 
 
 # --- failures ---------------------------------------------------------------------------------

@@ -102,8 +102,8 @@ class MemoryCreator:
             if isinstance(work.result, Created):
                 memory, created = work.result.memory, work.result.created
                 given = (memory.memory_id, memory.create_time)
-                await self._create.finish(_KIND, work, *given, created=created)
                 self._indexing.add(memory)
+                await self._create.finish(_KIND, work, *given, created=created)
         return [work.result for work in works if work.result is not None]
 
     # --- steps --------------------------------------------------------------------------------
@@ -187,6 +187,7 @@ class MemoryCreator:
                 if record.id in inserted:
                     truncated = work.indexed is not None and work.indexed.text_truncated
                     work.result = Created(memory_from_record(record), True, truncated)
+                    self._indexing.add(work.result.memory)  # even if the call fails later on
 
     def _record(self, work: _Work, indexed: Indexed) -> Record:
         now = self._time.now()
