@@ -138,7 +138,7 @@ class Run:
         store = self._copy(stores.filled(SMALL, compacted=False, say=self.say))
         self.say("memories")
         with self._real(store, LOT_MAINTENANCE="off") as server:
-            self.figures += memories.measure(self._client, server, self._sizes.rounds)
+            self.figures += memories.measure(self._client, server, QUICK.rounds)
 
     def used(self) -> None:
         """Recall after many outcomes, against recall where nothing was learned."""

@@ -40,7 +40,7 @@ async def recalls(channel: Any, path: str, first: int, seconds: float) -> dict[s
     recalling = asyncio.create_task(recall_on(channel.unary_unary(path), first, 1))
     await asyncio.sleep(seconds)
     recalling.cancel()
-    return {"recalls": await recalling}
+    return {"recalls": [taken for _, taken in await recalling]}
 
 
 async def create(channel: Any, path: str, number: int, first: int) -> dict[str, Any]:
@@ -66,7 +66,8 @@ async def create(channel: Any, path: str, number: int, first: int) -> dict[str, 
         raise RuntimeError("the memory was not indexed in time")
     complete = time.perf_counter() - started
     recalling.cancel()
-    return {"acknowledged": acknowledged, "complete": complete, "recalls": await recalling}
+    taken = [taken for _, taken in await recalling]
+    return {"acknowledged": acknowledged, "complete": complete, "recalls": taken}
 
 
 def measure(client: Client, server: Server, rounds: int) -> list[Figure]:
