@@ -4,7 +4,7 @@
 
 Each size is measured as written and compacted. The stores are created once and kept in the
 temporary folder, which should be on a disk: on tmpfs their files take memory. A million patterns
-take 8 minutes to write, an hour or more to compact, 25 GB of disk and 10 GB of memory. Queries are
+take 10 minutes to write, longer to compact, 25 GB of disk and over 10 GB of memory. Queries are
 distinct, so each recall includes embedding its query. Prints Markdown.
 """
 
@@ -162,7 +162,7 @@ def _options() -> Any:
         type=int,
         default=SIZES[-1],
         metavar="PATTERNS",
-        help="measure larger stores only as written: compacting a million takes an hour or more",
+        help="measure larger stores only as written, since compacting a million takes long",
     )
     parser.add_argument("--write", action="store_true", help=f"write the table to {page.NAME}")
     parser.add_argument("--open", type=Path, help=argparse.SUPPRESS)

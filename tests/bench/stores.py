@@ -124,7 +124,7 @@ def scaled(count: int, *, compacted: bool, say: Say) -> Path:
     else:
         if not new.is_dir():
             sparse_copy(written, new)
-        say(f"compacting {count:,} patterns, once (an hour or more for a million)")
+        say(f"compacting {count:,} patterns, once (long for a million)")
         asyncio.run(_compact(new))
     build = {
         "seconds": time.monotonic() - started,

@@ -26,7 +26,7 @@ class PatternEvidence:
         self._weights = weights
 
     async def nothing(self, namespace: str) -> bool:
-        """Whether the namespace has no stats; only a store in this process is asked."""
+        """Whether the namespace has no stats; False for a store outside this process."""
         if not self._store.exclusive:
             return False
         return not await self._store.scroll(CONTEXT_STATS, namespace, (), limit=1, payload=())

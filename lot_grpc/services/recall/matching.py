@@ -26,7 +26,7 @@ def match_of(embedder: Embedder, query: str, text: SearchText, similarity: float
 
 
 class Match:
-    """A probability that is computed when it is first asked for, since comparing texts is slow."""
+    """A probability that is computed on first use, since comparing texts is slow."""
 
     __slots__ = ("_compute", "_computed", "_value")
 

@@ -126,7 +126,7 @@ class RecallRequest:
 class Hit(Generic[T]):
     """A resource that was found. ``parts`` add up to the score and are based on ``evidence``.
 
-    ``find_match`` computes ``match`` when it is asked for.
+    ``find_match`` computes ``match`` on first use.
     """
 
     thing: T
