@@ -115,8 +115,12 @@ def markdown(rows: Sequence[Row]) -> str:
     )
     lines: list[Sequence[str]] = [head, ["---"] * len(head), *map(_cells, rows)]
     table = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
-    knees = [_knee([row for row in rows if row.compacted == one]) for one in (False, True)]
-    return f"{table}\nAs written, {knees[0]}. Compacted, {knees[1]}.\n"
+    knees = (
+        f"{how}, {_knee(some)}."
+        for how, compacted in (("As written", False), ("Compacted", True))
+        if (some := [row for row in rows if row.compacted == compacted])
+    )
+    return f"{table}\n{' '.join(knees)}\n"
 
 
 def _cells(row: Row) -> list[str]:
@@ -181,11 +185,15 @@ def main() -> int:
         print(f"… {what}", file=sys.stderr, flush=True)
 
     load = page.load()
+    rows = []
     try:
-        text = markdown(list(measure(sorted(options.patterns), say, options.compact_at_most)))
+        for row in measure(sorted(options.patterns), say, options.compact_at_most):
+            rows.append(row)
+            say(" | ".join(_cells(row)))  # a later size may fail after an hour
     except processes.BenchError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
+    text = markdown(rows)
     print(text, end="")
     if options.write:
         page.write("scale", f"{page.machine(load)}.\n\n{text}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import page, report
+from tests.bench import data, page, report, scale
 
 PAGE = Path(__file__).parents[2] / page.NAME
 
@@ -45,3 +45,19 @@ def test_a_report_becomes_tables() -> None:
         "| an echo | 0.2 ms |  |  |  |",
     ]
     assert text.splitlines()[-1] == "| 2.000 ms |"
+
+
+def test_growth_names_the_knee_of_the_stores_that_were_measured() -> None:
+    def row(patterns: int, seconds: float, *, compacted: bool) -> scale.Row:
+        times = {share: [seconds] for share in data.SHARES}
+        return scale.Row(patterns, compacted, times, 0, 0, 0, 0.1, {"seconds": 1.0})
+
+    written = [row(10_000, 0.01, compacted=False), row(100_000, 0.03, compacted=False)]
+    assert scale.markdown(written).splitlines()[-1] == (
+        "As written, the knee is below 100,000: there a recall with a filter takes "
+        "3.0 times as long as at 10,000."
+    )
+    both = [*written, row(10_000, 0.01, compacted=True)]
+    assert (
+        scale.markdown(both).splitlines()[-1].endswith(" Compacted, there is no knee up to 10,000.")
+    )
