@@ -133,7 +133,7 @@ async def test_a_recall_of_patterns_that_learned_makes_five_calls(world: World) 
     assert len(await calls(world, recall_patterns(world, rerank=True))) <= len(expected) + 1
 
 
-async def test_a_recall_of_episodes_or_memories_makes_two_calls(world: World) -> None:
+async def test_a_recall_of_episodes_makes_two_calls_one_of_memories_three(world: World) -> None:
     episodes = episode_request(RecallOptions(QUERY, 5), EpisodeFilter(), success_only=False)
     memories = memory_request(RecallOptions(QUERY, 5), MemoryFilter())
     assert await calls(world, lambda: world.services.recall.episodes.find(NS, episodes)) == [
@@ -143,4 +143,6 @@ async def test_a_recall_of_episodes_or_memories_makes_two_calls(world: World) ->
     assert await calls(world, lambda: world.services.recall.memories.find(NS, memories)) == [
         ("search", "memories"),
         ("get", "memories"),
+        ("scroll", "memories"),  # near-ties that are more important
     ]
+    assert len(world.store.fetched) == 5
