@@ -15,7 +15,8 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.errors import error_finder, error_reading
-from lot_grpc.services.errors.error_finder import ErrorAnswer, ErrorFound, ErrorQuery
+from lot_grpc.services.errors.error_finder import ErrorAnswer, ErrorQuery
+from lot_grpc.services.errors.error_found import ErrorFound
 from lot_grpc.services.errors.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, OUTCOMES, RETRIEVALS
 from tests.services.world import DAY, NS, World, call, error_solution, payloads, rows, sweep

@@ -143,11 +143,13 @@ class Recommender:
         limit: int,
         min_score: float | None = None,
         given: asyncio.Future[Embedding] | None = None,
+        *,
+        matches: bool = True,
     ) -> Recommended:
         """What worked on similar tasks, from the best ``limit`` episodes.
 
         ``min_score`` None: the namespace's own threshold. ``given``: the embedding of the task, if
-        the caller has it.
+        the caller has it. ``matches``: whether to compute the ``match`` of each episode returned.
         """
         threshold, boost = await self._thresholds(namespace)
         bound = threshold if min_score is None else min_score
@@ -168,15 +170,18 @@ class Recommender:
         )
         hits |= await self._best(namespace, groups, vector, NEIGHBOURS)
         ranked = await self._read(namespace, hits)
-        similar = [one for one in ranked if one.episode.status is succeeded][:most]
+        similar = [
+            _similar(record, hits[record.id]) for record in ranked if _status(record) is succeeded
+        ][:most]
+        compared = profile.task if matches and embedding else ""
         return Recommended(
             recommend(
                 [one.episode for one in similar],
                 profile.assessed,
                 boost,
-                [one.episode.status for one in ranked[:NEIGHBOURS]],
+                [_status(record) for record in ranked[:NEIGHBOURS]],
             ),
-            [self._matched(one, profile.task if embedding else "") for one in similar[:limit]],
+            [self._matched(one, compared) for one in similar[:limit]],
             embedding is not None and embedding.truncated,
             wordless,
         )
@@ -276,14 +281,13 @@ class Recommender:
             payload=(SORT_KEY,),
         )
 
-    async def _read(self, namespace: str, hits: dict[str, _Hit]) -> list[SimilarEpisode]:
+    async def _read(self, namespace: str, hits: dict[str, _Hit]) -> list[Record]:
         """Best first, of equals the newest, without those deleted since."""
         records = await self._store.get(EPISODES, namespace, list(hits))
-        ranked = sorted(
+        return sorted(
             records.values(),
             key=lambda record: (-hits[record.id].score, -record.payload[SORT_KEY], record.id),
         )
-        return [_similar(record, hits[record.id]) for record in ranked]
 
     def _matched(self, one: SimilarEpisode, task: str) -> SimilarEpisode:
         """The same with its ``match``. Comparing texts is slow: only for what is returned."""
@@ -291,6 +295,10 @@ class Recommender:
             return one
         text = search_text(one.episode.start, one.episode.end)
         return replace(one, match=match_of(self._embedder, task, text, one.similarity))
+
+
+def _status(record: Record) -> EpisodeStatus:
+    return EpisodeStatus(record.payload["status"])
 
 
 def _similar(record: Record, hit: _Hit) -> SimilarEpisode:
