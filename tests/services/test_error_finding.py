@@ -215,8 +215,8 @@ async def test_long_errors_are_read_and_compared_beside_the_loop(world, monkeypa
 
     monkeypatch.setattr(error_reading, "read_error", seen("read_error"))
     monkeypatch.setattr(error_finder, "read_error", seen("read_error"))
-    monkeypatch.setattr(error_finder, "same_error", seen("same_error"))
+    monkeypatch.setattr(error_finder, "same_errors", seen("same_errors"))
     text = "\n".join(f"Error: cannot open part {n} of the archive" for n in range(40))
     await save(world, text)
     await find(world, text)
-    assert readers == {("read_error", False), ("same_error", False)}
+    assert readers == {("read_error", False), ("same_errors", False)}

@@ -47,9 +47,8 @@ def likely_hits(embedder: Embedder, request: ContextRequest, near: NearHits) -> 
         match_of(embedder, request.task, memory_text(hit.thing.content), hit.similarity)
         for hit in near.memories
     ]
-    errors = [
-        match_of(embedder, request.error, _error_text(hit), hit.similarity) for hit in near.errors
-    ]
+    error = request.error if near.errors else ""
+    errors = [match_of(embedder, error, _error_text(hit), hit.similarity) for hit in near.errors]
     failures = [
         match_of(embedder, request.task, _episode_text(hit.thing), hit.similarity)
         for hit in near.failures

@@ -27,7 +27,7 @@ from lot_grpc.domain.error_text.signature import (
     ErrorRead,
     Signature,
     read_error,
-    same_error,
+    same_errors,
     wrappers,
 )
 from lot_grpc.domain.fusion import FusionWeights, Relevance
@@ -310,7 +310,7 @@ class ErrorSolutionFinder:
         def compare() -> list[tuple[Signature, Signature] | None]:
             stored = [self._error_of(record) for record in records]
             little = wrappers(error, stored) if wrapped else frozenset()
-            return [same_error(error, one, little) for one in stored]
+            return same_errors(error, stored, little)
 
         return await asyncio.to_thread(compare) if records else []
 
