@@ -55,8 +55,9 @@ _LIKE_AT_ALL: Final = 0.3
 _EPISODES: Final = 2
 """Episodes read for each place, so that similar runs of one task need not fill them all."""
 
-_ENDED: Final = Not(AnyOf("status", (EpisodeStatus.RUNNING.value, EpisodeStatus.ABANDONED.value)))
-"""Succeeded or failed. Nearly all are: what is excluded is found faster than what is included."""
+_SHOWN: Final = (EpisodeStatus.SUCCEEDED, EpisodeStatus.FAILED)
+_ENDED: Final = Not(AnyOf("status", tuple(one.value for one in EpisodeStatus if one not in _SHOWN)))
+"""Nearly all have ended so, and the store excludes a few faster than it includes the rest."""
 
 _FAILED: Final = Equals("status", EpisodeStatus.FAILED.value)
 
@@ -226,10 +227,10 @@ class TaskContextBuilder:
         self, namespace: str, request: ContextRequest, embedding: asyncio.Future[Embedding]
     ) -> list[ErrorFound]:
         """Solutions of the error that the task names, if it names one, then what did not help."""
-        if not request.error:
+        if not (error := request.error):
             return []
         recall_request = ErrorQuery(
-            error_message=request.error,
+            error_message=error,
             limit=request.limit,
             min_similarity=request.min_similarity or 0.0,
             one_limit=True,
