@@ -215,12 +215,17 @@ def _parts(
 
     nothing = learned(Candidate("", 0.0))  # most near-ties have no outcomes
     parts = [
-        ("importance", 2.0 * (candidate.importance - 0.5), weight)
+        ("importance", from_importance(candidate.importance), weight)
         if candidate.importance is not None
         else (learned(candidate) if candidate.tried else nothing)
         for candidate in by_relevance[:near]
     ]
     return parts + [("outside_reorder_margin", 1.0, -weight)] * (len(by_relevance) - near)
+
+
+def from_importance(importance: float) -> float:
+    """What an importance in [0, 1] adds to a relevance, as a share of its weight, in [-1, 1]."""
+    return 2.0 * (importance - 0.5)
 
 
 _PART_NAMES = {

@@ -8,6 +8,7 @@ languages only the words in common are compared.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -278,6 +279,7 @@ def read(text: str) -> Reading:
     affirmed: set[str] = set()
     denied: set[str] = set()
     particles: set[tuple[str, int]] = set()
+    occurrences: Counter[str] = Counter()
     moves: set[tuple[str, str]] = set()
     before: list[str] = []
     towards: list[str] = []
@@ -290,7 +292,8 @@ def read(text: str) -> Reading:
             reach = _REACH
             continue
         if term in FUNCTION_TERMS or word in PARTICLES:
-            particles.add((word, sum(one == word for one, _ in particles)))
+            particles.add((word, occurrences[word]))
+            occurrences[word] += 1
         if term in _TOWARDS:
             towards, after = before, _BESIDE
         elif kind == "value" or term not in FUNCTION_TERMS:
@@ -318,7 +321,9 @@ def read(text: str) -> Reading:
 
 def _tokens(text: str) -> Iterator[tuple[str, str, str]]:
     """Terms in order, each with its type and the word it comes from."""
-    text = _PHRASE.sub(_in_one_word, _SUSPENDED.sub(r"\1\3 \2\3", text))
+    if "-" in text:
+        text = _SUSPENDED.sub(r"\1\3 \2\3", text)
+    text = _PHRASE.sub(_in_one_word, text)
     starts = True
     for found in _TOKEN.finditer(text):
         kind, word = found.lastgroup or "", found.group()
@@ -331,13 +336,19 @@ def _tokens(text: str) -> Iterator[tuple[str, str, str]]:
         if kind == "quoted":
             for part in word.strip("\"'`").split():
                 yield from _parts("value", part)
-        elif _NEGATION.fullmatch(word):
-            yield word.lower(), "negation", ""
         else:
-            capital = word[0].isupper() and not starts and word.lower() not in FUNCTION_WORDS
-            named = _VALUE.search(word) or capital
-            yield from _parts("value" if named else "word", word)
+            yield from _terms(word, starts)
         starts = False
+
+
+@lru_cache(maxsize=_WORDS_KEPT)
+def _terms(word: str, starts: bool) -> tuple[tuple[str, str, str], ...]:
+    """The terms of a word; ``starts``: a capital at its beginning tells nothing."""
+    if _NEGATION.fullmatch(word):
+        return ((word.lower(), "negation", ""),)
+    capital = word[0].isupper() and not starts and word.lower() not in FUNCTION_WORDS
+    named = _VALUE.search(word) or capital
+    return _parts("value" if named else "word", word)
 
 
 @lru_cache(maxsize=_WORDS_KEPT)

@@ -356,6 +356,7 @@ async def test_a_scroll_without_order_is_by_id_and_shows_what_was_asked_for(
     await fill(store, oracle)
     shown: list[dict[str, Any]] = [
         {"payload": False},
+        {"payload": (), "vectors": True},
         {"payload": ("kind", "tags"), "vectors": True},
         {"payload": True, "vectors": True},
     ]

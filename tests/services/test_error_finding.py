@@ -15,7 +15,8 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.errors import error_finder, error_reading
-from lot_grpc.services.errors.error_finder import ErrorAnswer, ErrorFound, ErrorQuery
+from lot_grpc.services.errors.error_finder import ErrorAnswer, ErrorQuery
+from lot_grpc.services.errors.error_found import ErrorFound
 from lot_grpc.services.errors.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, OUTCOMES, RETRIEVALS
 from tests.services.world import DAY, NS, World, call, error_solution, payloads, rows, sweep
@@ -214,8 +215,8 @@ async def test_long_errors_are_read_and_compared_beside_the_loop(world, monkeypa
 
     monkeypatch.setattr(error_reading, "read_error", seen("read_error"))
     monkeypatch.setattr(error_finder, "read_error", seen("read_error"))
-    monkeypatch.setattr(error_finder, "same_error", seen("same_error"))
+    monkeypatch.setattr(error_finder, "same_errors", seen("same_errors"))
     text = "\n".join(f"Error: cannot open part {n} of the archive" for n in range(40))
     await save(world, text)
     await find(world, text)
-    assert readers == {("read_error", False), ("same_error", False)}
+    assert readers == {("read_error", False), ("same_errors", False)}

@@ -1,7 +1,8 @@
-"""How many calls to the store a recall makes, counted below all layers."""
+"""How many calls to the store a recall and a context make, counted below all layers."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternKind
 from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter
 from lot_grpc.ports import IdIn, VectorStore
+from lot_grpc.services.context.request import ContextRequest
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.recall.targets import (
     RecallOptions,
@@ -23,7 +25,16 @@ from lot_grpc.services.records.collections import CONTEXT_STATS
 from lot_grpc.services.records.patterns import pattern_point
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
-from tests.services.world import NS, World, end, memory, open_world, save, start
+from tests.services.world import (
+    NS,
+    World,
+    end,
+    error_solution,
+    memory,
+    open_world,
+    save,
+    start,
+)
 
 QUERY = "how do I sort list 3 by the size of it"
 """It has function words, so that words are looked for twice."""
@@ -133,7 +144,7 @@ async def test_a_recall_of_patterns_that_learned_makes_five_calls(world: World) 
     assert len(await calls(world, recall_patterns(world, rerank=True))) <= len(expected) + 1
 
 
-async def test_a_recall_of_episodes_or_memories_makes_two_calls(world: World) -> None:
+async def test_a_recall_of_episodes_makes_two_calls_one_of_memories_three(world: World) -> None:
     episodes = episode_request(RecallOptions(QUERY, 5), EpisodeFilter(), success_only=False)
     memories = memory_request(RecallOptions(QUERY, 5), MemoryFilter())
     assert await calls(world, lambda: world.services.recall.episodes.find(NS, episodes)) == [
@@ -143,4 +154,44 @@ async def test_a_recall_of_episodes_or_memories_makes_two_calls(world: World) ->
     assert await calls(world, lambda: world.services.recall.memories.find(NS, memories)) == [
         ("search", "memories"),
         ("get", "memories"),
+        ("scroll", "memories"),  # near-ties that are more important
     ]
+    assert len(world.store.fetched) == 5
+
+
+def context(world: World, task: str) -> Recall:
+    return lambda: world.services.task_contexts.gather(NS, ContextRequest(task))
+
+
+CONTEXT = Counter(
+    {
+        ("scroll", "patterns"): 2,  # LEARNED ones; the vectors of those to choose from
+        ("search", "patterns"): 1,
+        ("scroll", CONTEXT_STATS): 1,
+        ("get", "patterns"): 1,
+        ("search", "memories"): 1,
+        ("get", "memories"): 1,
+        ("scroll", "memories"): 1,
+        # To show, to warn of, and for each status those that recommendations are made from.
+        ("search", "episodes"): 1 + 1 + 2,
+        ("get", "episodes"): 2,  # none failed
+        ("scroll", "preferences"): 3,
+        ("get", "policies"): 1,
+    }
+)
+
+
+async def test_a_context_reads_each_collection_a_few_times(world: World) -> None:
+    assert Counter(await calls(world, context(world, QUERY))) == CONTEXT
+
+
+async def test_a_context_of_a_solved_error_looks_for_nothing_that_it_would_not_show(
+    world: World,
+) -> None:
+    for number in range(10):
+        await world.services.errors.solutions.save(
+            NS, error_solution(f"KeyError: 'size{number}'", worked=number % 2 > 0)
+        )
+    task = f"{QUERY}\nKeyError: 'size'"
+    solved = Counter({("search", "error_solutions"): 1, ("get", "error_solutions"): 1})
+    assert Counter(await calls(world, context(world, task))) == CONTEXT + solved

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lot_grpc.domain.error_text.signature import read_error, same_error
+from lot_grpc.domain.error_text.signature import read_error, same_error, same_errors
 
 SAME = [
     (
@@ -167,3 +167,15 @@ def test_what_differs_is_named_also_without_quotes():
     names = [{part.text for part in signature.names} for signature in signatures]
     assert names[0] - names[1] == {"wombat"}
     assert names[1] - names[0] == {"quokka"}
+
+
+def test_errors_of_equal_words_are_compared_once_with_the_same_result():
+    stored = [
+        read_error("", text.replace("'a'", f"'{name}'").replace("orders", name))
+        for pair in SAME
+        for text in pair
+        for name in ("wombat", "quokka")
+    ]
+    for text, _ in SAME:
+        one = read_error("", text)
+        assert same_errors(one, stored) == [same_error(one, other) for other in stored]

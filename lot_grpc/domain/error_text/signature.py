@@ -217,6 +217,25 @@ def same_error(
     return besides[0] if weight >= _BESIDES else None
 
 
+def same_errors(
+    one: ErrorRead, others: Sequence[ErrorRead], little: AbstractSet[str] = frozenset()
+) -> list[tuple[Signature, Signature] | None]:
+    """``same_error`` for each of several errors; those with equal texts are compared once."""
+    places: dict[tuple[str, ...], tuple[int, int] | None] = {}
+    pairs: list[tuple[Signature, Signature] | None] = []
+    for other in others:
+        texts = (other.cause, *(signature.text for signature in other.signatures))
+        if texts not in places:
+            pair = same_error(one, other, little)
+            places[texts] = pair and (
+                one.signatures.index(pair[0]),
+                other.signatures.index(pair[1]),
+            )
+        place = places[texts]
+        pairs.append(place and (one.signatures[place[0]], other.signatures[place[1]]))
+    return pairs
+
+
 def _contradicted(one: ErrorRead, other: ErrorRead, by: tuple[Signature, Signature]) -> bool:
     """Whether two errors agree only in what could not be done, but not in the reason."""
     if not all(states_no_reason(each.text) for each in by):

@@ -22,7 +22,8 @@ from lot_grpc.services.errors.drafts import (
     ErrorSolutionEdit,
     SavedErrorSolution,
 )
-from lot_grpc.services.errors.error_finder import ErrorAnswer, ErrorFound, ErrorQuery
+from lot_grpc.services.errors.error_finder import ErrorAnswer, ErrorQuery
+from lot_grpc.services.errors.error_found import ErrorFound
 from lot_grpc.services.errors.error_outcomes import ErrorOutcomeDraft
 
 _OUTPUT_ONLY = fields_beside(pb.ErrorSolution, ErrorSolutionContent) - {"ttl"}
@@ -89,7 +90,7 @@ filter_from_pb = Decoder(pb.ErrorSolutionFilter, ErrorSolutionFilter, path="filt
 request_from_pb = Decoder(
     pb.FindErrorSolutionsRequest,
     ErrorQuery,
-    omit={"namespace", "read_mask", "where", "embedding", "quiet", "legs"},
+    omit={"namespace", "read_mask", "one_limit", "where", "embedding", "quiet", "legs"},
 )
 outcome_from_pb = Decoder(
     pb.RecordErrorSolutionOutcomeRequest, ErrorOutcomeDraft, omit={"namespace"}

@@ -8,13 +8,14 @@ from typing import TypeVar
 
 from lot_grpc.domain.context.near import least_likely, likely_enough
 from lot_grpc.domain.episode import Episode
+from lot_grpc.domain.episode import search_text as episode_text
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.memory import search_text as memory_text
 from lot_grpc.domain.search_text import SearchText, joined
 from lot_grpc.ports import Embedder
 from lot_grpc.services.context.patterns import ContextPatterns
 from lot_grpc.services.context.request import ContextRequest
-from lot_grpc.services.errors.error_finder import ErrorFound
+from lot_grpc.services.errors.error_found import ErrorFound
 from lot_grpc.services.recall.matching import match_of
 from lot_grpc.services.recall.recall import Hit
 
@@ -46,8 +47,11 @@ def likely_hits(embedder: Embedder, request: ContextRequest, near: NearHits) -> 
         match_of(embedder, request.task, memory_text(hit.thing.content), hit.similarity)
         for hit in near.memories
     ]
-    errors = [
-        match_of(embedder, request.error, _error_text(hit), hit.similarity) for hit in near.errors
+    error = request.error if near.errors else ""
+    errors = [match_of(embedder, error, _error_text(hit), hit.similarity) for hit in near.errors]
+    failures = [
+        match_of(embedder, request.task, _episode_text(hit.thing), hit.similarity)
+        for hit in near.failures
     ]
     patterns = [hit.match for hit in near.patterns.hits]
     episodes = [hit.match for hit in near.episodes]
@@ -70,7 +74,7 @@ def likely_hits(embedder: Embedder, request: ContextRequest, near: NearHits) -> 
             ],
         ),
         likely(near.episodes, episodes),
-        likely(near.failures, [hit.match for hit in near.failures]),
+        likely(near.failures, failures),
         likely(near.memories, memories),
         [
             hit
@@ -87,6 +91,10 @@ def likely_hits(embedder: Embedder, request: ContextRequest, near: NearHits) -> 
             "episodes": len(near.episodes) - len(kept.episodes),
         },
     )
+
+
+def _episode_text(episode: Episode) -> SearchText:
+    return episode_text(episode.start, episode.end)
 
 
 def _error_text(hit: ErrorFound) -> SearchText:

@@ -70,7 +70,15 @@ class PatternChooser:
         if len(candidates) <= limit:
             return list(candidates)
         points = [_point(hit) for hit in candidates]
-        records = await self._store.get(PATTERNS, namespace, points, vectors=True)
+        found = await self._store.scroll(
+            PATTERNS,
+            namespace,
+            [IdIn(tuple(points))],
+            limit=len(points),
+            payload=(),
+            vectors=True,
+        )
+        records = {record.id: record for record in found}
         there = [hit for hit in candidates if _point(hit) in records]
         vectors = []
         for hit in there:

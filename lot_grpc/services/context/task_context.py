@@ -21,13 +21,14 @@ from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.preference import Preference
 from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter
 from lot_grpc.lexical.bm25 import lexical_query
-from lot_grpc.ports import Embedding
+from lot_grpc.ports import AnyOf, Embedding, Equals, Not
 from lot_grpc.services.changes.watcher import ChangeWatcher
 from lot_grpc.services.context.likely import NearHits, likely_hits
 from lot_grpc.services.context.patterns import ContextPatterns, PatternChooser
 from lot_grpc.services.context.preferences import liked
 from lot_grpc.services.context.request import ContextRequest, filled_in
-from lot_grpc.services.errors.error_finder import ErrorFound, ErrorQuery, ErrorSolutionFinder
+from lot_grpc.services.errors.error_finder import ErrorQuery, ErrorSolutionFinder
+from lot_grpc.services.errors.error_found import ErrorFound
 from lot_grpc.services.learning.recommendations import Recommended, Recommender
 from lot_grpc.services.memories.passages import Passage, PassageMatcher
 from lot_grpc.services.recall.module import RecallModule
@@ -53,6 +54,12 @@ _LIKE_AT_ALL: Final = 0.3
 
 _EPISODES: Final = 2
 """Episodes read for each place, so that similar runs of one task need not fill them all."""
+
+_SHOWN: Final = (EpisodeStatus.SUCCEEDED, EpisodeStatus.FAILED)
+_ENDED: Final = Not(AnyOf("status", tuple(one.value for one in EpisodeStatus if one not in _SHOWN)))
+"""Nearly all have ended so, and the store excludes a few faster than it includes the rest."""
+
+_FAILED: Final = Equals("status", EpisodeStatus.FAILED.value)
 
 T = TypeVar("T")
 
@@ -147,7 +154,7 @@ class TaskContextBuilder:
             self._runs(namespace, request, with_it),
             self._remembered(namespace, request, with_it),
             self._recommending.recommend(
-                namespace, request.profile, request.limit, given=embedding
+                namespace, request.profile, request.limit, given=embedding, matches=False
             ),
             self._solutions(namespace, request, embedding),
         )
@@ -191,12 +198,11 @@ class TaskContextBuilder:
         self, namespace: str, request: ContextRequest, with_it: _Shared
     ) -> tuple[list[Hit[Episode]], list[Hit[Episode]]]:
         """Distinct ended episodes, and the failed ones to warn of."""
-        ended = EpisodeFilter(statuses=(EpisodeStatus.SUCCEEDED, EpisodeStatus.FAILED))
-        failed = EpisodeFilter(statuses=(EpisodeStatus.FAILED,))
+        options = _recall(request, _EPISODES * request.limit)
         by_meaning = replace(_recall(request, FAILURES), legs=Legs.DENSE)
         recall_requests = [
-            episode_request(_recall(request, _EPISODES * request.limit), ended, success_only=False),
-            episode_request(by_meaning, failed, success_only=False),
+            replace(_any_episode(options), filters={"statuses": [_ENDED]}),
+            replace(_any_episode(by_meaning), filters={"statuses": [_FAILED]}),
         ]
         found, failures = await asyncio.gather(
             *(
@@ -221,18 +227,19 @@ class TaskContextBuilder:
         self, namespace: str, request: ContextRequest, embedding: asyncio.Future[Embedding]
     ) -> list[ErrorFound]:
         """Solutions of the error that the task names, if it names one, then what did not help."""
-        if not request.error:
+        if not (error := request.error):
             return []
         recall_request = ErrorQuery(
-            error_message=request.error,
+            error_message=error,
             limit=request.limit,
             min_similarity=request.min_similarity or 0.0,
+            one_limit=True,
             where=tuple(request.in_language),
             embedding=embedding,
             quiet=True,
         )
         answer = await self._errors.find(namespace, recall_request)
-        return [*answer.hits, *answer.unsolved][: request.limit]
+        return [*answer.hits, *answer.unsolved]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +255,10 @@ class _Shared:
 
 def _recall(request: ContextRequest, limit: int) -> RecallOptions:
     return RecallOptions(request.task, limit, request.min_similarity or 0.0)
+
+
+def _any_episode(options: RecallOptions) -> RecallRequest:
+    return episode_request(options, EpisodeFilter(), success_only=False)
 
 
 def _narrowed(recall_request: RecallRequest, request: ContextRequest) -> RecallRequest:

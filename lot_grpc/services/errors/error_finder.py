@@ -22,19 +22,18 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Final
 
-from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionFilter
-from lot_grpc.domain.error_text.differences import Difference, compared
+from lot_grpc.domain.error_solution import ErrorSolutionFilter
 from lot_grpc.domain.error_text.signature import (
     ErrorRead,
     Signature,
     read_error,
-    same_error,
+    same_errors,
     wrappers,
 )
 from lot_grpc.domain.fusion import FusionWeights, Relevance
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.query import Legs
-from lot_grpc.domain.ranking import ScorePart, pool_size
+from lot_grpc.domain.ranking import pool_size
 from lot_grpc.domain.search_text import joined
 from lot_grpc.lexical.bm25 import lexical_query
 from lot_grpc.ports import (
@@ -46,8 +45,19 @@ from lot_grpc.ports import (
     Missing,
     Not,
     OneOf,
+    Record,
     SearchQuery,
     VectorStore,
+)
+from lot_grpc.services.errors.error_found import (
+    RELIABILITY,
+    ErrorFound,
+    agreed,
+    best,
+    order,
+    same_error_found,
+    similar_error_found,
+    without_reliability,
 )
 from lot_grpc.services.errors.error_reading import read_aside
 from lot_grpc.services.errors.spec import ERROR_SOLUTION
@@ -57,13 +67,8 @@ from lot_grpc.services.records.collections import ERROR_SOLUTIONS, SPARSE_VECTOR
 from lot_grpc.services.records.error_solutions import (
     error_solution_conditions,
     error_solution_from_record,
+    error_texts,
 )
-
-_SIMILARITY: Final = 0.4
-_AGREEMENT: Final = 0.59
-_RELIABILITY: Final = 0.01
-"""Weights in the score for the same signature: a different name outweighs any similarity. The
-weight of reliability also applies to similar errors; it only decides between near-equal ones."""
 
 _REMEMBERED: Final = 4_096
 """Stored errors whose parsed form is cached; each takes a few KB at most."""
@@ -85,9 +90,10 @@ class ErrorQuery:
     ``error_type`` matches solutions of this type or of none; ``language`` and ``categories`` (any
     of them) match only those. ``min_similarity`` applies to similar errors only; 0: no bound. What
     did not work is reported for the same signature; with ``include_unsolved`` for similar errors
-    too. ``explain`` fills in the parts of scores. ``where`` must hold as well. A caller that needs
-    more than solutions passes the ``embedding`` of the query and records the answer itself: then
-    the query is ``quiet`` and gets no retrieval_id.
+    too. ``explain`` fills in the parts of scores. ``where`` must hold as well. With ``one_limit``,
+    ``limit`` applies to both together: what did not work is looked for only if there is room left.
+    A caller that needs more than solutions passes the ``embedding`` of the query and records the
+    answer itself: then the query is ``quiet`` and gets no retrieval_id.
     """
 
     error_type: str = ""
@@ -97,6 +103,7 @@ class ErrorQuery:
     limit: int = 3
     min_similarity: float = 0.0
     include_unsolved: bool = False
+    one_limit: bool = False
     explain: bool = False
     where: tuple[Condition, ...] = ()
     embedding: asyncio.Future[Embedding] | None = None
@@ -108,21 +115,6 @@ class ErrorQuery:
     def text(self) -> str:
         """The text to search for; see ``domain.error_solution.search_text``."""
         return joined(self.error_type, self.error_message)
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorFound:
-    """A solution that was found. ``exact``: it has the same signature.
-
-    ``parts`` add up to the score, if requested. ``differences`` are for the same signature only.
-    """
-
-    error_solution: ErrorSolution
-    exact: bool
-    score: float
-    similarity: float
-    parts: tuple[ScorePart, ...]
-    differences: tuple[Difference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,17 +151,30 @@ class ErrorSolutionFinder:
         error = await read_aside(request.error_type, request.error_message)
         if request.legs is not Legs.HYBRID:
             return await self._by_leg(namespace, request, error)
-        (hits, best), (unsolved, _) = await asyncio.gather(
-            self._best(namespace, request, error, worked=True, similar=True),
-            self._best(namespace, request, error, worked=False, similar=request.include_unsolved),
-        )
+        solved = self._best(namespace, request, error, worked=True, similar=True)
+        if request.one_limit:
+            hits, last = await solved
+            room = request.limit - len(hits)
+            unsolved = (await self._unsolved(namespace, request, error))[:room] if room else []
+        else:
+            (hits, last), unsolved = await asyncio.gather(
+                solved, self._unsolved(namespace, request, error)
+            )
         ids = tuple(hit.error_solution.error_solution_id for hit in (*hits, *unsolved))
         retrieval_id = ""
         if not request.quiet:
-            retrieval_id = self._retrievals.remember(namespace, request.text, best.vector, ids)
+            retrieval_id = self._retrievals.remember(namespace, request.text, last.vector, ids)
         return ErrorAnswer(
-            hits, retrieval_id, error.signature, best.truncated, best.wordless, unsolved
+            hits, retrieval_id, error.signature, last.truncated, last.wordless, unsolved
         )
+
+    async def _unsolved(
+        self, namespace: str, request: ErrorQuery, error: ErrorRead
+    ) -> list[ErrorFound]:
+        """What did not work, best first."""
+        similar = request.include_unsolved
+        hits, _ = await self._best(namespace, request, error, worked=False, similar=similar)
+        return hits
 
     async def _best(
         self, namespace: str, request: ErrorQuery, error: ErrorRead, *, worked: bool, similar: bool
@@ -189,7 +194,7 @@ class ErrorSolutionFinder:
             where.append(Not(same_error))
         others = await self._search(namespace, request, where, exact=False, error=error)
         rest = await self._similar(namespace, request, error, others, exact)
-        return sorted([*hits, *rest], key=_order)[: request.limit], others
+        return sorted([*hits, *rest], key=order)[: request.limit], others
 
     async def _by_leg(self, namespace: str, request: ErrorQuery, error: ErrorRead) -> ErrorAnswer:
         """What a single leg finds."""
@@ -243,13 +248,21 @@ class ErrorSolutionFinder:
     ) -> list[ErrorFound]:
         """The best solutions of the same error."""
         read = await self._read(namespace, same.found[: pool_size(request.limit)])
-        compared = await self._compared(error, [solution for _, solution in read], wrapped=True)
-        found = [
-            _exactly(one, solution, *signatures)
-            for (one, solution), signatures in zip(read, compared, strict=True)
+        by_signatures = await self._compared(error, [record for _, record in read], wrapped=True)
+        matching = [
+            (one, record, agreed(*signatures))
+            for (one, record), signatures in zip(read, by_signatures, strict=True)
             if signatures
         ]
-        return _best(found, request.limit, request)
+        # Decoding takes most of the time, and reliability can raise none from further below.
+        scores = sorted((without_reliability(one, by) for one, _, by in matching), reverse=True)
+        least = scores[request.limit - 1] if len(scores) > request.limit else 0.0
+        found = [
+            same_error_found(one, error_solution_from_record(record), by)
+            for one, record, by in matching
+            if without_reliability(one, by) + RELIABILITY >= least
+        ]
+        return best(found, request.limit, explain=request.explain)
 
     async def _similar(
         self,
@@ -265,29 +278,29 @@ class ErrorSolutionFinder:
         were made by the rules of another version of this service.
         """
         limit = request.limit + len(besides)
-        least = others.found[limit - 1].value - _RELIABILITY if len(others.found) > limit else 0.0
+        least = others.found[limit - 1].value - RELIABILITY if len(others.found) > limit else 0.0
         near = [
             one
             for n, one in enumerate(others.found)
             if n < _COMPARED or one.value >= least or one.id in others.also
         ]
         read = [
-            (one, solution)
-            for one, solution in await self._read(namespace, near)
-            if solution.error_solution_id not in besides
+            (one, record)
+            for one, record in await self._read(namespace, near)
+            if record.payload["error_solution_id"] not in besides
         ]
-        compared = await self._compared(error, [solution for _, solution in read])
+        by_signatures = await self._compared(error, [record for _, record in read])
         found = []
-        for (one, solution), signatures in zip(read, compared, strict=True):
+        for (one, record), signatures in zip(read, by_signatures, strict=True):
+            solution = error_solution_from_record(record)
             if signatures:
-                found.append(_exactly(one, solution, *signatures))
-                continue
-            reliability = ScorePart("reliability", solution.outcomes.reliability, _RELIABILITY)
-            found.append(_found(solution, one.similarity, (*one.parts, reliability)))
-        return _best(found, request.limit, request)
+                found.append(same_error_found(one, solution, agreed(*signatures)))
+            else:
+                found.append(similar_error_found(one, solution))
+        return best(found, request.limit, explain=request.explain)
 
     async def _compared(
-        self, error: ErrorRead, solutions: Sequence[ErrorSolution], *, wrapped: bool = False
+        self, error: ErrorRead, records: Sequence[Record], *, wrapped: bool = False
     ) -> list[tuple[Signature, Signature] | None]:
         """The signatures by which each is the same error. In a thread, since many take a while.
 
@@ -295,21 +308,19 @@ class ErrorSolutionFinder:
         """
 
         def compare() -> list[tuple[Signature, Signature] | None]:
-            stored = [self._error_of(solution) for solution in solutions]
+            stored = [self._error_of(record) for record in records]
             little = wrappers(error, stored) if wrapped else frozenset()
-            return [same_error(error, one, little) for one in stored]
+            return same_errors(error, stored, little)
 
-        return await asyncio.to_thread(compare) if solutions else []
+        return await asyncio.to_thread(compare) if records else []
 
-    def _error_of(self, solution: ErrorSolution) -> ErrorRead:
+    def _error_of(self, record: Record) -> ErrorRead:
         """A stored error, parsed once, since a long log takes a while."""
-        content = solution.content
-        key: tuple[str, ...] = (content.error_type, content.error_message)
-        if sum(map(len, key)) > _KEY_CHARACTERS:
-            key = (content_hash(key),)
+        texts = error_texts(record)
+        key = texts if sum(map(len, texts)) <= _KEY_CHARACTERS else (content_hash(texts),)
         read = self._errors.get(key)
         if read is None:
-            read = read_error(content.error_type, content.error_message)
+            read = read_error(*texts)
             with self._remembering:
                 self._errors[key] = read
                 if len(self._errors) > _REMEMBERED:
@@ -318,14 +329,12 @@ class ErrorSolutionFinder:
 
     async def _read(
         self, namespace: str, found: Sequence[Relevance]
-    ) -> list[tuple[Relevance, ErrorSolution]]:
-        """The solutions of the hits, without those deleted since."""
+    ) -> list[tuple[Relevance, Record]]:
+        """The records of the hits, without those deleted since."""
         if not found:
             return []
         records = await self._store.get(ERROR_SOLUTIONS, namespace, [one.id for one in found])
-        return [
-            (one, error_solution_from_record(records[one.id])) for one in found if one.id in records
-        ]
+        return [(one, records[one.id]) for one in found if one.id in records]
 
 
 def _conditions(request: ErrorQuery, *, worked: bool) -> list[Condition]:
@@ -344,46 +353,3 @@ def _conditions(request: ErrorQuery, *, worked: bool) -> list[Condition]:
 def _is_same(error: ErrorRead) -> Condition:
     """They share a signature; whether it is specific enough is decided once both are read."""
     return AnyOf("signatures", tuple(one.text for one in error.signatures))
-
-
-def _exactly(
-    one: Relevance, solution: ErrorSolution, given: Signature, stored: Signature
-) -> ErrorFound:
-    """A hit for the same error, by equivalent signatures."""
-    same = given.text == stored.text
-    agreed = compared(*((one.left_out if same else one.names) for one in (given, stored)))
-    parts = (
-        ScorePart("similarity", one.similarity, _SIMILARITY),
-        ScorePart("agreement", agreed.agreement, _AGREEMENT),
-        ScorePart("reliability", solution.outcomes.reliability, _RELIABILITY),
-    )
-    return _found(solution, one.similarity, parts, agreed.differences, exact=True)
-
-
-def _found(
-    solution: ErrorSolution,
-    similarity: float,
-    parts: tuple[ScorePart, ...],
-    differences: tuple[Difference, ...] = (),
-    *,
-    exact: bool = False,
-) -> ErrorFound:
-    score = sum(part.value * part.weight for part in parts)
-    return ErrorFound(solution, exact, score, similarity, parts, differences)
-
-
-def _best(found: Sequence[ErrorFound], limit: int, request: ErrorQuery) -> list[ErrorFound]:
-    best = sorted(found, key=_order)[:limit]
-    return best if request.explain else [replace(hit, parts=()) for hit in best]
-
-
-def _order(hit: ErrorFound) -> tuple[bool, float, float, int, str]:
-    """The same signature first, then best first; of equals the more successful, then the newer."""
-    solution = hit.error_solution
-    return (
-        not hit.exact,
-        -hit.score,
-        -solution.outcomes.success_rate,
-        -solution.create_time,
-        solution.error_solution_id,
-    )

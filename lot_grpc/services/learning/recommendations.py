@@ -47,6 +47,7 @@ from lot_grpc.ports import (
 from lot_grpc.services.recall.matching import match_of
 from lot_grpc.services.records.collections import EPISODES, SORT_KEY, TEXT_VECTOR
 from lot_grpc.services.records.episodes import episode_from_record
+from lot_grpc.services.time_slice import TimeSlice
 
 _NEWEST_FIRST = Order(SORT_KEY, descending=True)
 _EQUALS_WITHIN = 500
@@ -143,11 +144,13 @@ class Recommender:
         limit: int,
         min_score: float | None = None,
         given: asyncio.Future[Embedding] | None = None,
+        *,
+        matches: bool = True,
     ) -> Recommended:
         """What worked on similar tasks, from the best ``limit`` episodes.
 
         ``min_score`` None: the namespace's own threshold. ``given``: the embedding of the task, if
-        the caller has it.
+        the caller has it. ``matches``: whether to compute the ``match`` of each episode returned.
         """
         threshold, boost = await self._thresholds(namespace)
         bound = threshold if min_score is None else min_score
@@ -168,15 +171,20 @@ class Recommender:
         )
         hits |= await self._best(namespace, groups, vector, NEIGHBOURS)
         ranked = await self._read(namespace, hits)
-        similar = [one for one in ranked if one.episode.status is succeeded][:most]
+        similar = [record for record in ranked if _status(record) is succeeded][:most]
+        episodes = [episode_from_record(record) for record in similar]
+        compared = profile.task if matches and embedding else ""
         return Recommended(
             recommend(
-                [one.episode for one in similar],
+                episodes,
                 profile.assessed,
                 boost,
-                [one.episode.status for one in ranked[:NEIGHBOURS]],
+                [_status(record) for record in ranked[:NEIGHBOURS]],
             ),
-            [self._matched(one, profile.task if embedding else "") for one in similar[:limit]],
+            [
+                self._matched(_similar(episode, hits[record.id]), compared)
+                for episode, record in zip(episodes[:limit], similar, strict=False)
+            ],
             embedding is not None and embedding.truncated,
             wordless,
         )
@@ -215,7 +223,7 @@ class Recommender:
         One more is asked of each group: only if that is equal to the last may others be hidden.
         """
         hits: dict[str, _Hit] = {}
-        full = []
+        full, time_slice = [], TimeSlice()
         for group in groups:
             most = group.agreement.score(group.weights, 0.0 if vector is None else 1.0)
             if _edge(hits, count) > most:
@@ -224,7 +232,7 @@ class Recommender:
             _take_best(hits, found)
             if len(found) > count:
                 full.append((group, min(hit.score for hit in found.values())))
-            await asyncio.sleep(0)  # seven searches must not hold all other calls
+            await time_slice.give_way()
         edge = _edge(hits, count)
         hits = {point: hit for point, hit in hits.items() if hit.score >= edge}
         if vector is None:  # then a group has given its newest already
@@ -276,14 +284,13 @@ class Recommender:
             payload=(SORT_KEY,),
         )
 
-    async def _read(self, namespace: str, hits: dict[str, _Hit]) -> list[SimilarEpisode]:
+    async def _read(self, namespace: str, hits: dict[str, _Hit]) -> list[Record]:
         """Best first, of equals the newest, without those deleted since."""
         records = await self._store.get(EPISODES, namespace, list(hits))
-        ranked = sorted(
+        return sorted(
             records.values(),
             key=lambda record: (-hits[record.id].score, -record.payload[SORT_KEY], record.id),
         )
-        return [_similar(record, hits[record.id]) for record in ranked]
 
     def _matched(self, one: SimilarEpisode, task: str) -> SimilarEpisode:
         """The same with its ``match``. Comparing texts is slow: only for what is returned."""
@@ -293,9 +300,13 @@ class Recommender:
         return replace(one, match=match_of(self._embedder, task, text, one.similarity))
 
 
-def _similar(record: Record, hit: _Hit) -> SimilarEpisode:
+def _status(record: Record) -> EpisodeStatus:
+    return EpisodeStatus(record.payload["status"])
+
+
+def _similar(episode: Episode, hit: _Hit) -> SimilarEpisode:
     return SimilarEpisode(
-        episode_from_record(record),
+        episode,
         hit.score,
         min(1.0, max(0.0, hit.cosine)),
         hit.group.agreement.parts(hit.group.weights, hit.cosine),

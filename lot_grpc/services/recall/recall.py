@@ -4,9 +4,10 @@ The calls: one for LEARNED patterns whose expression may match, while the query 
 search; one read of the candidates that can reach the page; one search among the outcomes of those
 near-ties that were ever used. With the embedded store, where a call costs little, the lexical leg
 is a separate call while the query is embedded, and another call finds out whether the namespace has
-any outcomes: without them no near-tie beyond the page is read. ``rerank`` adds a read of the
-candidates that the cross-encoder scores, ``explain`` adds counts, and some hits need further reads:
-running episodes, memories of several passages.
+any outcomes: without them no near-tie beyond the page is read. Of records with an importance the
+page is read first, and then only those near-ties that are important enough to rise onto it.
+``rerank`` adds a read of the candidates that the cross-encoder scores, ``explain`` adds counts, and
+some hits need further reads: running episodes, memories of several passages.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from lot_grpc.domain.context_stats import Evidence
 from lot_grpc.domain.fusion import FusionWeights, Relevance, boost
@@ -32,7 +33,9 @@ from lot_grpc.domain.ranking import (
     within_margin,
 )
 from lot_grpc.ports import AllOf, Condition, Embedder, Embedding, Not, Record, VectorStore
+from lot_grpc.services.recall.importance import ImportanceReader
 from lot_grpc.services.recall.matching import Match, match_of
+from lot_grpc.services.recall.protocols import Learned, Matching
 from lot_grpc.services.recall.reranks import Reranked, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
@@ -43,27 +46,6 @@ T = TypeVar("T")
 _UNLEARNED = (Ranking.RELEVANCE, Ranking.SIMILARITY)
 _NOTHING_LEARNED = RankingWeights(reorder_margin=0.0, learned=0.0)
 NOTHING_KNOWN = Evidence()
-
-
-class Matching(Protocol):
-    """Finds resources that declare themselves relevant to a query."""
-
-    async def matching(
-        self, namespace: str, texts: Sequence[str], where: Sequence[Condition]
-    ) -> Collection[str]:
-        """The points of those relevant to any of the texts, among ``where``."""
-
-
-class Learned(Protocol):
-    """Looks up what outcomes on similar queries say about resources."""
-
-    async def nothing(self, namespace: str) -> bool:
-        """Whether there is none in the namespace; False if that is not known without a search."""
-
-    async def of(
-        self, namespace: str, vector: Sequence[float], records: Sequence[Record]
-    ) -> Mapping[str, Evidence]:
-        """By point, for those with any outcomes; ``vector`` is the query's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +177,7 @@ class Recall(Generic[T]):
         self._reranks = reranks
         self._weights = weights
         self._target = target
+        self._important = ImportanceReader(store, target.searched.collection, target.importance)
 
     async def find(self, namespace: str, request: RecallRequest) -> Answer[T]:
         """The most relevant resources that meet the conditions, ranked."""
@@ -229,7 +212,10 @@ class Recall(Generic[T]):
             self._page(found, one, request.limit, candidates.also)
             for one in ((ranking,) if tried else (Ranking.RELEVANCE, ranking))
         ]
-        records = await self._records(namespace, pages, reranked.records)
+        near_ties, weight = found[: len(pages[0])], self._weights.weight_of(ranking)
+        records = await self._important.read(
+            namespace, near_ties, request.limit, weight, reranked.records
+        ) or await self._records(namespace, pages, reranked.records)
         known: Mapping[str, Evidence] = {}
         if tried:
             known = await self._evidence(namespace, candidates.vector, found, records, ranking)

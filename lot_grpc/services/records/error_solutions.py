@@ -97,6 +97,11 @@ def error_solution_from_record(record: Record) -> ErrorSolution:
     )
 
 
+def error_texts(record: Record) -> tuple[str, str]:
+    """The type of an error, "" if not given, and its message."""
+    return record.payload.get("error_type", ""), record.payload["error_message"]
+
+
 def error_solution_conditions(criteria: ErrorSolutionFilter) -> list[Condition]:
     """A filter as conditions."""
     return [
