@@ -123,7 +123,8 @@ class ResourceCollection:
         key: What the point of a record is derived from. Empty: the kind's ``id_key``.
         writer: The package below ``lot_grpc`` that writes it. Empty: that of the kind.
         indexes: The payload keys used in conditions, orders and facets.
-        dense: Its dense vectors, one text each; every record has the first one.
+        dense: Its dense vectors, one text each.
+        with_vectors: The conditions on the records that have the first of these. Empty: all do.
         multi: Its multi-vectors, one vector per passage.
         sparse: Its sparse vectors of terms.
         text_of: The text by which a record is found; the indexer makes its vectors.
@@ -141,6 +142,7 @@ class ResourceCollection:
     writer: str = ""
     indexes: Mapping[str, Index] = field(default_factory=dict)
     dense: tuple[str, ...] = ()
+    with_vectors: tuple[Condition, ...] = ()
     multi: tuple[str, ...] = ()
     sparse: tuple[str, ...] = ()
     text_of: Callable[[Record], SearchText] | None = None

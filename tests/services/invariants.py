@@ -136,8 +136,13 @@ def _puts_nothing_instead(recorded: Record) -> bool:
 def _check_cells(cells: list[Record], recorded_outcomes: list[Record]) -> None:
     """Each outcome on a query counts in one cell of its pattern, and in no more."""
     counts: Counter[str] = Counter()
+    by_point = {cell.id: cell for cell in cells}
     for cell in cells:
-        assert not cell.payload.get("merging_into"), "two cells were to become one and are not"
+        assert not cell.payload.get("merging"), "two cells were to become one and are not"
+        if "merged_into" in cell.payload:
+            assert cell.payload["count"] == 0, "a merged cell counts"
+            into = by_point[cell.payload["merged_into"]]
+            assert into.payload["pattern_id"] == cell.payload["pattern_id"]
         assert 0 <= cell.payload["successes"] <= cell.payload["trials"] + 1e-9
         assert cell.payload["trials"] <= cell.payload["count"] + 1e-9
         counts[cell.payload["pattern_id"]] += cell.payload["count"]

@@ -23,6 +23,7 @@ from tests.services.world import (
     outcome,
     payloads,
     recall,
+    rows,
     save,
 )
 
@@ -158,7 +159,11 @@ async def test_a_pattern_keeps_a_bounded_number_of_cells_and_forgets_no_outcome(
     for n in range(MAX_CONTEXT_STATS + 20):
         await outcome(world, one, query=f"query number {n}")
     await outcome(world, two, query="query number 1")
-    all_stats = await payloads(world, CONTEXT_STATS)
+    everything = await rows(world.store, CONTEXT_STATS)
+    merged = [record for record in everything if "merged_into" in record.payload]
+    found = await world.store.scroll(CONTEXT_STATS, NS, [], limit=999, vectors=True)
+    assert {record.id for record in found if not record.vectors} == {one.id for one in merged}
+    all_stats = [record.payload for record in everything if record not in merged]
     mine = [stats for stats in all_stats if stats["pattern_id"] == one]
     assert len(mine) <= MAX_CONTEXT_STATS
     assert sum(stats["count"] for stats in mine) == MAX_CONTEXT_STATS + 20

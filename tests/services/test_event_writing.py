@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import time
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 
 import pytest
 from hypothesis import given
@@ -13,6 +16,7 @@ from lot_grpc.domain.errors import StoreUnavailableError
 from lot_grpc.ports import CollectionSpec, Record
 from lot_grpc.services.episodes.event_writer import EventWriter
 from lot_grpc.services.records.collections import EVENTS
+from lot_grpc.services.reindex.gate import ModelGate
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.world import NS
@@ -187,6 +191,25 @@ async def test_between_two_inserts_others_have_their_turn(pair):
 
     await asyncio.gather(*many, other())
     assert {1, 2, 3} <= set(seen)
+
+
+@pytest.mark.parametrize("calls", [True, False])
+async def test_while_calls_run_inserts_wait_once_they_had_their_share(calls, monkeypatch):
+    spent = itertools.count()  # each insert takes a second of the loop's time
+    monkeypatch.setattr(time, "thread_time", lambda: float(next(spent)))
+    gate = ModelGate()
+    store = (await opened())[0]
+    writing = EventWriter(store, gate)
+    async with AsyncExitStack() as inside:
+        if calls:
+            await inside.enter_async_context(gate.together())
+        many = [started(writing, *(f"{n}-{m}" for m in range(300))) for n in range(3)]
+        await settle()
+        assert len(store.inserts) == (1 if calls else 3)
+        for one in many[1:]:
+            one.cancel()
+        await asyncio.wait(many)
+    assert many[0].result() == {f"0-{m}" for m in range(300)}
 
 
 async def test_an_insert_is_bounded_but_no_append_is_torn(pair):

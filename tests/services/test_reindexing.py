@@ -24,6 +24,7 @@ from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.ports import Embedder, Embedding, EmbeddingContract, VectorStore
 from lot_grpc.services.build import Services
 from lot_grpc.services.changes.settings import ChangeFeed
+from lot_grpc.services.outcomes import context_stats
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import (
     CONTEXT_STATS,
@@ -64,6 +65,7 @@ from tests.services.world import (
     memory,
     outcome,
     recall,
+    rows,
     save,
     start,
 )
@@ -265,6 +267,27 @@ async def test_what_was_learned_moves_the_same_hits(place: Place) -> None:
     await reindex(world, TURNED)
     after = await recall(world, query)
     assert [hit.thing.pattern_id for hit in after.hits] == ["b", "a"]
+
+
+@ON_EDGE_TOO
+async def test_stats_that_were_merged_into_others_get_no_vector(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(context_stats, "MAX_CONTEXT_STATS", 2)
+    world = await place.start()
+    await save(world, "Log in to the shop", pattern_id="a")
+    queries = [f"log in number {number}" for number in range(6)]
+    for query in (*queries, *queries):
+        await outcome(world, "a", query=query)
+    for model in (TURNED, NARROW):
+        steps = await reindex(world, model)
+        assert steps[-1].phase is ReindexPhase.DONE
+        stored = await place.store.scroll(CONTEXT_STATS, NS, (), limit=99, vectors=True)
+        assert {len(one.vectors) for one in stored if "merged_into" in one.payload} == {0}
+        assert {len(one.vectors) for one in stored if "merged_into" not in one.payload} == {1}
+        for query in queries:
+            await outcome(world, "a", query=query)
+    assert sum(one.payload["count"] for one in await rows(place.store, CONTEXT_STATS)) == 24
 
 
 async def test_an_outcome_names_a_recall_of_the_former_model(place: Place) -> None:

@@ -225,7 +225,7 @@ async def test_a_pattern_learned_anew_has_what_was_written_to_it_meanwhile(world
     assert after.content.title == "mine" or after.outcomes.usage_count == 1
 
 
-@pytest.mark.parametrize("name", ["update", "replace", "delete"])
+@pytest.mark.parametrize("name", ["update", "replace"])
 async def test_stats_that_count_while_they_are_merged_lose_no_outcome(world, name, monkeypatch):
     monkeypatch.setattr(context_stats, "MAX_CONTEXT_STATS", 2)
     await save(world, pattern_id="p")

@@ -24,6 +24,7 @@ from lot_grpc.services.records.episodes import (
     event_record,
     event_records,
 )
+from lot_grpc.services.reindex.gate import ModelGate
 
 ALL = CommittedPrefix()
 """Every event is committed."""
@@ -35,9 +36,10 @@ _SPREAD = 64
 class EventLog:
     """The events of all episodes."""
 
-    def __init__(self, store: VectorStore) -> None:
+    def __init__(self, store: VectorStore, gate: ModelGate | None = None) -> None:
+        """``gate``: see ``EventWriter``."""
         self._store = store
-        self._writing = EventWriter(store)
+        self._writing = EventWriter(store, gate)
 
     async def last_sequence(
         self, namespace: str, episode_id: str, known: int = 0, committed: CommittedPrefix = ALL

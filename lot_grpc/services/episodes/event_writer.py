@@ -4,11 +4,15 @@ Each insert costs two requests to a Qdrant server, however few events it has; th
 checks the disk's free space once and may sync once. So hundreds of streams with ten events at a
 time share inserts. An append that arrives while one is due or in progress joins the next. A caller
 that is cancelled only withdraws its own events.
+
+Streams send more as soon as events are acknowledged, so many of them would keep the event loop to
+themselves. While calls are running, inserts therefore get a bounded share of its time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Sequence
 from contextvars import Context
@@ -18,6 +22,7 @@ from lot_grpc.domain.errors import NamespaceClearingError
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.records.collections import EVENTS
 from lot_grpc.services.records.episodes import EVENT
+from lot_grpc.services.reindex.gate import ModelGate
 
 _RECORDS_AT_ONCE = 500
 """Events in one insert, unless a single append has more: the embedded store blocks the event loop
@@ -25,6 +30,13 @@ while it writes them, for about 20 ms (measured)."""
 
 _CHARACTERS_AT_ONCE = 4 * 2**20
 """Bytes of data in one insert, unless a single append has more: stores limit the request size."""
+
+_SHARE = 3
+"""While calls are running, inserts take 1/n of the event loop's time: parsing and acknowledging
+events takes as much again, so a third is left to the calls."""
+
+_UNSHARED_SECONDS = 0.1
+"""How far inserts may exceed their share: what has only piled up for a moment is not delayed."""
 
 
 @dataclass(eq=False, slots=True)
@@ -42,8 +54,12 @@ class _Append:
 class EventWriter:
     """Inserts the events of many callers together."""
 
-    def __init__(self, store: VectorStore) -> None:
+    def __init__(self, store: VectorStore, gate: ModelGate | None = None) -> None:
+        """``gate``: what calls pass together; None: there are none."""
         self._store = store
+        self._gate = gate
+        self._free_at = 0.0
+        """The loop's time at which inserts so far will not exceed their share."""
         self._waiting: deque[_Append] = deque()
         self._flusher: asyncio.Task[None] | None = None
         """The task that writes; it exists while anything is pending and ends by itself."""
@@ -67,14 +83,27 @@ class EventWriter:
     async def _flush(self) -> None:
         try:
             while self._waiting:
+                began = time.thread_time()
                 await self._write(self._next())
-                if self._waiting:  # the embedded store does not yield
-                    await asyncio.sleep(0)
+                rest = self._rest(time.thread_time() - began)
+                if rest or self._waiting:  # the embedded store does not yield
+                    await asyncio.sleep(rest)
         finally:  # else a cancellation would leave pending appends unwritten forever
             self._flusher = None
             for append in self._waiting:
                 append.inserted.cancel()
             self._waiting.clear()
+
+    def _rest(self, seconds: float) -> float:
+        """How long calls go first, after an insert took that much of the loop's time."""
+        now = asyncio.get_running_loop().time()
+        self._free_at = max(self._free_at, now) + _SHARE * seconds
+        rest = max(0.0, self._free_at - now - _UNSHARED_SECONDS)
+        # A store outside this process lets calls go first while it inserts.
+        if rest and not (self._gate is not None and self._gate.in_use and self._store.exclusive):
+            self._free_at -= rest
+            return 0.0
+        return rest
 
     def _next(self) -> list[_Append]:
         """The oldest pending appends, as many as fit in one insert."""

@@ -25,7 +25,7 @@ class EpisodesModule:
 
     def __init__(self, runtime: Runtime) -> None:
         store, time = runtime.store, runtime.time
-        self.log = log = EventLog(store)
+        self.log = log = EventLog(store, runtime.gate)
         self.active_streams = streams = ActiveStreams()
         self.notifier = notifier = EpisodeNotifier(store)
         fence, reuse = Fence(store, log, time), ReuseCounter(store)

@@ -8,7 +8,7 @@ from lot_grpc.domain.context_stats import Evidence, Neighbour, evidence, least_c
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.ports import AnyOf, Record, SearchQuery, VectorStore
 from lot_grpc.services.records.collections import CONTEXT_STATS, QUERY_VECTOR
-from lot_grpc.services.records.context_stats import MERGING, context_stats_from_payload
+from lot_grpc.services.records.context_stats import MERGED_INTO, context_stats_from_payload
 from lot_grpc.services.time_source import TimeSource
 
 NEIGHBOURS_AT_MOST = 256
@@ -55,7 +55,7 @@ class PatternEvidence:
         near: dict[str, list[Neighbour]] = {}
         now = self._time.now()
         for point, record in found.records.items():
-            if record.payload.get(MERGING):
+            if record.payload.get(MERGED_INTO):
                 continue
             near.setdefault(used[record.payload["pattern_id"]], []).append(
                 neighbour(

@@ -8,6 +8,7 @@ from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.outcomes.history import History
 from lot_grpc.services.outcomes.pending_outcomes import PendingOutcomes
 from lot_grpc.services.outcomes.query_vectors import QueryVectors
+from lot_grpc.services.outcomes.stats_merging import StatsMerger
 from lot_grpc.services.runtime import Runtime
 
 
@@ -18,11 +19,12 @@ class OutcomesModule:
         store = runtime.store
         pending, history = PendingOutcomes(store, runtime.time), History(store)
         self.query_vectors = QueryVectors(runtime.retrievals, runtime.model)
-        context_stats = ContextStatsStore(runtime, pending, history, self.query_vectors)
+        merger = StatsMerger(store, runtime.settings.weights.fading)
+        context_stats = ContextStatsStore(runtime, pending, history, self.query_vectors, merger)
         self.counter = OutcomeCounter(store, pending, context_stats, history)
         self.maintenance = Maintenance(
             recoveries={
                 "outcomes": self.counter.roll_forward,
-                "merges": context_stats.finish_merges,
+                "merges": merger.finish_merges,
             }
         )

@@ -27,6 +27,7 @@ from lot_grpc.services.records.collections import (
     TEXT_VECTOR,
 )
 from lot_grpc.services.records.context_stats import (
+    MERGED_INTO,
     MERGING,
     TAKEN_IN,
     context_stats_from_payload,
@@ -161,7 +162,8 @@ PATTERN: Final = ResourceSpec(
             writer="services/outcomes",
             dense=(QUERY_VECTOR,),
             query_key="query",
-            indexes=indexes(keyword="pattern_id pending_ids merging_into", integer=SORT_KEY),
+            with_vectors=(Not(Equals(MERGING, False)),),
+            indexes=indexes(keyword="pattern_id merged_into", boolean="merging", integer=SORT_KEY),
             read=lambda record: context_stats_from_payload(record.payload),
             counted_as=ResourceKind.OUTCOME,
             export=ExportRule(
@@ -171,7 +173,7 @@ PATTERN: Final = ResourceSpec(
                 done={STATS_PENDING: []},
                 parents=(PATTERNS,),
                 parent=_pattern_of,
-                half_done=lambda payload: bool(payload.get(MERGING)),
+                half_done=lambda payload: MERGED_INTO in payload,
             ),
         ),
     ),

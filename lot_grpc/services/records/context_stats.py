@@ -14,10 +14,12 @@ from lot_grpc.services.records.fields import FieldCodec
 
 REVISION = "revision"
 PENDING = "pending_ids"
-MERGING = "merging_into"
-"""The point of the cell into which this one is merged. From then on it counts nothing."""
+MERGED_INTO = "merged_into"
+"""The point of the stats that count for these from then on. It never changes."""
+MERGING = "merging"
+"""Of merged stats: True until the others contain them, and then False."""
 TAKEN_IN = "taken_in"
-"""Points of merged cells that may still exist."""
+"""Points of stats that these contain and that may still be marked as merging."""
 
 
 def context_stats_point(namespace: str, pattern_id: str, query: str) -> str:
@@ -63,3 +65,18 @@ def context_stats_record(
         SORT_KEY: sort_key,
     }
     return Record(point, namespace, payload, {QUERY_VECTOR: vector})
+
+
+def merged_stats_record(
+    namespace: str, point: str, pattern_id: str, into: str, sort_key: int, revision: int = 0
+) -> Record:
+    """Encode stats that only refer to others, which contain them. They are not searched."""
+    payload: Payload = {
+        **context_stats_payload(ContextStats()),
+        "pattern_id": pattern_id,
+        REVISION: revision,
+        MERGED_INTO: into,
+        MERGING: False,
+        SORT_KEY: sort_key,
+    }
+    return Record(point, namespace, payload)

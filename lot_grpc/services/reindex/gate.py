@@ -31,6 +31,11 @@ class ModelGate:
         self._open.set()
         self._empty = asyncio.Event()
 
+    @property
+    def in_use(self) -> bool:
+        """Whether anything has entered."""
+        return bool(self._since)
+
     @asynccontextmanager
     async def together(self) -> AsyncIterator[None]:
         """Enter shared; waits while another holds it exclusively."""

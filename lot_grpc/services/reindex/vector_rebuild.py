@@ -18,6 +18,7 @@ from typing import Any
 from lot_grpc.domain.search_text import SearchText
 from lot_grpc.ports import (
     CollectionSpec,
+    Condition,
     Embedder,
     HasVector,
     Not,
@@ -96,7 +97,12 @@ class VectorRebuild:
 
     async def total(self) -> int:
         """The number of records with vectors."""
-        return sum([await self._store.count(name, None) for name in self._registry.embedded])
+        return sum(
+            [
+                await self._store.count(name, None, collection.with_vectors)
+                for name, collection in self._registry.embedded.items()
+            ]
+        )
 
     async def left(self) -> int:
         """The number of records that lack the new vectors."""
@@ -131,10 +137,10 @@ class VectorRebuild:
         """Whether the metadata names the target."""
         return bool((await read_metadata(self._store)).get(EPOCH, 0) == self.epoch)
 
-    def _lacking(self, collection: str) -> list[Not]:
-        return [
-            Not(HasVector(stored_name(self._registry.embedded[collection].dense[0], self.epoch)))
-        ]
+    def _lacking(self, collection: str) -> list[Condition]:
+        embedded = self._registry.embedded[collection]
+        new = stored_name(embedded.dense[0], self.epoch)
+        return [*embedded.with_vectors, Not(HasVector(new))]
 
     async def _batch(self, collection: ResourceCollection) -> int:
         """The next records; 0 when none are left."""

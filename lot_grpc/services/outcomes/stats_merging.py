@@ -1,0 +1,197 @@
+"""Merges context stats of a pattern that has too many: those with the nearest queries.
+
+The stats of a query are deleted only with their pattern. So what one process counted there cannot
+be hidden from another, which repeats it: their point leads to the only record that counts for it.
+
+A merge of two (a) freezes the younger one: it names the older one, and neither that nor its sums
+change any more; (b) a conditional write adds its sums and pending outcomes to the stats that it
+leads to, and names it in ``taken_in`` there; (c) it is emptied, and only refers to the other.
+Whoever follows a frozen one completes (b) and (c) first. The other may have been frozen too by
+then, so they lead on to where that leads: always to older ones, thus never in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from lot_grpc.domain.context_stats import Fading
+from lot_grpc.kernel.compare_and_set import (
+    ConflictError,
+    as_read,
+    compare_and_set,
+    replace_as_read,
+    update_as_read,
+)
+from lot_grpc.kernel.intents import Journal, Mark, recover
+from lot_grpc.ports import Condition, Equals, IdIn, Missing, Record, SearchQuery, VectorStore
+from lot_grpc.services.records.collections import CONTEXT_STATS, QUERY_VECTOR, SORT_KEY
+from lot_grpc.services.records.context_stats import (
+    MERGED_INTO,
+    MERGING,
+    PENDING,
+    REVISION,
+    TAKEN_IN,
+    context_stats_from_payload,
+    context_stats_payload,
+    merged_stats_record,
+)
+from lot_grpc.services.time_slice import TimeSlice
+
+_MERGED_AT_ONCE = 8
+"""How many are merged at once: reading all stats of a pattern costs more than merging them."""
+
+
+class StatsMerger:
+    """Merges context stats, and finds those that others were merged into."""
+
+    def __init__(self, store: VectorStore, fading: Fading) -> None:
+        self._store = store
+        self._fading = fading
+        self._merging = Journal(store, CONTEXT_STATS, Mark(MERGING, open=True, done=False))
+
+    async def ends(self, namespace: str, points: Sequence[str]) -> dict[str, Record]:
+        """The stats that count for each point; without those with a merge in progress."""
+        found = await self._store.get(CONTEXT_STATS, namespace, points)
+        leads = {
+            point: record.payload[MERGED_INTO]
+            for point, record in found.items()
+            if record.payload.get(MERGING) is False
+        }
+        further = await self.ends(namespace, list({*leads.values()})) if leads else {}
+        ends = {point: one for point, one in found.items() if MERGED_INTO not in one.payload}
+        return ends | {point: further[into] for point, into in leads.items() if into in further}
+
+    async def end(self, namespace: str, point: str) -> Record | None:
+        """The stats that count for a point, once the merges on the way there are complete.
+
+        None if there are none yet, or their pattern is being deleted. Raises ConflictError.
+        """
+        record = (await self._store.get(CONTEXT_STATS, namespace, [point])).get(point)
+        if record is None or MERGED_INTO not in record.payload:
+            return record
+        into = await self.end(namespace, record.payload[MERGED_INTO])
+        if into is None:  # deleted with the pattern: this was written too late to be
+            gone = [IdIn((point,)), *as_read(record, REVISION)]
+            await self._store.delete(CONTEXT_STATS, namespace, gone)
+        elif record.payload[MERGING]:
+            return await self._absorb(into, record)
+        return into
+
+    async def nearest(
+        self, namespace: str, pattern_id: str, vector: Sequence[float]
+    ) -> Record | None:
+        """The stats of a pattern on the query that is nearest to a vector."""
+        search = SearchQuery(QUERY_VECTOR, vector, 1, _counting(pattern_id), records=1)
+        found = await self._store.search(CONTEXT_STATS, namespace, [search])
+        return next(iter(found.records.values()), None)
+
+    async def merge_surplus(self, namespace: str, pattern_id: str, most: int) -> None:
+        """Merge stats of a pattern if it has more than ``most``. Raises ContentionError."""
+        theirs = _counting(pattern_id)
+        if await self._store.count(CONTEXT_STATS, namespace, theirs) <= most:
+            return
+        records = await self._store.scroll(
+            CONTEXT_STATS, namespace, theirs, limit=2 * most, vectors=True
+        )
+        time_slice = TimeSlice()
+        for older, younger in _nearest_pairs(records, len(records) - most + _MERGED_AT_ONCE):
+            with suppress(ConflictError):  # it counted something meanwhile
+                frozen = {MERGED_INTO: older.id, MERGING: True}
+                await update_as_read(self._store, CONTEXT_STATS, younger, frozen, REVISION)
+                await self._finish(younger)
+            await time_slice.give_way()
+
+    async def finish_merges(self, before: int) -> int:
+        """Finish merges that a dead process began; return how many."""
+        return await recover(self._store, CONTEXT_STATS, Equals(MERGING, True), self._finish)
+
+    async def _finish(self, frozen: Record) -> None:
+        async def attempt() -> None:
+            await self.end(frozen.namespace, frozen.id)
+
+        pattern_id = frozen.payload["pattern_id"]
+        await compare_and_set("context stats of pattern", pattern_id, attempt)
+
+    async def _absorb(self, into: Record, frozen: Record) -> Record:
+        """Add frozen stats to those they lead to, unless they were; return these as they are then.
+
+        Raises ConflictError if either has changed.
+        """
+        namespace, points = into.namespace, (into.id, frozen.id)
+        # After ``into`` was read: whoever added them since has changed its revision.
+        found = await self._store.get(CONTEXT_STATS, namespace, points, vectors=True)
+        if len(found) < len(points) or not found[frozen.id].payload.get(MERGING):
+            raise ConflictError
+        payload = into.payload
+        if frozen.id not in payload.get(TAKEN_IN, ()):
+            one = context_stats_from_payload(payload)
+            other = context_stats_from_payload(frozen.payload)
+            names = [*payload.get(TAKEN_IN, ()), *frozen.payload.get(TAKEN_IN, ())]
+            done = await self._merging.done(namespace, names)
+            changed = {
+                **payload,
+                **context_stats_payload(one.merge(other, self._fading)),
+                REVISION: payload[REVISION] + 1,
+                PENDING: [*payload[PENDING], *frozen.payload[PENDING]],
+                TAKEN_IN: [*(name for name in names if name not in done), frozen.id],
+            }
+            first, second = (_vector_of(found[point]) for point in points)
+            vector = _between(first, one.trials, second, other.trials)
+            new = Record(into.id, namespace, changed, {QUERY_VECTOR: vector})
+            await replace_as_read(self._store, CONTEXT_STATS, into, new, REVISION)
+            into = new
+        emptied = merged_stats_record(
+            namespace,
+            frozen.id,
+            frozen.payload["pattern_id"],
+            frozen.payload[MERGED_INTO],
+            frozen.payload[SORT_KEY],
+            frozen.payload[REVISION] + 1,
+        )
+        await self._store.replace(CONTEXT_STATS, emptied, as_read(frozen, REVISION))
+        return into
+
+
+def _counting(pattern_id: str) -> list[Condition]:
+    """The conditions on the stats of a pattern that are not merged into others."""
+    return [Equals("pattern_id", pattern_id), Missing(MERGED_INTO)]
+
+
+def _vector_of(record: Record) -> np.ndarray[Any, np.dtype[np.float32]]:
+    return np.asarray(record.vectors[QUERY_VECTOR], np.float32)
+
+
+def _between(
+    one: np.ndarray[Any, np.dtype[np.float32]],
+    weight: float,
+    other: np.ndarray[Any, np.dtype[np.float32]],
+    other_weight: float,
+) -> list[float]:
+    """The mean direction of two vectors, weighted by their trials."""
+    mean = one * max(weight, 1e-6) + other * max(other_weight, 1e-6)
+    length = float(np.linalg.norm(mean))
+    vector: list[float] = (mean / length if length else one).tolist()
+    return vector
+
+
+def _nearest_pairs(records: Sequence[Record], count: int) -> list[tuple[Record, Record]]:
+    """Pairs of the nearest queries, each record in at most one pair; the older one first."""
+    ordered = sorted(records, key=lambda stats: (stats.payload["sort_key"], stats.id))
+    vectors = np.stack([_vector_of(stats) for stats in ordered])
+    cosines = vectors @ vectors.T
+    rows, columns = np.triu_indices(len(ordered), k=1)
+    pairs: list[tuple[Record, Record]] = []
+    used: set[int] = set()
+    for place in np.argsort(-cosines[rows, columns], kind="stable"):
+        one, other = int(rows[place]), int(columns[place])
+        if one in used or other in used:
+            continue
+        used.update((one, other))
+        pairs.append((ordered[one], ordered[other]))
+        if len(pairs) == count:
+            break
+    return pairs
