@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -24,7 +24,6 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from lot_grpc.addresses import split_address
 from lot_grpc.domain.change import DEFAULT_KEEP_SECONDS, DEFAULT_POLL_SECONDS
@@ -52,14 +51,13 @@ REFERENCE_FILE = Path(__file__).with_name("settings.reference.toml")
 """Every setting with its default, commented. A valid settings file itself."""
 
 
-def _group(prefix: str) -> SettingsConfigDict:
-    return SettingsConfigDict(
-        env_prefix=prefix,
-        env_ignore_empty=True,
-        extra="forbid",
-        frozen=True,
-        str_strip_whitespace=True,
+class Group(BaseModel):
+    """Settings that belong together. ``env_prefix`` begins the names of their variables."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, str_strip_whitespace=True, validate_default=True
     )
+    env_prefix: ClassVar[str] = "LOT_"
 
 
 def _empty_is_none(value: object) -> object:
@@ -84,10 +82,8 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class ServerSettings(BaseSettings):
+class ServerSettings(Group):
     """Where the server listens, and how it stops."""
-
-    model_config = _group("LOT_")
 
     address: str = "127.0.0.1:50051"
     allow_non_loopback: bool = False
@@ -110,10 +106,8 @@ class ServerSettings(BaseSettings):
         return split_address(self.address)[1]
 
 
-class LimitSettings(BaseSettings):
+class LimitSettings(Group):
     """Limits for one caller, and for all callers together."""
-
-    model_config = _group("LOT_")
 
     max_message_bytes: int = Field(default=_LIMITS.max_message_bytes, ge=64 * 1024, le=2**31 - 1)
     max_concurrent_calls: int = Field(default=_LIMITS.max_concurrent_calls, ge=1)
@@ -127,10 +121,8 @@ class LimitSettings(BaseSettings):
     max_batch_items: int = Field(default=500, ge=1, le=500)
 
 
-class StorageSettings(BaseSettings):
+class StorageSettings(Group):
     """The store, and how the embedded one uses its folder."""
-
-    model_config = _group("LOT_")
 
     store: Literal["edge", "qdrant"] = "edge"
     data_dir: Annotated[Path, AfterValidator(Path.expanduser)] = Path("lot-data")
@@ -146,20 +138,20 @@ class StorageSettings(BaseSettings):
         return value
 
 
-class QdrantSettings(BaseSettings):
+class QdrantSettings(Group):
     """The Qdrant server, for ``store = "qdrant"``."""
 
-    model_config = _group("LOT_QDRANT_")
+    env_prefix = "LOT_QDRANT_"
 
     url: str = Field(default="", pattern=r"^(https?://[^\s@]+)?$")
     api_key: OptionalSecret = None
     prefix: str = Field(default="lot_", pattern=r"^[A-Za-z0-9_-]{0,64}$")
 
 
-class EmbeddingSettings(BaseSettings):
+class EmbeddingSettings(Group):
     """The embedding model, its provider, and where its files are."""
 
-    model_config = _group("LOT_EMBEDDING_")
+    env_prefix = "LOT_EMBEDDING_"
 
     provider: Literal["fastembed", "openai"] = "fastembed"
     model: str = Field(default=DEFAULT_MODEL, min_length=1)
@@ -171,10 +163,10 @@ class EmbeddingSettings(BaseSettings):
     cache_entries: int = Field(default=DEFAULT_CACHE_ENTRIES, ge=0)
 
 
-class OpenAISettings(BaseSettings):
+class OpenAISettings(Group):
     """The OpenAI-compatible endpoint, for ``provider = "openai"``."""
 
-    model_config = _group("LOT_OPENAI_")
+    env_prefix = "LOT_OPENAI_"
 
     base_url: str = Field(default=_ENDPOINT.base_url, pattern=r"^https?://[^\s@?#]+$")
     api_key: OptionalSecret = Field(default=None, json_schema_extra={"environment_only": True})
@@ -201,10 +193,10 @@ def _is_openai(url: str) -> bool:
     return parts.scheme == "https" and f".{parts.hostname}".endswith(".openai.com")
 
 
-class RerankSettings(BaseSettings):
+class RerankSettings(Group):
     """The model for ``rerank``, where its files are, and its limits."""
 
-    model_config = _group("LOT_RERANK_")
+    env_prefix = "LOT_RERANK_"
 
     model: str = Field(default=DEFAULT_RERANKER, min_length=1)
     path: OptionalPath = None
@@ -214,19 +206,19 @@ class RerankSettings(BaseSettings):
     threads: int = Field(default=0, ge=0, le=256)
 
 
-class ReindexSettings(BaseSettings):
+class ReindexSettings(Group):
     """Where the files of Reindex's target model are."""
 
-    model_config = _group("LOT_REINDEX_")
+    env_prefix = "LOT_REINDEX_"
 
     path: OptionalPath = None
     sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
 
 
-class RankingSettings(BaseSettings):
+class RankingSettings(Group):
     """How far learning may move a hit."""
 
-    model_config = _group("LOT_RANKING_")
+    env_prefix = "LOT_RANKING_"
 
     reorder_margin: Share = _RANKING.reorder_margin
     learned_weight: Share = _RANKING.learned
@@ -235,10 +227,10 @@ class RankingSettings(BaseSettings):
     decay: float = Field(default=_RANKING.fading.decay, gt=0, le=1)
 
 
-class RecommendationSettings(BaseSettings):
+class RecommendationSettings(Group):
     """What makes an episode similar to a task: shares of the structural score."""
 
-    model_config = _group("LOT_RECOMMENDATION_")
+    env_prefix = "LOT_RECOMMENDATION_"
 
     category_weight: Share = DEFAULT_WEIGHTS.category
     task_type_weight: Share = DEFAULT_WEIGHTS.task_type
@@ -246,71 +238,68 @@ class RecommendationSettings(BaseSettings):
     text_weight: Share = DEFAULT_WEIGHTS.text
 
 
-class SeedSettings(BaseSettings):
+class SeedSettings(Group):
     """The knowledge to store when the server starts, and custom packs."""
 
-    model_config = _group("LOT_SEED_")
+    env_prefix = "LOT_SEED_"
 
     on_start: bool = False
-    namespaces: Annotated[tuple[Namespace, ...], NoDecode, BeforeValidator(_listed)] = (
-        DEFAULT_NAMESPACE,
-    )
+    namespaces: Annotated[tuple[Namespace, ...], BeforeValidator(_listed)] = (DEFAULT_NAMESPACE,)
     packs: Annotated[
         tuple[Annotated[Path, AfterValidator(Path.expanduser)], ...],
-        NoDecode,
         BeforeValidator(_listed),
     ] = ()
 
 
-class DedupeSettings(BaseSettings):
+class DedupeSettings(Group):
     """When a save with ``dedupe`` SEMANTIC is merged."""
 
-    model_config = _group("LOT_DEDUPE_")
+    env_prefix = "LOT_DEDUPE_"
 
     similarity: Share = DEFAULT_MERGE_SIMILARITY
 
 
-class DistillSettings(BaseSettings):
+class DistillSettings(Group):
     """How patterns are distilled, and how often automatically."""
 
-    model_config = _group("LOT_DISTILL_")
+    env_prefix = "LOT_DISTILL_"
 
     interval_minutes: float = Field(default=0.0, ge=0, le=525_600, allow_inf_nan=False)
     similarity: Share = DEFAULT_SIMILARITY
     min_group_size: int = Field(default=DEFAULT_GROUP_SIZE, ge=2, le=10_000)
 
 
-class ChangeSettings(BaseSettings):
+class ChangeSettings(Group):
     """How changes are published to watchers."""
 
-    model_config = _group("LOT_CHANGES_")
+    env_prefix = "LOT_CHANGES_"
 
     keep_days: float = Field(default=DEFAULT_KEEP_SECONDS / DAY, gt=0, le=3650, allow_inf_nan=False)
     poll_seconds: float = Field(default=DEFAULT_POLL_SECONDS, ge=0.05, le=60, allow_inf_nan=False)
 
 
-class EpisodeSettings(BaseSettings):
+class EpisodeSettings(Group):
     """When an episode without an end is abandoned."""
 
-    model_config = _group("LOT_EPISODES_")
+    env_prefix = "LOT_EPISODES_"
 
     abandon_after_hours: float = Field(
         default=DEFAULT_ABANDON_HOURS, ge=0, le=876_000, allow_inf_nan=False
     )
 
 
-class StreamSettings(BaseSettings):
+class StreamSettings(Group):
     """Limits of streams of events."""
 
-    model_config = _group("LOT_STREAMS_")
+    env_prefix = "LOT_STREAMS_"
 
     idle_seconds: Seconds = _LIMITS.stream_idle_seconds
 
 
-class LogSettings(BaseSettings):
+class LogSettings(Group):
     """What is logged, and how."""
 
-    model_config = _group("LOT_LOG_")
+    env_prefix = "LOT_LOG_"
 
     level: Annotated[
         Literal["debug", "info", "warning", "error"],
@@ -349,9 +338,9 @@ class Settings(BaseModel):
         return self
 
 
-def groups() -> dict[str, type[BaseSettings]]:
+def groups() -> dict[str, type[Group]]:
     """The groups of the tree by name, in the order of the reference file."""
-    found: dict[str, type[BaseSettings]] = {}
+    found: dict[str, type[Group]] = {}
     for name, field in Settings.model_fields.items():
         kind: Any = field.annotation
         found[name] = kind
@@ -360,4 +349,4 @@ def groups() -> dict[str, type[BaseSettings]]:
 
 def env_name(group: str, key: str) -> str:
     """Name of the environment variable for a setting, as in ``LOT_DATA_DIR``."""
-    return f"{groups()[group].model_config['env_prefix']}{key}".upper()
+    return f"{groups()[group].env_prefix}{key}".upper()

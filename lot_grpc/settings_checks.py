@@ -69,6 +69,6 @@ def _weight_contradictions(settings: Settings) -> list[str]:
     weights: dict[str, float] = settings.recommendation.model_dump()
     if math.isclose(total := math.fsum(weights.values()), 1.0, abs_tol=1e-9):
         return []
-    prefix = settings.recommendation.model_config["env_prefix"]
+    prefix = settings.recommendation.env_prefix
     names = ", ".join(f"{prefix}{key}".upper() for key in weights)
     return [f"the weights {names} add up to {total:g}; they must add up to 1"]

@@ -56,17 +56,19 @@ def load_settings(config: Path | None = None) -> Settings:
     problems = _unknown_variables(os.environ)
     path = config or _named_file()
     table = _known(_read(path), path, problems) if path else {}
+    variables = _variables()
     built: dict[str, Any] = {}
     for name, group in groups().items():
-        given = {
-            key: value
-            for key, value in table.get(name, {}).items()
-            if not _is_set(env_name(name, key))
+        environment = {
+            key: variables[variable]
+            for key in group.model_fields
+            if (variable := env_name(name, key)) in variables
         }
+        file = {k: v for k, v in table.get(name, {}).items() if k not in environment}
         try:
-            built[name] = group(**given)
+            built[name] = group(**file, **environment)
         except ValidationError as error:
-            problems += [_sentence(name, given, path, dict(detail)) for detail in error.errors()]
+            problems += [_sentence(name, file, path, dict(detail)) for detail in error.errors()]
     if problems:
         raise SettingsError(problems)
     try:
@@ -81,12 +83,13 @@ def explain_settings(settings: Settings, config: Path | None = None) -> list[Set
     """Every setting of ``settings``, which were read from ``config``, with its origin."""
     path = config or _named_file()
     table = _read(path) if path else {}
+    variables = _variables()
     return [
         SettingValue(
             key=f"{name}.{key}",
             variable=env_name(name, key),
             value=_shown(getattr(getattr(settings, name), key)),
-            origin=_origin(table, name, key),
+            origin=_origin(table, variables, name, key),
         )
         for name, group in groups().items()
         for key in group.model_fields
@@ -175,16 +178,16 @@ def _reason(detail: Mapping[str, Any]) -> str:
 
 
 def _origin(
-    table: Mapping[str, Any], name: str, key: str
+    table: Mapping[str, Any], variables: Mapping[str, str], name: str, key: str
 ) -> Literal["default", "file", "environment"]:
-    if _is_set(env_name(name, key)):
+    if env_name(name, key) in variables:
         return "environment"
     return "file" if key in table.get(name, {}) else "default"
 
 
-def _is_set(variable: str) -> bool:
-    """Whether the environment gives a value; an empty one counts as none."""
-    return any(name.upper() == variable and value for name, value in os.environ.items())
+def _variables() -> dict[str, str]:
+    """The environment by names in upper case; an empty variable counts as none."""
+    return {name.upper(): value for name, value in os.environ.items() if value}
 
 
 def _shown(value: object) -> str | int | float | bool:

@@ -3,6 +3,8 @@
 import os
 import sys
 
+from lot_grpc.cli.start import importing
+
 READER_GONE = 141
 """Exit code when the reader of the output is gone, as in `| head`; shells use it for SIGPIPE."""
 
@@ -10,7 +12,8 @@ READER_GONE = 141
 def main() -> None:
     """Run the command line. Ctrl-C ends it quietly, however early."""
     try:
-        from lot_grpc.cli.app import app
+        with importing():
+            from lot_grpc.cli.app import app
 
         app()
     except SystemExit as end:

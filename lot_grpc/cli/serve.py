@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import resource
 import shutil
@@ -22,7 +21,7 @@ from typer import Option
 from lot_grpc import __version__
 from lot_grpc.cli.options import Config
 from lot_grpc.cli.progress import ProgressDisplay
-from lot_grpc.cli.start import begin
+from lot_grpc.cli.start import begin, importing
 from lot_grpc.domain.counting import counted
 from lot_grpc.reports import Progress, Ready
 
@@ -95,12 +94,8 @@ async def _serve(settings: Settings, progress: Progress, *, accept_loss: bool) -
 
 
 async def _imported(module: str) -> Any:
-    # What is imported stays: looking for garbage in it takes a tenth of the time.
-    gc.disable()
-    try:
+    with importing():
         return await asyncio.to_thread(import_module, module)
-    finally:
-        gc.enable()
 
 
 class _Signals:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lot_grpc.settings import Settings
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """What is imported stays: looking for garbage in it takes a tenth of the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def begin(config: Path | None) -> Settings:
@@ -16,8 +29,9 @@ def begin(config: Path | None) -> Settings:
     Raises:
         SettingsError: They are invalid.
     """
-    from lot_grpc.logs import configure_logging
-    from lot_grpc.settings_file import load_settings
+    with importing():
+        from lot_grpc.logs import configure_logging
+        from lot_grpc.settings_file import load_settings
 
     settings = load_settings(config)
     keys = [settings.qdrant.api_key, settings.openai.api_key]

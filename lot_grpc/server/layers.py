@@ -179,11 +179,13 @@ def single_request(method: Method, handler: Handler, around: Surroundings) -> Ha
 
 def checked_requests(method: Method, handler: Handler, around: Surroundings) -> Handler:
     """Parses and checks a unary request at once, and streamed ones as the servicer reads them."""
-    check = checker_of(method.request_type)
+    request_type = method.request_type
     if method.client_streaming:
         arriving = around.inflight.bytes
 
         async def streaming(call: Call) -> Any:
+            check = checker_of(request_type)
+
             def counted(raw: bytes) -> Message:
                 arriving.arrived(call.peer, len(raw))
                 return check(raw)
@@ -197,10 +199,10 @@ def checked_requests(method: Method, handler: Handler, around: Surroundings) -> 
 
         return streaming
 
-    named = "namespace" in method.request_type.DESCRIPTOR.fields_by_name
+    named = "namespace" in request_type.DESCRIPTOR.fields_by_name
 
     async def checked(call: Call) -> Any:
-        call.request = check(call.request)
+        call.request = checker_of(request_type)(call.request)
         if named:
             call.namespace = call.request.namespace
         return await handler(call)

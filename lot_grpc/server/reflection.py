@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from google.protobuf import text_format
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import Default, DescriptorPool
@@ -28,10 +27,22 @@ def _describe_v1() -> None:
     except KeyError:
         file = FileDescriptorProto()
         reflection_pb2.DESCRIPTOR.CopyToProto(file)
-        text = text_format.MessageToString(file).replace("v1alpha", "v1")
-        file = text_format.Parse(text, FileDescriptorProto())
+        file.name, file.package = _in_v1(file.name), _in_v1(file.package)
         file.options.ClearField("deprecated")
+        file.options.java_package = _in_v1(file.options.java_package)
+        file.options.go_package = _in_v1(file.options.go_package)
+        for message in file.message_type:
+            for field in message.field:
+                if field.type_name:
+                    field.type_name = _in_v1(field.type_name)
+        for method in file.service[0].method:
+            method.input_type = _in_v1(method.input_type)
+            method.output_type = _in_v1(method.output_type)
         Default().AddSerializedFile(file.SerializeToString())
+
+
+def _in_v1(name: str) -> str:
+    return name.replace("v1alpha", "v1")
 
 
 class _MethodFindingPool:

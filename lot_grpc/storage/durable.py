@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 
 def write_text(file: Path, text: str) -> None:
     """Replace the contents of a file; its entry in the folder is not synced."""
     file.write_text(text)
-    _sync(file)
+    sync(file)
 
 
 def rename(old: Path, new: Path) -> None:
     """Rename within a folder."""
     old.rename(new)
-    _sync(new.parent)
+    sync(new.parent)
 
 
 def remove(file: Path) -> None:
@@ -24,12 +25,22 @@ def remove(file: Path) -> None:
         file.unlink()
     except FileNotFoundError:
         return
-    _sync(file.parent)
+    sync(file.parent)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Sync a file or folder, including what was written through a memory map."""
+    _with_descriptor(path, os.fsync)
+
+
+def sync_data(file: Path) -> None:
+    """The same without what reading the contents does not need, such as the time of change."""
+    _with_descriptor(file, os.fdatasync)
+
+
+def _with_descriptor(path: Path, call: Callable[[int], None]) -> None:
     opened = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(opened)
+        call(opened)
     finally:
         os.close(opened)

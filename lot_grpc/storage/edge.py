@@ -54,7 +54,7 @@ class EdgeStore:
     """Records in Qdrant Edge under ``path``. Locks the folder from construction to ``close``.
 
     ``min_free_bytes`` is the free-space watermark (0: none). With ``sync_always`` a write returns
-    only when it is on the disk itself, to survive a power loss; concurrent writers share one flush.
+    only when it is on the disk itself, to survive a power loss; concurrent writers share one sync.
     ``accept_loss`` opens a folder with missing files or records, with what is left.
 
     Raises:
@@ -80,7 +80,7 @@ class EdgeStore:
         self._closed = False
         self._lock = FolderLock(path)
         self._space = space or SpaceGuard(path, min_free_bytes)
-        self._commit = GroupCommit(self._flush_all) if sync_always else None
+        self._commit = GroupCommit(self._sync_all) if sync_always else None
         self._accept_loss = accept_loss
         try:
             self._space.require_open()
@@ -393,7 +393,7 @@ class EdgeStore:
         if self._commit is not None:
             await self._commit.join()
 
-    def _flush_all(self) -> None:
+    def _sync_all(self) -> None:
         with EDGE_ERRORS:
             for shard in self._shards.values():
-                shard.flush()
+                shard.sync()

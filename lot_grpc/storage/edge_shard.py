@@ -14,22 +14,28 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any
 
 import qdrant_edge as edge
 from qdrant_edge import UpdateOperation
 
 from lot_grpc.domain.errors import StartupError, StoreUnavailableError
-from lot_grpc.ports import EXPIRES_KEY, NAMESPACE_KEY, CollectionSpec, Index, Micros, Record
+from lot_grpc.ports import EXPIRES_KEY, CollectionSpec, Micros, Record
 from lot_grpc.storage import durable
-from lot_grpc.storage.checks import check_dimensions, require_same
+from lot_grpc.storage.checks import require_same
 from lot_grpc.storage.edge_empty import EmptyShard, creating
 from lot_grpc.storage.edge_repair import mend
-from lot_grpc.storage.json_path import json_path
+from lot_grpc.storage.edge_schema import (
+    CONFIG_NAME,
+    MAX_SIM,
+    add_vectors,
+    complete_schema,
+    fields,
+    vectors_in,
+)
+from lot_grpc.storage.edge_sync import ShardSync
 from lot_grpc.storage.manifest import Manifest
 from lot_grpc.storage.recent import RecentRecords
-
-CONFIG_NAME = "edge_config.json"
 
 _NEVER_OPENED = "lot.never-opened"
 """Present in a shard until its first load is complete."""
@@ -46,21 +52,6 @@ RECENT_BYTES = 56 * 2**20
 
 _INCOMPATIBLE = "Incompatible configs"
 """Edge's error text for a shard whose files disagree on its vectors."""
-
-_MAX_SIM: Final = edge.MultiVectorConfig(edge.MultiVectorComparator.MaxSim)
-"""For a single query vector this is the cosine of the nearest one."""
-
-_SCHEMA_TYPES: Final[Mapping[Index, tuple[Any, Any]]] = {
-    Index.KEYWORD: ("keyword", edge.PayloadSchemaType.Keyword),
-    Index.INTEGER: (
-        {"type": "integer", "lookup": False, "range": True},
-        edge.IntegerIndexParams(lookup=False, range=True),
-    ),
-    Index.FACETED_INTEGER: ("integer", edge.PayloadSchemaType.Integer),
-    Index.FLOAT: ("float", edge.PayloadSchemaType.Float),
-    Index.BOOL: ("bool", edge.PayloadSchemaType.Bool),
-}
-"""Index types as named in Edge's files, and in its API."""
 
 
 class _EdgeErrors:
@@ -104,6 +95,8 @@ class Shard:
         self.recent = RecentRecords(RECENT_BYTES if spec.dense else 0)
         """Only for collections that recall reads; logs are read once."""
         self.unflushed = 0
+        self._unsynced = False
+        self._on_disk = ShardSync(folder)
         self._looked = float("-inf")
         self.raw: edge.EdgeShard | EmptyShard = EmptyShard()
         self._places = _inodes(folder.parent)
@@ -128,7 +121,7 @@ class Shard:
                 self._folder, self._folder / "wal", *(self._folder / "segments").iterdir()
             )
             with EDGE_ERRORS:
-                _complete(raw, self._folder, self.spec)
+                complete_schema(raw, self._folder, self.spec)
             self.raw = raw
             self.find_next_expiry()
             self._filled = {name for name in self.spec.vector_names if self._is_filled(name)}
@@ -163,7 +156,8 @@ class Shard:
     def extend(self, spec: CollectionSpec) -> None:
         """Add the vectors that a spec names and the shard lacks."""
         if not isinstance(self.raw, EmptyShard):
-            _add_vectors(self.raw, self._folder, spec)
+            add_vectors(self.raw, self._folder, spec)
+            self._schema_changed()
         self.spec = self.spec.extended(spec)
         # An unfinished attempt may have left vectors that `note_vectors` has not seen.
         new = {name for name in spec.vector_names if name not in self._filled}
@@ -172,11 +166,12 @@ class Shard:
     def drop_vectors(self, names: Sequence[str]) -> None:
         """Drop named vectors; unknown names are ignored."""
         if not isinstance(self.raw, EmptyShard):
-            dense, sparse = _vectors(self._folder)
+            dense, sparse = vectors_in(self._folder)
             self._manifest.forget(self.spec.name)
             for name in names:
                 if name in dense or name in sparse:
                     self.raw.update(UpdateOperation.delete_vector_name(name))
+            self._schema_changed()
             self.list_files()
         self.spec = self.spec.without(names)
         self._filled.difference_update(names)
@@ -185,6 +180,7 @@ class Shard:
         """Count written and added points, and flush when a crash would have too many to replay."""
         self._manifest.add(self.spec.name, added)
         self.unflushed += points
+        self._unsynced = True
         if self.unflushed >= _FLUSH_EVERY_POINTS:
             self.flush()
             self.list_files()
@@ -202,6 +198,22 @@ class Shard:
         self.raw.flush()
         self.unflushed = 0
         return True
+
+    def sync(self) -> None:
+        """Let everything written so far survive a power loss."""
+        if not self._unsynced:
+            return
+        self.require_there()
+        if not self._on_disk.sync_log():
+            self.raw.flush()
+            self.unflushed = 0
+            self._on_disk.sync_files()
+        self._unsynced = False
+
+    def _schema_changed(self) -> None:
+        """Flush at the next sync: files of vectors come and go."""
+        self._on_disk = ShardSync(self._folder)
+        self._unsynced = True
 
     def close(self) -> None:
         """Flush and close; close even if the flush fails, as on a full disk.
@@ -334,7 +346,7 @@ def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
             name: edge.EdgeVectorParams(
                 size,
                 edge.Distance.Cosine,
-                multivector_config=_MAX_SIM if name in spec.multi else None,
+                multivector_config=MAX_SIM if name in spec.multi else None,
                 # Every record has the first vector. Missing ones take as much disk space as others.
                 memory=edge.Memory.Cold if place else edge.Memory.Cached,
             )
@@ -345,54 +357,12 @@ def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
     )
     with EDGE_ERRORS:
         edge.EdgeShard.create(str(new), config).close()
-        fields = {path: name for path, (name, _) in _fields(spec).items()}
+        indexed = {path: name for path, (name, _) in fields(spec).items()}
         for file in new.glob("segments/*/payload_index/config.json"):
-            durable.write_text(file, json.dumps({"indexed_fields": fields}))
+            durable.write_text(file, json.dumps({"indexed_fields": indexed}))
     (new / _NEVER_OPENED).touch()
     durable.rename(new, folder)  # before a record in it is acknowledged
 
 
 def _inodes(*folders: Path) -> list[tuple[str, int]]:
     return [(str(folder), folder.stat().st_ino) for folder in folders]
-
-
-def _complete(shard: edge.EdgeShard, folder: Path, spec: CollectionSpec) -> None:
-    """Add the vectors and indexes that the spec names and the shard lacks."""
-    _add_vectors(shard, folder, spec)
-    present = shard.info().payload_schema
-    for path, (_, schema) in _fields(spec).items():
-        if path not in present:
-            shard.update(UpdateOperation.create_field_index(path, schema))
-
-
-def _fields(spec: CollectionSpec) -> dict[str, tuple[Any, Any]]:
-    """The indexes by path, each in the form of Edge's files and of its API."""
-    tenant = ({"type": "keyword", "is_tenant": True}, edge.KeywordIndexParams(is_tenant=True))
-    expires = _SCHEMA_TYPES[Index.INTEGER]
-    return {
-        NAMESPACE_KEY: tenant,
-        EXPIRES_KEY: expires,
-        **{json_path(key): _SCHEMA_TYPES[kind] for key, kind in spec.indexes.items()},
-    }
-
-
-def _vectors(folder: Path) -> tuple[dict[str, int], set[str]]:
-    """Dense sizes and sparse names, read from the shard's own file; Edge has no call for them."""
-    config = json.loads((folder / CONFIG_NAME).read_text())
-    dense = {name: int(params["size"]) for name, params in config.get("vectors", {}).items()}
-    return dense, set(config.get("sparse_vectors", {}))
-
-
-def _add_vectors(shard: edge.EdgeShard, folder: Path, spec: CollectionSpec) -> None:
-    dense, sparse = _vectors(folder)
-    for name, size in {**spec.dense, **spec.multi}.items():
-        if name not in dense:
-            several = _MAX_SIM if name in spec.multi else None
-            shard.update(
-                UpdateOperation.create_dense_vector(name, size, edge.Distance.Cosine, several)
-            )
-        elif problem := check_dimensions(spec.name, name, dense[name], size):
-            raise StartupError(problem, collection=spec.name)
-    for name in spec.sparse:
-        if name not in sparse:
-            shard.update(UpdateOperation.create_sparse_vector(name, edge.Modifier.Idf))

@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 
 from lot_grpc import settings
 from lot_grpc.settings import env_name, groups
+from lot_grpc.settings_file import load_settings
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -142,7 +143,7 @@ def test_compose_and_the_image_give_settings_that_can_be_used(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     for name, value in given.items():
         monkeypatch.setenv(name, value)
-    read = settings.Settings()
+    read = load_settings()
     assert read.storage.store == "qdrant"
     assert read.server.port == 50051
 

@@ -247,29 +247,28 @@ async def test_a_big_put_lets_others_run_and_an_insert_does_not(store: EdgeStore
     task.cancel()
 
 
-async def test_concurrent_writers_share_a_flush_when_every_write_is_synced(
+async def test_concurrent_writers_share_a_sync_when_every_write_is_synced(
     folder: Path, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flushed: list[int] = []
-    flush = Shard.flush
+    synced: list[int] = []
+    sync = Shard.sync
 
     def counted(shard: Shard) -> None:
-        if shard.unflushed:
-            flushed.append(shard.unflushed)
-        flush(shard)
+        synced.append(shard.count())
+        sync(shard)
 
-    monkeypatch.setattr(Shard, "flush", counted)
+    monkeypatch.setattr(Shard, "sync", counted)
     store = EdgeStore(folder, clock, min_free_bytes=0, sync_always=True)
     await store.ensure_collections([SPEC])
     await asyncio.gather(*(store.insert(SPEC.name, [sample(n)]) for n in range(40)))
-    assert sum(flushed) == 40
-    assert len(flushed) <= 3
+    assert synced[-1] == 40
+    assert (shared := len(synced)) <= 3
     await store.update(SPEC.name, "a", sample_id(1), set={"n": 5})
-    assert sum(flushed) == 41, "a write alone is flushed before it returns"
+    assert len(synced) == shared + 1, "a write alone is synced before it returns"
     await store.close()
 
 
-async def test_a_failing_flush_reaches_every_writer(
+async def test_a_failing_sync_reaches_every_writer(
     folder: Path, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = EdgeStore(folder, clock, min_free_bytes=0, sync_always=True)
@@ -278,7 +277,7 @@ async def test_a_failing_flush_reaches_every_writer(
     def broken(shard: Shard) -> None:
         raise OSError("no disk")
 
-    monkeypatch.setattr(Shard, "flush", broken)
+    monkeypatch.setattr(Shard, "sync", broken)
     writes = (store.insert(SPEC.name, [sample(n)]) for n in range(3))
     results = await asyncio.gather(*writes, return_exceptions=True)
     assert [type(result) for result in results] == [OSError] * 3
