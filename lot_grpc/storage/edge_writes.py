@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any
 
 from qdrant_edge import ScrollRequest, UpdateMode, UpdateOperation
@@ -80,17 +80,14 @@ def update(
         if payload is None:
             return False
         shard.note_expiry((set,))
-        recent = shard.recent.pop(id)
         if unset:
+            shard.recent.forget([id])
             kept = {key: value for key, value in payload.items() if key not in unset}
             changed = {**kept, **{k: v for k, v in set.items() if k not in unset}}
-            operation = UpdateOperation.overwrite_payload([id], changed)
+            shard.raw.update(UpdateOperation.overwrite_payload([id], changed))
+            shard.wrote(1, added=0)
         else:
-            operation = UpdateOperation.set_payload([id], dict(set))
-        shard.raw.update(operation)
-        shard.wrote(1, added=0)
-    if recent is not None and not unset:
-        shard.recent.keep_changed(recent, set)
+            _set(shard, [id], shard.recent.differing(id, set))
     return True
 
 
@@ -98,16 +95,10 @@ def update_many(shard: Shard, updates: Sequence[Update], now: Micros) -> set[str
     """Update records that meet their conditions; neighbours with equal changes share a write."""
     with EDGE_ERRORS:
         updated = applicable(shard, updates, now)
-    for changes, alike in groupby(updated, key=attrgetter("set")):
-        ids: list[Any] = [one.id for one in alike]
-        recent = [shard.recent.pop(one) for one in ids]
-        shard.note_expiry((changes,))
-        with EDGE_ERRORS:
-            shard.raw.update(UpdateOperation.set_payload(ids, dict(changes)))
-            shard.wrote(len(ids), added=0)
-        for record in recent:
-            if record is not None:
-                shard.recent.keep_changed(record, changes)
+        shard.note_expiry(one.set for one in updated)
+        changes = [(shard.recent.differing(one.id, one.set), one.id) for one in updated]
+        for changed, alike in groupby(changes, key=itemgetter(0)):
+            _set(shard, [point_id for _, point_id in alike], changed)
     return {one.id for one in updated}
 
 
@@ -162,6 +153,21 @@ def _cost(record: Record) -> int:
     """The cost of writing it, in records without vectors."""
     several = (v for v in record.vectors.values() if isinstance(v, MultiVector))
     return (4 if record.vectors else 1) + sum(2 * len(vector.vectors) for vector in several)
+
+
+def _set(shard: Shard, ids: list[Any], changed: Mapping[str, Any]) -> None:
+    """Set ``changed`` in existing records: the keys that differ from what is stored.
+
+    Edge takes 5 us for an indexed key, changed or not.
+    """
+    if not changed:
+        return
+    recent = [shard.recent.pop(one) for one in ids]
+    shard.raw.update(UpdateOperation.set_payload(ids, dict(changed)))
+    shard.wrote(len(ids), added=0)
+    for record in recent:
+        if record is not None:
+            shard.recent.keep_changed(record, changed)
 
 
 def _upsert(shard: Shard, records: Sequence[Record], mode: UpdateMode, added: int = 0) -> None:

@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from sys import intern
-from typing import Any
+from typing import Any, TypeAlias
 
 from lot_grpc.ports import Record
 
 _LARGEST = 16 * 2**10
-"""Maximum size of the values of a cached record, in bytes."""
+"""Maximum size of a cached record, in bytes."""
 
 _ENTRY = 400
 """Bytes of an entry besides its payload: the record, its id, and its place in the cache."""
 
 _NUMBER = 28
+
+CachedRecord: TypeAlias = "tuple[Record, int]"
+"""A cached record and its size in bytes."""
 
 
 class RecentRecords:
@@ -31,7 +34,7 @@ class RecentRecords:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._used = 0
-        self._records: OrderedDict[str, tuple[Record, int]] = OrderedDict()
+        self._records: OrderedDict[str, CachedRecord] = OrderedDict()
 
     def get(self, id: str) -> Record | None:
         """The record, which must not be changed. It becomes the most recently read."""
@@ -43,30 +46,52 @@ class RecentRecords:
 
     def keep(self, record: Record) -> None:
         """Cache a record as it is in the store, unless it is too large."""
-        left = _room_left(list(record.payload.values()), _LARGEST)
-        if left < 0:
-            return
         payload = {intern(key): value for key, value in record.payload.items()}
-        size = _LARGEST - left + payload.__sizeof__() + _ENTRY
+        size = _ENTRY + payload.__sizeof__() + _bytes(list(payload.values()))
+        self._keep(Record(record.id, record.namespace, payload), size)
+
+    def pop(self, id: str) -> CachedRecord | None:
+        """Remove and return a record that is about to be changed, for ``keep_changed``."""
+        found = self._records.pop(id, None)
+        if found is not None:
+            self._used -= found[1]
+        return found
+
+    def keep_changed(self, old: CachedRecord, changed: Mapping[str, Any]) -> None:
+        """Cache ``old`` with these keys, which were just written."""
+        record, size = old
+        payload = record.payload.copy()
+        for key, value in changed.items():
+            if not _as_given(value):
+                return
+            if key in payload:
+                size -= _bytes(payload[key])
+            size += _bytes(value)
+            payload[intern(key)] = value
+        size += payload.__sizeof__() - record.payload.__sizeof__()
+        self._keep(Record(record.id, record.namespace, payload), size)
+
+    def _keep(self, record: Record, size: int) -> None:
         self.pop(record.id)
-        self._records[record.id] = Record(record.id, record.namespace, payload), size
+        if size > _LARGEST:
+            return
+        self._records[record.id] = record, size
         self._used += size
         while self._used > self._limit:
             _, (_, freed) = self._records.popitem(last=False)
             self._used -= freed
 
-    def pop(self, id: str) -> Record | None:
-        """Remove and return a record that is about to be changed."""
-        found = self._records.pop(id, None)
+    def differing(self, id: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The keys whose values differ from those of a cached record; all if it is not cached."""
+        found = self._records.get(id)
         if found is None:
-            return None
-        self._used -= found[1]
-        return found[0]
-
-    def keep_changed(self, old: Record, changed: Mapping[str, Any]) -> None:
-        """Cache ``old`` with these keys, which were just written."""
-        if all(map(_as_given, changed.values())):
-            self.keep(Record(old.id, old.namespace, {**old.payload, **changed}))
+            return given
+        payload = found[0].payload
+        return {
+            key: value
+            for key, value in given.items()
+            if key not in payload or not _is_same(payload[key], value)
+        }
 
     def forget(self, ids: Iterable[str]) -> None:
         """Remove records that are about to be written."""
@@ -79,23 +104,31 @@ class RecentRecords:
         self._used = 0
 
 
-def _room_left(value: dict[str, Any] | list[Any], room: int) -> int:
-    """What ``value`` leaves of ``room`` bytes; below 0 (not exact) if it is too large."""
+def _bytes(value: Any) -> int:
+    """The size of a value; not exact if it is too large."""
+    if isinstance(value, str):
+        return value.__sizeof__()
+    if not isinstance(value, dict | list):
+        return _NUMBER
+    size: int = value.__sizeof__()
     items: Iterable[Any] = value
-    room -= value.__sizeof__()
     if isinstance(value, dict):
-        room -= sum(map(str.__sizeof__, value))
+        size += sum(map(str.__sizeof__, value))
         items = value.values()
-    for item in items:  # mostly strings and numbers; few need recursion
-        if isinstance(item, str):
-            room -= item.__sizeof__()
-        elif isinstance(item, dict | list):
-            room = _room_left(item, room)
-        else:
-            room -= _NUMBER
-        if room < 0:
+    for item in items:
+        size += item.__sizeof__() if isinstance(item, str) else _bytes(item)
+        if size > _LARGEST:
             break
-    return room
+    return size
+
+
+def _is_same(stored: Any, value: Any) -> bool:
+    """Whether two values are stored alike; False where that is not certain."""
+    if type(stored) is not type(value) or not _as_given(value):
+        return False
+    if type(value) is float:  # 0.0 equals -0.0
+        return bool(value.hex() == stored.hex())
+    return bool(stored == value)
 
 
 def _as_given(value: Any) -> bool:

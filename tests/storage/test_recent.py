@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from qdrant_edge import UpdateOperation
 
-from lot_grpc.ports import CollectionSpec, Equals, IdIn, Index, Record, VectorStore
+from lot_grpc.ports import CollectionSpec, Equals, IdIn, Index, Record, Update, VectorStore
+from lot_grpc.storage import edge_writes
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.recent import RecentRecords
 from lot_grpc.testing.in_memory import InMemoryStore
@@ -75,6 +77,62 @@ async def test_a_read_after_any_write_is_what_the_oracle_has(stores, seed):
         requested = choices.sample(IDS, 4)
         edge, oracle = [await store.get("things", NS, requested) for store in both]
         assert {k: v.payload for k, v in edge.items()} == {k: v.payload for k, v in oracle.items()}
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_what_is_stored_after_any_write_is_what_the_oracle_has(stores, seed):
+    clock, both = stores
+    choices = random.Random(seed)
+    for _ in range(200):
+        state = choices.getrandbits(64)
+        for store in both:
+            await write(store, random.Random(state), clock)
+        for store in both:  # so that the next update finds them
+            await store.get("things", NS, IDS)
+        edge, oracle = [await store.scroll("things", NS, [], limit=9) for store in both]
+        assert [(one.id, one.payload) for one in edge] == [(one.id, one.payload) for one in oracle]
+
+
+VALUES = [0, 0.0, -0.0, False, "0", "", [], ["0"], [0], ["0", "1"], {"0": 0}, {"0": 0.0}, None]
+
+
+@pytest.mark.parametrize("new", VALUES, ids=repr)
+@pytest.mark.parametrize("old", VALUES, ids=repr)
+@pytest.mark.parametrize("many", [False, True])
+async def test_a_value_is_replaced_by_one_that_is_equal_and_not_the_same(stores, old, new, many):
+    _, (edge, _) = stores
+    await edge.put("things", [Record(IDS[0], NS, {"x": old, "n": 1}, {"text": [1.0, 0.0]})])
+    await edge.get("things", NS, [IDS[0]])
+    for changed in ({"x": new, "n": 1}, {"x": new, "n": 2}):
+        if many:
+            assert await edge.update_many("things", [Update(NS, IDS[0], changed)]) == {IDS[0]}
+        else:
+            assert await edge.update("things", NS, IDS[0], set=changed)
+        [stored] = await edge.scroll("things", NS, [], limit=1)
+        read = (await edge.get("things", NS, [IDS[0]]))[IDS[0]]
+        for found in (stored, read):
+            assert repr(found.payload.get("x")) == repr(new)
+            assert found.payload["n"] == changed["n"]
+
+
+async def test_keys_that_a_record_has_already_are_not_written(stores, monkeypatch):
+    _, (edge, _) = stores
+    await edge.put("things", [Record(IDS[0], NS, {"n": 1, "tag": ["x"]}, {"text": [1.0, 0.0]})])
+    written: list[dict[str, Any]] = []
+    set_payload = UpdateOperation.set_payload
+
+    class Watched:
+        @staticmethod
+        def set_payload(ids: list[Any], payload: dict[str, Any]) -> Any:
+            written.append(payload)
+            return set_payload(ids, payload)
+
+    monkeypatch.setattr(edge_writes, "UpdateOperation", Watched)
+    await edge.get("things", NS, [IDS[0]])
+    assert await edge.update("things", NS, IDS[0], set={"n": 2, "tag": ["x"]})
+    assert await edge.update("things", NS, IDS[0], set={"n": 2, "tag": ["x"]})
+    assert await edge.update_many("things", [Update(NS, IDS[0], {"n": 2, "tag": ["y"]})])
+    assert written == [{"n": 2}, {"tag": ["y"]}]
 
 
 async def test_what_a_caller_does_to_a_read_record_stays_with_the_caller(stores):
