@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from lot_grpc.domain.errors import StartupError, StoreUnavailableError
 from lot_grpc.ports import EXPIRES_KEY, NAMESPACE_KEY, CollectionSpec, Index, Micros, Record
 from lot_grpc.storage import durable
 from lot_grpc.storage.checks import check_dimensions, require_same
+from lot_grpc.storage.edge_create import MAX_SIM, NEVER_OPENED, create
 from lot_grpc.storage.edge_empty import EmptyShard, creating
 from lot_grpc.storage.edge_repair import mend
 from lot_grpc.storage.json_path import json_path
@@ -30,12 +30,6 @@ from lot_grpc.storage.manifest import Manifest
 from lot_grpc.storage.recent import RecentRecords
 
 CONFIG_NAME = "edge_config.json"
-
-_NEVER_OPENED = "lot.never-opened"
-"""Present in a shard until its first load is complete."""
-
-NO_VECTOR = "_none"
-"""Edge refuses a shard without vectors, so payload-only collections get an unused sparse one."""
 
 _FLUSH_EVERY_POINTS = 10_000
 """Bounds the replay at the next start to a quarter of a second, and how long a flush blocks the
@@ -46,9 +40,6 @@ RECENT_BYTES = 56 * 2**20
 
 _INCOMPATIBLE = "Incompatible configs"
 """Edge's error text for a shard whose files disagree on its vectors."""
-
-_MAX_SIM: Final = edge.MultiVectorConfig(edge.MultiVectorComparator.MaxSim)
-"""For a single query vector this is the cosine of the nearest one."""
 
 _SCHEMA_TYPES: Final[Mapping[Index, tuple[Any, Any]]] = {
     Index.KEYWORD: ("keyword", edge.PayloadSchemaType.Keyword),
@@ -278,9 +269,11 @@ def shard_folders(folder: Path) -> list[Path]:
 
 
 def _opened(folder: Path, spec: CollectionSpec, search_threads: int) -> edge.EdgeShard:
-    never_opened = folder / _NEVER_OPENED
+    never_opened = folder / NEVER_OPENED
     if not folder.exists() or never_opened.exists():
-        _create(folder, spec, search_threads)
+        fields = {path: name for path, (name, _) in _fields(spec).items()}
+        with EDGE_ERRORS:
+            create(folder, spec, search_threads, fields)
     shard = load(folder)
     durable.remove(never_opened)  # or the next start would take its records for none
     return shard
@@ -312,44 +305,6 @@ def _loaded(folder: Path) -> edge.EdgeShard:
         if _INCOMPATIBLE not in str(error) or not mend(folder):
             raise
     return edge.EdgeShard.load(str(folder))
-
-
-def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
-    """Build the shard elsewhere and move it into place, so that it is never half made.
-
-    Its files list its indexes, and the first load builds them all at once; for an index added later
-    Edge flushes the whole shard. A shard whose first load was interrupted is empty, and is rebuilt.
-    """
-    new = folder.with_name(f".new-{folder.name}")
-    shutil.rmtree(new, ignore_errors=True)
-    if folder.exists():
-        folder.rename(new)
-        shutil.rmtree(new)
-    new.mkdir()
-    sparse = {name: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf) for name in spec.sparse}
-    if not spec.vector_names:
-        sparse[NO_VECTOR] = edge.EdgeSparseVectorParams()
-    config = edge.EdgeConfig(
-        vectors={
-            name: edge.EdgeVectorParams(
-                size,
-                edge.Distance.Cosine,
-                multivector_config=_MAX_SIM if name in spec.multi else None,
-                # Every record has the first vector. Missing ones take as much disk space as others.
-                memory=edge.Memory.Cold if place else edge.Memory.Cached,
-            )
-            for place, (name, size) in enumerate({**spec.dense, **spec.multi}.items())
-        },
-        sparse_vectors=sparse,
-        max_search_threads=search_threads,
-    )
-    with EDGE_ERRORS:
-        edge.EdgeShard.create(str(new), config).close()
-        fields = {path: name for path, (name, _) in _fields(spec).items()}
-        for file in new.glob("segments/*/payload_index/config.json"):
-            durable.write_text(file, json.dumps({"indexed_fields": fields}))
-    (new / _NEVER_OPENED).touch()
-    durable.rename(new, folder)  # before a record in it is acknowledged
 
 
 def _inodes(*folders: Path) -> list[tuple[str, int]]:
@@ -387,7 +342,7 @@ def _add_vectors(shard: edge.EdgeShard, folder: Path, spec: CollectionSpec) -> N
     dense, sparse = _vectors(folder)
     for name, size in {**spec.dense, **spec.multi}.items():
         if name not in dense:
-            several = _MAX_SIM if name in spec.multi else None
+            several = MAX_SIM if name in spec.multi else None
             shard.update(
                 UpdateOperation.create_dense_vector(name, size, edge.Distance.Cosine, several)
             )

@@ -22,7 +22,7 @@ from lot_grpc.ports import (
     SparseVector,
     Vector,
 )
-from lot_grpc.storage import edge_shard
+from lot_grpc.storage import edge_create, edge_shard
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.edge_shard import Shard, shard_folders
 from tests.contract.clock import FixedClock
@@ -73,6 +73,31 @@ async def test_a_new_collection_is_made_with_its_indexes(
 def index_types(store: EdgeStore, collection: str, path: str) -> str:
     [file] = Path(store._path, collection).glob("segments/*/payload_index/config.json")
     return json.dumps(json.loads(file.read_text())["indexed_types"][path])
+
+
+async def test_words_are_found_by_the_index_as_by_reading_each_record(
+    store: EdgeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    query = SparseVector([1, 2, 13], [1.0, 1.0, 1.0])
+    for name, most in (("scanned", 10_000), ("indexed", 0)):
+        monkeypatch.setattr(edge_create, "_SPARSE_FULL_SCAN", most)
+        spec = CollectionSpec(name, sparse=("bm25",), indexes={"word": Index.KEYWORD})
+        await store.ensure_collections([spec])
+        await store.put(name, [worded(n) for n in range(600)])
+        [file] = Path(store._path, name).glob("segments/*/segment.json")
+        assert f'"full_scan_threshold":{most}' in file.read_text()
+        for word in ("w0", "w1"):
+            asked = SearchQuery("bm25", query, 20, [AnyOf("word", (word,))])
+            found += (await store.search(name, "a", [asked])).hits
+    assert found[:2] == found[2:]
+    assert all(len(hits) == 20 for hits in found)
+
+
+def worded(n: int) -> Record:
+    words = [*range(1, 2 + n % 5), 10 + n % 7]
+    vector = SparseVector(words, [1.0 + n / 1000 + word / 10 for word in words])
+    return Record(sample_id(n), "a", {"word": f"w{n % 2}"}, {"bm25": vector})
 
 
 async def test_a_collection_whose_first_opening_was_cut_short_is_made_again(
