@@ -19,7 +19,17 @@ import qdrant_edge as edge
 from qdrant_edge import UpdateOperation
 
 from lot_grpc.domain.errors import StartupError, StoreUnavailableError
-from lot_grpc.ports import EXPIRES_KEY, NAMESPACE_KEY, CollectionSpec, Index, Micros, Record
+from lot_grpc.ports import (
+    EXPIRES_KEY,
+    NAMESPACE_KEY,
+    CollectionSpec,
+    Index,
+    Micros,
+    Missing,
+    Not,
+    Record,
+    Where,
+)
 from lot_grpc.storage import durable
 from lot_grpc.storage.checks import check_dimensions, require_same
 from lot_grpc.storage.edge_create import MAX_SIM, NEVER_OPENED, create
@@ -100,6 +110,8 @@ class Shard:
         self._places = _inodes(folder.parent)
         self.next_expiry: Micros | None = None
         self._filled: set[str] = set()
+        self._absent: set[str] = set()
+        """Indexed keys that no record has had since the shard was opened."""
         if folder.exists():
             self._open()
 
@@ -120,6 +132,8 @@ class Shard:
             )
             with EDGE_ERRORS:
                 _complete(raw, self._folder, self.spec)
+                indexed = raw.info().payload_schema
+            self._absent = {key for key in self.spec.indexes if not indexed[json_path(key)].points}
             self.raw = raw
             self.find_next_expiry()
             self._filled = {name for name in self.spec.vector_names if self._is_filled(name)}
@@ -211,14 +225,15 @@ class Shard:
             self.raw.close()
 
     def note(self, records: Sequence[Record]) -> None:
-        """Take note of records about to be written: their ids, vector names and expiry."""
+        """Take note of records about to be written: their ids, vector names, keys and expiry."""
         self.recent.forget(record.id for record in records)
         self.note_vectors(records)
-        self.note_expiry(record.payload for record in records)
+        self.note_payloads(record.payload for record in records)
 
-    def note_expiry(self, payloads: Iterable[Mapping[str, Any]]) -> None:
-        """Remember the earliest expiry among payloads about to be written."""
+    def note_payloads(self, payloads: Iterable[Mapping[str, Any]]) -> None:
+        """Remember the keys and the earliest expiry of payloads about to be written."""
         for payload in payloads:
+            self._absent.difference_update(payload)
             expires = payload.get(EXPIRES_KEY)
             if expires is not None and (self.next_expiry is None or expires < self.next_expiry):
                 self.next_expiry = expires
@@ -226,6 +241,16 @@ class Shard:
     def has(self, vector: str) -> bool:
         """Whether any record has, or had, this vector; if not, a search by it can be skipped."""
         return vector in self._filled
+
+    def excludes(self, where: Where) -> bool:
+        """Whether it is known without a search that no record meets the conditions."""
+        absent = self._absent
+        return any(
+            isinstance(one, Not)
+            and isinstance(one.condition, Missing)
+            and one.condition.key in absent
+            for one in where
+        )
 
     def note_vectors(self, records: Iterable[Record]) -> None:
         """Remember the vector names of records about to be written."""

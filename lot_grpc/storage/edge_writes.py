@@ -79,7 +79,7 @@ def update(
         payload = current(shard, namespace, id, when, now, whole=bool(unset))
         if payload is None:
             return False
-        shard.note_expiry((set,))
+        shard.note_payloads((set,))
         recent = shard.recent.pop(id)
         if unset:
             kept = {key: value for key, value in payload.items() if key not in unset}
@@ -101,7 +101,7 @@ def update_many(shard: Shard, updates: Sequence[Update], now: Micros) -> set[str
     for changes, alike in groupby(updated, key=attrgetter("set")):
         ids: list[Any] = [one.id for one in alike]
         recent = [shard.recent.pop(one) for one in ids]
-        shard.note_expiry((changes,))
+        shard.note_payloads((changes,))
         with EDGE_ERRORS:
             shard.raw.update(UpdateOperation.set_payload(ids, dict(changes)))
             shard.wrote(len(ids), added=0)

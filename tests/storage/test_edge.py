@@ -16,10 +16,12 @@ from lot_grpc.ports import (
     Equals,
     Index,
     Missing,
+    Not,
     Range,
     Record,
     SearchQuery,
     SparseVector,
+    Update,
     Vector,
 )
 from lot_grpc.storage import edge_create, edge_shard
@@ -92,6 +94,41 @@ async def test_words_are_found_by_the_index_as_by_reading_each_record(
             found += (await store.search(name, "a", [asked])).hits
     assert found[:2] == found[2:]
     assert all(len(hits) == 20 for hits in found)
+
+
+async def test_a_key_that_no_record_had_is_noticed_when_one_gets_it(
+    store: EdgeStore, folder: Path, clock: FixedClock
+) -> None:
+    having = [Not(Missing("n"))]
+    bare = [replace(sample(n), payload={}) for n in range(4)]
+
+    async def found() -> set[str]:
+        return {one.id for one in await store.scroll(SPEC.name, "a", having, limit=9)}
+
+    await store.put(SPEC.name, bare)
+    assert await found() == set()
+    await store.update(SPEC.name, "a", bare[0].id, set={"n": 1})
+    assert await found() == {bare[0].id}
+    store = await reopened(store, folder, clock)
+    assert await found() == {bare[0].id}
+    await store.delete(SPEC.name, "a", having)
+    store = await reopened(store, folder, clock)
+    assert await found() == set()
+    await store.update_many(SPEC.name, [Update("a", bare[1].id, {"n": 1})])
+    assert await found() == {bare[1].id}
+    await store.close()
+    store = EdgeStore(folder, clock, min_free_bytes=0)
+    await store.ensure_collections([SPEC])
+    await store.replace(SPEC.name, sample(2), [])
+    assert await found() == {bare[1].id, bare[2].id}
+    await store.close()
+
+
+async def test_a_key_that_a_put_brings_is_noticed(store: EdgeStore) -> None:
+    await store.put(SPEC.name, [replace(sample(1), payload={})])
+    assert not await store.scroll(SPEC.name, "a", [Not(Missing("n"))], limit=9)
+    await store.insert(SPEC.name, [sample(2)])
+    assert await store.scroll(SPEC.name, "a", [Not(Missing("n"))], limit=9)
 
 
 def worded(n: int) -> Record:
