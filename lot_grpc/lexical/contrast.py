@@ -278,6 +278,7 @@ def read(text: str) -> Reading:
     affirmed: set[str] = set()
     denied: set[str] = set()
     particles: set[tuple[str, int]] = set()
+    counts: dict[str, int] = {}
     moves: set[tuple[str, str]] = set()
     before: list[str] = []
     towards: list[str] = []
@@ -290,7 +291,8 @@ def read(text: str) -> Reading:
             reach = _REACH
             continue
         if term in FUNCTION_TERMS or word in PARTICLES:
-            particles.add((word, sum(one == word for one, _ in particles)))
+            counts[word] = counts.get(word, -1) + 1
+            particles.add((word, counts[word]))
         if term in _TOWARDS:
             towards, after = before, _BESIDE
         elif kind == "value" or term not in FUNCTION_TERMS:
@@ -318,26 +320,32 @@ def read(text: str) -> Reading:
 
 def _tokens(text: str) -> Iterator[tuple[str, str, str]]:
     """Terms in order, each with its type and the word it comes from."""
-    text = _PHRASE.sub(_in_one_word, _SUSPENDED.sub(r"\1\3 \2\3", text))
+    if "-" in text:
+        text = _SUSPENDED.sub(r"\1\3 \2\3", text)
     starts = True
-    for found in _TOKEN.finditer(text):
-        kind, word = found.lastgroup or "", found.group()
-        if kind == "stop":
+    for found in _TOKEN.finditer(_PHRASE.sub(_in_one_word, text)):
+        kind, word = found.lastgroup, found.group()
+        if kind == "word":
+            yield from _word(word, starts)
+        elif kind == "stop":
             starts = word != ","
             yield "", "stop", ""
             continue
-        if kind == "slot":
-            continue
-        if kind == "quoted":
+        elif kind == "quoted":
             for part in word.strip("\"'`").split():
                 yield from _parts("value", part)
-        elif _NEGATION.fullmatch(word):
-            yield word.lower(), "negation", ""
         else:
-            capital = word[0].isupper() and not starts and word.lower() not in FUNCTION_WORDS
-            named = _VALUE.search(word) or capital
-            yield from _parts("value" if named else "word", word)
+            continue
         starts = False
+
+
+@lru_cache(maxsize=_WORDS_KEPT)
+def _word(word: str, starts: bool) -> tuple[tuple[str, str, str], ...]:
+    """The terms of a word. ``starts``: it is the first of a sentence, which has a capital."""
+    if _NEGATION.fullmatch(word):
+        return ((word.lower(), "negation", ""),)
+    capital = word[0].isupper() and not starts and word.lower() not in FUNCTION_WORDS
+    return _parts("value" if capital or _VALUE.search(word) else "word", word)
 
 
 @lru_cache(maxsize=_WORDS_KEPT)
