@@ -323,32 +323,30 @@ def _tokens(text: str) -> Iterator[tuple[str, str, str]]:
     """Terms in order, each with its type and the word it comes from."""
     if "-" in text:
         text = _SUSPENDED.sub(r"\1\3 \2\3", text)
-    text = _PHRASE.sub(_in_one_word, text)
     starts = True
-    for found in _TOKEN.finditer(text):
-        kind, word = found.lastgroup or "", found.group()
-        if kind == "stop":
+    for found in _TOKEN.finditer(_PHRASE.sub(_in_one_word, text)):
+        kind, word = found.lastgroup, found.group()
+        if kind == "word":
+            yield from _word(word, starts)
+        elif kind == "stop":
             starts = word != ","
             yield "", "stop", ""
             continue
-        if kind == "slot":
-            continue
-        if kind == "quoted":
+        elif kind == "quoted":
             for part in word.strip("\"'`").split():
                 yield from _parts("value", part)
         else:
-            yield from _terms(word, starts)
+            continue
         starts = False
 
 
 @lru_cache(maxsize=_WORDS_KEPT)
-def _terms(word: str, starts: bool) -> tuple[tuple[str, str, str], ...]:
-    """The terms of a word; ``starts``: a capital at its beginning tells nothing."""
+def _word(word: str, starts: bool) -> tuple[tuple[str, str, str], ...]:
+    """The terms of a word. ``starts``: it is the first of a sentence, which has a capital."""
     if _NEGATION.fullmatch(word):
         return ((word.lower(), "negation", ""),)
     capital = word[0].isupper() and not starts and word.lower() not in FUNCTION_WORDS
-    named = _VALUE.search(word) or capital
-    return _parts("value" if named else "word", word)
+    return _parts("value" if capital or _VALUE.search(word) else "word", word)
 
 
 @lru_cache(maxsize=_WORDS_KEPT)

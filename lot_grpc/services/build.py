@@ -69,7 +69,7 @@ class Services:
         self.admin = Admin(runtime, (memories.indexing.check,))
 
         watcher = changes.watcher
-        self.recall = RecallModule(runtime, patterns.patterns, episodes.episodes, memories, watcher)
+        self.recall = RecallModule(runtime, episodes.episodes, memories, watcher)
         self.distillation = distillation = DistillationModule(runtime)
         self.extraction = extraction = ExtractionModule(
             runtime, patterns, errors.solutions, episodes.log

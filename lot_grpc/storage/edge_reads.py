@@ -125,6 +125,8 @@ def scroll(
     vectors: bool,
 ) -> list[Record]:
     """Matching records by the order's key, else by id."""
+    if shard.excludes(where):
+        return []
     direction = Direction.Desc if order and order.descending else Direction.Asc
     request = ScrollRequest(
         limit=limit,

@@ -8,8 +8,6 @@ exists.
 from __future__ import annotations
 
 import ctypes
-import json
-import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,28 +18,22 @@ import qdrant_edge as edge
 from qdrant_edge import UpdateOperation
 
 from lot_grpc.domain.errors import StartupError, StoreUnavailableError
-from lot_grpc.ports import EXPIRES_KEY, CollectionSpec, Micros, Record
+from lot_grpc.ports import EXPIRES_KEY, CollectionSpec, Micros, Missing, Not, Record, Where
 from lot_grpc.storage import durable
 from lot_grpc.storage.checks import require_same
+from lot_grpc.storage.edge_create import NEVER_OPENED, create
 from lot_grpc.storage.edge_empty import EmptyShard, creating
 from lot_grpc.storage.edge_repair import mend
 from lot_grpc.storage.edge_schema import (
     CONFIG_NAME,
-    MAX_SIM,
     add_vectors,
     complete_schema,
-    fields,
     vectors_in,
 )
 from lot_grpc.storage.edge_sync import ShardSync
+from lot_grpc.storage.json_path import json_path
 from lot_grpc.storage.manifest import Manifest
 from lot_grpc.storage.recent import RecentRecords
-
-_NEVER_OPENED = "lot.never-opened"
-"""Present in a shard until its first load is complete."""
-
-NO_VECTOR = "_none"
-"""Edge refuses a shard without vectors, so payload-only collections get an unused sparse one."""
 
 _FLUSH_EVERY_POINTS = 10_000
 """Bounds the replay at the next start to a quarter of a second, and how long a flush blocks the
@@ -102,6 +94,8 @@ class Shard:
         self._places = _inodes(folder.parent)
         self.next_expiry: Micros | None = None
         self._filled: set[str] = set()
+        self._absent: set[str] = set()
+        """Indexed keys that no record has had since the shard was opened."""
         if folder.exists():
             self._open()
 
@@ -122,6 +116,8 @@ class Shard:
             )
             with EDGE_ERRORS:
                 complete_schema(raw, self._folder, self.spec)
+                indexed = raw.info().payload_schema
+            self._absent = {key for key in self.spec.indexes if not indexed[json_path(key)].points}
             self.raw = raw
             self.find_next_expiry()
             self._filled = {name for name in self.spec.vector_names if self._is_filled(name)}
@@ -232,14 +228,15 @@ class Shard:
             self.raw.close()
 
     def note(self, records: Sequence[Record]) -> None:
-        """Take note of records about to be written: their ids, vector names and expiry."""
+        """Take note of records about to be written: their ids, vector names, keys and expiry."""
         self.recent.forget(record.id for record in records)
         self.note_vectors(records)
-        self.note_expiry(record.payload for record in records)
+        self.note_payloads(record.payload for record in records)
 
-    def note_expiry(self, payloads: Iterable[Mapping[str, Any]]) -> None:
-        """Remember the earliest expiry among payloads about to be written."""
+    def note_payloads(self, payloads: Iterable[Mapping[str, Any]]) -> None:
+        """Remember the keys and the earliest expiry of payloads about to be written."""
         for payload in payloads:
+            self._absent.difference_update(payload)
             expires = payload.get(EXPIRES_KEY)
             if expires is not None and (self.next_expiry is None or expires < self.next_expiry):
                 self.next_expiry = expires
@@ -247,6 +244,16 @@ class Shard:
     def has(self, vector: str) -> bool:
         """Whether any record has, or had, this vector; if not, a search by it can be skipped."""
         return vector in self._filled
+
+    def excludes(self, where: Where) -> bool:
+        """Whether it is known without a search that no record meets the conditions."""
+        absent = self._absent
+        return any(
+            isinstance(one, Not)
+            and isinstance(one.condition, Missing)
+            and one.condition.key in absent
+            for one in where
+        )
 
     def note_vectors(self, records: Iterable[Record]) -> None:
         """Remember the vector names of records about to be written."""
@@ -290,9 +297,10 @@ def shard_folders(folder: Path) -> list[Path]:
 
 
 def _opened(folder: Path, spec: CollectionSpec, search_threads: int) -> edge.EdgeShard:
-    never_opened = folder / _NEVER_OPENED
+    never_opened = folder / NEVER_OPENED
     if not folder.exists() or never_opened.exists():
-        _create(folder, spec, search_threads)
+        with EDGE_ERRORS:
+            create(folder, spec, search_threads)
     shard = load(folder)
     durable.remove(never_opened)  # or the next start would take its records for none
     return shard
@@ -324,44 +332,6 @@ def _loaded(folder: Path) -> edge.EdgeShard:
         if _INCOMPATIBLE not in str(error) or not mend(folder):
             raise
     return edge.EdgeShard.load(str(folder))
-
-
-def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
-    """Build the shard elsewhere and move it into place, so that it is never half made.
-
-    Its files list its indexes, and the first load builds them all at once; for an index added later
-    Edge flushes the whole shard. A shard whose first load was interrupted is empty, and is rebuilt.
-    """
-    new = folder.with_name(f".new-{folder.name}")
-    shutil.rmtree(new, ignore_errors=True)
-    if folder.exists():
-        folder.rename(new)
-        shutil.rmtree(new)
-    new.mkdir()
-    sparse = {name: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf) for name in spec.sparse}
-    if not spec.vector_names:
-        sparse[NO_VECTOR] = edge.EdgeSparseVectorParams()
-    config = edge.EdgeConfig(
-        vectors={
-            name: edge.EdgeVectorParams(
-                size,
-                edge.Distance.Cosine,
-                multivector_config=MAX_SIM if name in spec.multi else None,
-                # Every record has the first vector. Missing ones take as much disk space as others.
-                memory=edge.Memory.Cold if place else edge.Memory.Cached,
-            )
-            for place, (name, size) in enumerate({**spec.dense, **spec.multi}.items())
-        },
-        sparse_vectors=sparse,
-        max_search_threads=search_threads,
-    )
-    with EDGE_ERRORS:
-        edge.EdgeShard.create(str(new), config).close()
-        indexed = {path: name for path, (name, _) in fields(spec).items()}
-        for file in new.glob("segments/*/payload_index/config.json"):
-            durable.write_text(file, json.dumps({"indexed_fields": indexed}))
-    (new / _NEVER_OPENED).touch()
-    durable.rename(new, folder)  # before a record in it is acknowledged
 
 
 def _inodes(*folders: Path) -> list[tuple[str, int]]:

@@ -79,7 +79,7 @@ def update(
         payload = current(shard, namespace, id, when, now, whole=bool(unset))
         if payload is None:
             return False
-        shard.note_expiry((set,))
+        shard.note_payloads((set,))
         if unset:
             shard.recent.forget([id])
             kept = {key: value for key, value in payload.items() if key not in unset}
@@ -95,7 +95,7 @@ def update_many(shard: Shard, updates: Sequence[Update], now: Micros) -> set[str
     """Update records that meet their conditions; neighbours with equal changes share a write."""
     with EDGE_ERRORS:
         updated = applicable(shard, updates, now)
-        shard.note_expiry(one.set for one in updated)
+        shard.note_payloads(one.set for one in updated)
         changes = [(shard.recent.differing(one.id, one.set), one.id) for one in updated]
         for changed, alike in groupby(changes, key=itemgetter(0)):
             _set(shard, [point_id for _, point_id in alike], changed)

@@ -50,7 +50,7 @@ class Bare:
         where = edge.Filter(
             must=[
                 edge.FieldCondition("namespace", match=edge.MatchValue(data.NAMESPACE)),
-                edge.FieldCondition("language", match=edge.MatchAny([language])),
+                edge.FieldCondition("language", match=edge.MatchValue(language)),
                 edge.FieldCondition("success_rate", range=edge.RangeFloat(gte=min_success_rate)),
             ]
         )

@@ -177,7 +177,7 @@ def _recipe() -> str:
     """Changes with whatever shapes a stored pattern."""
     package = Path(lot_grpc.__file__).parent
     parts = [Path(data.__file__), package / "domain/ids.py", package / "storage/edge_shard.py"]
-    parts += [package / "storage/edge_schema.py"]
+    parts += [package / f"storage/edge_{name}.py" for name in ("create", "schema")]
     parts += [package / "services/store_metadata.py"]
     parts += [package / "domain/pattern.py", package / "domain/search_text.py"]
     parts += [package / "domain/context_stats.py", Path(data.__file__).with_name("used.py")]

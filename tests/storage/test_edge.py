@@ -16,13 +16,15 @@ from lot_grpc.ports import (
     Equals,
     Index,
     Missing,
+    Not,
     Range,
     Record,
     SearchQuery,
     SparseVector,
+    Update,
     Vector,
 )
-from lot_grpc.storage import edge_shard
+from lot_grpc.storage import edge_create, edge_shard
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.edge_shard import Shard, shard_folders
 from tests.contract.clock import FixedClock
@@ -73,6 +75,66 @@ async def test_a_new_collection_is_made_with_its_indexes(
 def index_types(store: EdgeStore, collection: str, path: str) -> str:
     [file] = Path(store._path, collection).glob("segments/*/payload_index/config.json")
     return json.dumps(json.loads(file.read_text())["indexed_types"][path])
+
+
+async def test_words_are_found_by_the_index_as_by_reading_each_record(
+    store: EdgeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    query = SparseVector([1, 2, 13], [1.0, 1.0, 1.0])
+    for name, most in (("scanned", 10_000), ("indexed", 0)):
+        monkeypatch.setattr(edge_create, "_SPARSE_FULL_SCAN", most)
+        spec = CollectionSpec(name, sparse=("bm25",), indexes={"word": Index.KEYWORD})
+        await store.ensure_collections([spec])
+        await store.put(name, [worded(n) for n in range(600)])
+        [file] = Path(store._path, name).glob("segments/*/segment.json")
+        assert f'"full_scan_threshold":{most}' in file.read_text()
+        for word in ("w0", "w1"):
+            asked = SearchQuery("bm25", query, 20, [AnyOf("word", (word,))])
+            found += (await store.search(name, "a", [asked])).hits
+    assert found[:2] == found[2:]
+    assert all(len(hits) == 20 for hits in found)
+
+
+async def test_a_key_that_no_record_had_is_noticed_when_one_gets_it(
+    store: EdgeStore, folder: Path, clock: FixedClock
+) -> None:
+    having = [Not(Missing("n"))]
+    bare = [replace(sample(n), payload={}) for n in range(4)]
+
+    async def found() -> set[str]:
+        return {one.id for one in await store.scroll(SPEC.name, "a", having, limit=9)}
+
+    await store.put(SPEC.name, bare)
+    assert await found() == set()
+    await store.update(SPEC.name, "a", bare[0].id, set={"n": 1})
+    assert await found() == {bare[0].id}
+    store = await reopened(store, folder, clock)
+    assert await found() == {bare[0].id}
+    await store.delete(SPEC.name, "a", having)
+    store = await reopened(store, folder, clock)
+    assert await found() == set()
+    await store.update_many(SPEC.name, [Update("a", bare[1].id, {"n": 1})])
+    assert await found() == {bare[1].id}
+    await store.close()
+    store = EdgeStore(folder, clock, min_free_bytes=0)
+    await store.ensure_collections([SPEC])
+    await store.replace(SPEC.name, sample(2), [])
+    assert await found() == {bare[1].id, bare[2].id}
+    await store.close()
+
+
+async def test_a_key_that_a_put_brings_is_noticed(store: EdgeStore) -> None:
+    await store.put(SPEC.name, [replace(sample(1), payload={})])
+    assert not await store.scroll(SPEC.name, "a", [Not(Missing("n"))], limit=9)
+    await store.insert(SPEC.name, [sample(2)])
+    assert await store.scroll(SPEC.name, "a", [Not(Missing("n"))], limit=9)
+
+
+def worded(n: int) -> Record:
+    words = [*range(1, 2 + n % 5), 10 + n % 7]
+    vector = SparseVector(words, [1.0 + n / 1000 + word / 10 for word in words])
+    return Record(sample_id(n), "a", {"word": f"w{n % 2}"}, {"bm25": vector})
 
 
 async def test_a_collection_whose_first_opening_was_cut_short_is_made_again(

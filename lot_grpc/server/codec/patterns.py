@@ -22,6 +22,7 @@ from lot_grpc.server.codec.outcomes import (
     score_part_to_pb,
 )
 from lot_grpc.server.codec.pairs import fields_beside
+from lot_grpc.server.codec.record_messages import RecordMessages
 from lot_grpc.server.codec.values import check_list_size, edited_fields, struct_from_pb, ttl_of
 from lot_grpc.services.distillation.distiller import Distilled, DistilledGroup, DistillRequest
 from lot_grpc.services.extraction.code_extraction import CodeDraft, Extracted
@@ -156,15 +157,19 @@ request_from_pb = Decoder(
 _hit: Encoder[Hit[Pattern], service_pb.PatternHit] = Encoder(
     Hit,
     service_pb.PatternHit,
-    rename={"pattern": "thing", "match_probability": "match"},
-    values={"pattern": pattern_to_pb},
-    omit={"score_parts", "parts", "find_match", "outcome_evidence", "evidence"},
+    rename={"match_probability": "match"},
+    omit={
+        *("score_parts", "parts", "outcome_evidence", "evidence", "find_match"),
+        *("pattern", "record", "find_thing"),
+    },
 )
+_messages = RecordMessages()
 
 
 def pattern_hit_to_pb(hit: Hit[Pattern], *, explain: bool = False) -> service_pb.PatternHit:
     """A pattern found by recall."""
     message = _hit(hit)
+    message.pattern.MergeFromString(_messages.of(hit.record, lambda: pattern_to_pb(hit.thing)))
     if explain:
         message.score_parts.extend(map(score_part_to_pb, hit.parts))
         message.outcome_evidence.extend(map(outcome_evidence_to_pb, hit.evidence.neighbours))

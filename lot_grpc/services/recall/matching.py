@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from lot_grpc.domain.match_probability import CALIBRATED_MODEL, Likeness, match_probability
 from lot_grpc.domain.search_text import SearchText
@@ -25,18 +26,20 @@ def match_of(embedder: Embedder, query: str, text: SearchText, similarity: float
     return match_probability(likeness_of(query, text, similarity))
 
 
-class Match:
-    """A probability that is computed on first use, since comparing texts is slow."""
+V = TypeVar("V")
 
-    __slots__ = ("_compute", "_computed", "_value")
 
-    def __init__(self, compute: Callable[[], float | None]) -> None:
+class OnFirstUse(Generic[V]):
+    """A value that is computed when it is first used."""
+
+    __slots__ = ("_compute", "_values")
+
+    def __init__(self, compute: Callable[[], V]) -> None:
         self._compute = compute
-        self._computed = False
-        self._value: float | None = None
+        self._values: list[V] = []
 
-    def __call__(self) -> float | None:
-        """The probability."""
-        if not self._computed:
-            self._value, self._computed = self._compute(), True
-        return self._value
+    def __call__(self) -> V:
+        """The value."""
+        if not self._values:
+            self._values.append(self._compute())
+        return self._values[0]

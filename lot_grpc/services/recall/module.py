@@ -9,10 +9,10 @@ from lot_grpc.services.changes.watcher import ChangeWatcher
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.memories.module import MemoriesModule
 from lot_grpc.services.outcomes.evidence import PatternEvidence
-from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.recall.learned_tasks import LearnedTasks
-from lot_grpc.services.recall.recall import Recall, SearchTarget, T
+from lot_grpc.services.recall.recall import Recall
 from lot_grpc.services.recall.reranks import Reranks
+from lot_grpc.services.recall.search_target import SearchTarget, T
 from lot_grpc.services.recall.targets import episode_target, memory_target, pattern_target
 from lot_grpc.services.runtime import Runtime
 
@@ -23,7 +23,6 @@ class RecallModule:
     def __init__(
         self,
         runtime: Runtime,
-        patterns: Patterns,
         episodes: Episodes,
         memories: MemoriesModule,
         watcher: ChangeWatcher,
@@ -37,7 +36,7 @@ class RecallModule:
 
         self.learned_tasks = LearnedTasks(store)
         evidence = PatternEvidence(store, runtime.time, weights)
-        self.patterns = recall(pattern_target(patterns, evidence, self.learned_tasks, watcher))
+        self.patterns = recall(pattern_target(evidence, self.learned_tasks, watcher))
         self.episodes = recall(episode_target(episodes))
         by_importance = replace(weights, learned=IMPORTANCE)
         target = memory_target(memories.memories, memories.passages)

@@ -2,10 +2,10 @@
 
 The calls: one for LEARNED patterns whose expression may match, while the query is embedded; one
 search; one read of the candidates that can reach the page; one search among the outcomes of those
-near-ties that were ever used. With the embedded store, where a call costs little, the lexical leg
-is a separate call while the query is embedded, and another call finds out whether the namespace has
-any outcomes: without them no near-tie beyond the page is read. Of records with an importance the
-page is read first, and then only those near-ties that are important enough to rise onto it.
+near-ties that were ever used. With the embedded store, where a call costs little, another call
+finds out whether the namespace has any outcomes: without them no near-tie beyond the page is read.
+Of records with an importance the page is read first, and then only those near-ties that are
+important enough to rise onto it.
 ``rerank`` adds a read of the candidates that the cross-encoder scores, ``explain`` adds counts, and
 some hits need further reads: running episodes, memories of several passages.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
@@ -34,45 +34,17 @@ from lot_grpc.domain.ranking import (
 )
 from lot_grpc.ports import AllOf, Condition, Embedder, Embedding, Not, Record, VectorStore
 from lot_grpc.services.recall.importance import ImportanceReader
-from lot_grpc.services.recall.matching import Match, match_of
-from lot_grpc.services.recall.protocols import Learned, Matching
+from lot_grpc.services.recall.matching import OnFirstUse, match_of
 from lot_grpc.services.recall.reranks import Reranked, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
-from lot_grpc.services.recall.search_fields import SearchFields
+from lot_grpc.services.recall.search_target import SearchTarget
 
 T = TypeVar("T")
 
 _UNLEARNED = (Ranking.RELEVANCE, Ranking.SIMILARITY)
 _NOTHING_LEARNED = RankingWeights(reorder_margin=0.0, learned=0.0)
 NOTHING_KNOWN = Evidence()
-
-
-@dataclass(frozen=True, slots=True)
-class SearchTarget(Generic[T]):
-    """A kind to recall: its collection and fields, how it is read, and how it is ranked.
-
-    Without ``learned`` and ``importance`` (in [0, 1], of a record) only relevance ranks; matches of
-    ``tasks`` are at least near-ties. ``read`` makes a resource of its record; ``id_of`` returns its
-    id. ``on_recall`` is called for every answer with the namespace, the query, (id, similarity)
-    best first, and the retrieval_id. ``of_tasks``: each resource is for a task.
-    """
-
-    searched: SearchFields
-    read: Callable[[Record], Awaitable[T]]
-    id_of: Callable[[T], str]
-    learned: Learned | None = None
-    tasks: Matching | None = None
-    on_recall: Callable[[str, str, Sequence[tuple[str, float]], str], None] | None = None
-    importance: Callable[[Record], float] | None = None
-    of_tasks: bool = False
-    excerpts: Callable[[Sequence[float], Sequence[Record]], Awaitable[Sequence[str]]] | None = None
-    """For a query vector, the excerpts of long texts that the cross-encoder reads."""
-
-    @property
-    def ranks(self) -> bool:
-        """Whether anything other than relevance ranks."""
-        return self.learned is not None or self.importance is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +80,22 @@ class RecallRequest:
 class Hit(Generic[T]):
     """A resource that was found. ``parts`` add up to the score and are based on ``evidence``.
 
-    ``find_match`` computes ``match`` on first use.
+    ``find_thing`` and ``find_match`` compute ``thing`` and ``match`` on first use. ``record`` is
+    that of the resource.
     """
 
-    thing: T
+    record: Record
+    find_thing: OnFirstUse[T]
     score: float
     similarity: float
     parts: tuple[ScorePart, ...]
     evidence: Evidence
-    find_match: Match
+    find_match: OnFirstUse[float | None]
+
+    @property
+    def thing(self) -> T:
+        """The resource."""
+        return self.find_thing()
 
     @property
     def match(self) -> float | None:
@@ -255,7 +234,8 @@ class Recall(Generic[T]):
         hits: Sequence[Hit[T]],
     ) -> str:
         """Record and report the answer; return its retrieval_id."""
-        pairs = [(self._target.id_of(hit.thing), hit.similarity) for hit in hits]
+        key = self._target.id_key
+        pairs = [(hit.record.payload[key], hit.similarity) for hit in hits]
         retrieval_id = self._retrievals.remember(
             namespace, request.query, vector, tuple(found for found, _ in pairs)
         )
@@ -341,14 +321,22 @@ class Recall(Generic[T]):
         known: Mapping[str, Evidence],
     ) -> Hit[T]:
         point = ranked.candidate.id
+        record = records[point]
         return Hit(
-            await self._target.read(records[point]),
+            record,
+            await self._read(record),
             ranked.score,
             relevance.similarity,
             (*relevance.parts, *ranked.parts),
             known.get(point, NOTHING_KNOWN),
-            Match(partial(self._match, query, records[point], relevance.similarity)),
+            OnFirstUse(partial(self._match, query, record, relevance.similarity)),
         )
+
+    async def _read(self, record: Record) -> OnFirstUse[T]:
+        if self._target.read is None:
+            return OnFirstUse(partial(self._target.decode, record))
+        thing = await self._target.read(record)
+        return OnFirstUse(lambda: thing)
 
     def _match(self, query: str, record: Record, similarity: float) -> float | None:
         """The probability that it is for the same task, for kinds that are for tasks."""

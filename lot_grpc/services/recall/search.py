@@ -45,8 +45,7 @@ class SearchRequest:
 
     ``also`` finds points that are candidates whatever the legs find; ``where`` must hold for them.
     It runs while the query is embedded. ``embedding``: of the query, if the caller computes it
-    for several searches. With it, or with the embedded store, the lexical leg is a separate call
-    while the query is embedded.
+    for several searches. Then the lexical leg is a separate call while the query is embedded.
     """
 
     query: str
@@ -113,8 +112,7 @@ class HybridSearch:
         """The candidates; searches that need no vector run while the query is embedded."""
         best = _BestHits(self._searched, self._weights, words)
         by_words = _of_words(request, words, best)
-        shared = request.embedding is not None
-        early = bool(by_words) and not embedding.done() and (shared or self._store.exclusive)
+        early = bool(by_words) and request.embedding is not None and not embedding.done()
         lexical: Scores = {}
         records: Mapping[str, Record] = {}
         if early:

@@ -15,18 +15,21 @@ from lot_grpc.services.memories.memories import Memories
 from lot_grpc.services.memories.passages import PassageMatcher
 from lot_grpc.services.memories.spec import MEMORY
 from lot_grpc.services.outcomes.evidence import PatternEvidence
-from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.patterns.spec import PATTERN
 from lot_grpc.services.recall.learned_tasks import LearnedTasks
-from lot_grpc.services.recall.recall import RecallRequest, SearchTarget
-from lot_grpc.services.records.episodes import episode_conditions, episode_filters
+from lot_grpc.services.recall.recall import RecallRequest
+from lot_grpc.services.recall.search_target import SearchTarget
+from lot_grpc.services.records.episodes import (
+    episode_conditions,
+    episode_filters,
+    episode_from_record,
+)
 from lot_grpc.services.records.fields import Filters
-from lot_grpc.services.records.memories import memory_filters
-from lot_grpc.services.records.patterns import pattern_filters
+from lot_grpc.services.records.memories import memory_filters, memory_from_record
+from lot_grpc.services.records.patterns import pattern_filters, pattern_from_record
 
 
 def pattern_target(
-    patterns: Patterns,
     evidence: PatternEvidence,
     tasks: LearnedTasks,
     change_watcher: ChangeWatcher,
@@ -34,11 +37,11 @@ def pattern_target(
     """Patterns, ranked by outcomes on similar queries; LEARNED ones by their tasks too."""
     return SearchTarget(
         PATTERN.collection.search_fields,
-        patterns.read,
-        lambda p: p.pattern_id,
-        evidence,
-        tasks,
-        change_watcher.matched,
+        PATTERN.id_key,
+        pattern_from_record,
+        learned=evidence,
+        tasks=tasks,
+        on_recall=change_watcher.matched,
         of_tasks=True,
     )
 
@@ -46,7 +49,11 @@ def pattern_target(
 def episode_target(episodes: Episodes) -> SearchTarget[Episode]:
     """Episodes."""
     return SearchTarget(
-        EPISODE.collection.search_fields, episodes.read, lambda e: e.episode_id, of_tasks=True
+        EPISODE.collection.search_fields,
+        EPISODE.id_key,
+        episode_from_record,
+        episodes.read,
+        of_tasks=True,
     )
 
 
@@ -54,8 +61,9 @@ def memory_target(memories: Memories, passages: PassageMatcher) -> SearchTarget[
     """Memories; of near-ties, the more important come first."""
     return SearchTarget(
         MEMORY.collection.search_fields,
+        MEMORY.id_key,
+        memory_from_record,
         memories.read,
-        lambda m: m.memory_id,
         importance=lambda record: float(record.payload["importance"]),
         excerpts=passages.excerpts,
     )
