@@ -3,7 +3,7 @@
 Edge adds each write to its log before anything else, and replays at the next start what it has not
 flushed since. So syncing the log is enough, as long as Edge can open the rest of the folder. It can
 if every page of a file is as it was last flushed, or newer. It cannot if a file was added or
-enlarged since, and is only partly on the disk (docs/adr/0102-sync-the-log.md).
+enlarged since, and is only partly on the disk (docs/adr/0100-sync-the-log.md).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from lot_grpc.services.scanning import scan
 class Behind:
     """Values counted after an outcome, oldest first, None when there are more than ``REACH``.
 
-    ``in_context`` is how many of them came into the same cell.
+    ``in_context`` is how many of them count for the same context stats.
     """
 
     values: list[float] | None

@@ -28,7 +28,7 @@ def context_stats_point(namespace: str, pattern_id: str, query: str) -> str:
 
 
 def same_query(one: str, other: str) -> bool:
-    """Whether two queries share a cell."""
+    """Whether two queries share context stats."""
     return folded(one) == folded(other)
 
 
@@ -55,7 +55,7 @@ def context_stats_record(
     pending: Sequence[str],
     sort_key: int,
 ) -> Record:
-    """Encode a new cell."""
+    """Encode new context stats."""
     payload: Payload = {
         **context_stats_payload(stats),
         "pattern_id": pattern_id,

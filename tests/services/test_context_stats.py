@@ -71,7 +71,7 @@ async def test_an_outcome_without_a_query_counts_for_the_pattern_as_a_whole_only
     assert two
 
 
-async def test_one_query_in_other_letters_and_spaces_is_one_cell(world):
+async def test_one_query_in_other_letters_and_spaces_has_one_record_of_stats(world):
     one, _ = await two_near_ties(world)
     await outcome(world, one, query="How to  log in")
     await outcome(world, one, query=" how TO log in ", outcome=Outcome.PARTIAL)
@@ -154,7 +154,7 @@ async def explored(world: World, seed: int | None):
     return await world.services.recall.patterns.find(NS, pattern_request(asked, PatternFilter()))
 
 
-async def test_a_pattern_keeps_a_bounded_number_of_cells_and_forgets_no_outcome(world):
+async def test_a_pattern_keeps_a_bounded_number_of_context_stats_and_loses_no_outcome(world):
     one, two = await two_near_ties(world)
     for n in range(MAX_CONTEXT_STATS + 20):
         await outcome(world, one, query=f"query number {n}")
@@ -180,7 +180,7 @@ async def test_a_query_that_comes_again_after_it_was_merged_is_counted(world, mo
     assert sum(stats["count"] for stats in await payloads(world, CONTEXT_STATS)) == 6
 
 
-async def test_only_cells_of_one_pattern_are_merged(world, monkeypatch):
+async def test_only_stats_of_one_pattern_are_merged(world, monkeypatch):
     monkeypatch.setattr(context_stats, "MAX_CONTEXT_STATS", 2)
     for pattern_id, queries in (("p", (LIBRARY, f"{LIBRARY} now")), ("q", (TICKETS, "dance"))):
         await save(world, f"task {pattern_id}", pattern_id=pattern_id)
@@ -190,7 +190,7 @@ async def test_only_cells_of_one_pattern_are_merged(world, monkeypatch):
     assert stored.count("p") == 2
 
 
-async def test_cells_go_with_their_pattern(world):
+async def test_stats_go_with_their_pattern(world):
     one, two = await two_near_ties(world)
     await outcome(world, one, two, query="how")
     await world.services.patterns.patterns.delete(NS, one, "")

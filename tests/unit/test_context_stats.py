@@ -1,4 +1,4 @@
-"""What a cell remembers, and what it says of another query."""
+"""What context stats contain, and what they say of another query."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stats(of: list[float], fading: Fading = FADING, at: int = DAY) -> ContextSta
     return made
 
 
-def test_without_fading_a_cell_counts():
+def test_without_fading_stats_count():
     made = stats([1.0, 0.0, 0.5], NEVER)
     assert (made.successes, made.trials, made.count, made.last_time) == (1.5, 3.0, 3, DAY)
 
@@ -56,7 +56,7 @@ def test_a_late_outcome_fades_nothing_by_time_and_leaves_the_time():
 
 
 @given(values)
-def test_a_cell_never_knows_more_than_it_was_told(of):
+def test_stats_never_have_more_than_was_recorded(of):
     made = stats(of)
     assert 0 <= made.successes <= made.trials + 1e-12
     assert made.trials <= min(made.count, 1 / (1 - FADING.decay)) + 1e-9
@@ -78,7 +78,7 @@ def test_a_correction_leaves_what_would_have_been(earlier, undone, later, instea
 
 
 @given(values, values)
-def test_two_cells_in_one_are_their_sums_as_of_the_later(one, other):
+def test_two_merged_stats_are_their_sums_as_of_the_later(one, other):
     early, late = stats(one, at=DAY), stats(other, at=11 * DAY)
     merged = early.merge(late, FADING)
     assert merged == late.merge(early, FADING)
