@@ -52,7 +52,7 @@ REFERENCE_FILE = Path(__file__).with_name("settings.reference.toml")
 
 
 class Group(BaseModel):
-    """Settings that belong together. ``env_prefix`` begins the names of their variables."""
+    """Settings that belong together; ``env_prefix`` is the prefix of their variables."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, str_strip_whitespace=True, validate_default=True

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """What is imported stays: looking for garbage in it takes a tenth of the time."""
+    """Disable garbage collection: modules stay, and scanning them takes a tenth of the time."""
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if enabled:
+            gc.enable()
 
 
 def begin(config: Path | None) -> Settings:

@@ -29,7 +29,7 @@ _MICROS = 1_000_000
 class Fading:
     """How outcomes lose weight over time. ``half_life`` in seconds; 0: never.
 
-    ``decay`` is the factor by which a new outcome reduces the weight of earlier ones in its cell,
+    ``decay`` is the factor by which a new outcome reduces the weight of earlier ones in its stats,
     in (0, 1]: a change is learned within about ``1 / (1 - decay)`` outcomes.
     """
 

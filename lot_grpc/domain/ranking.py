@@ -224,7 +224,7 @@ def _parts(
 
 
 def from_importance(importance: float) -> float:
-    """What an importance in [0, 1] adds to a relevance, as a share of its weight, in [-1, 1]."""
+    """What an importance in [0, 1] adds to relevance, as a share of its weight: -1 to 1."""
     return 2.0 * (importance - 0.5)
 
 

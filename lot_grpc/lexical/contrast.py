@@ -342,7 +342,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str, str]]:
 
 @lru_cache(maxsize=_WORDS_KEPT)
 def _word(word: str, starts: bool) -> tuple[tuple[str, str, str], ...]:
-    """The terms of a word. ``starts``: it is the first of a sentence, which has a capital."""
+    """The terms of a word. ``starts``: it begins a sentence, so its capital means nothing."""
     if _NEGATION.fullmatch(word):
         return ((word.lower(), "negation", ""),)
     capital = word[0].isupper() and not starts and word.lower() not in FUNCTION_WORDS

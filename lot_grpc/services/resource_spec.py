@@ -93,7 +93,7 @@ class ExportRule:
         parents: The collections that its records belong to. Empty: none.
         parent: The collection and point of the record that a payload belongs to.
         birth: The parent's sort key, if the payload has it; else it is looked up.
-        half_done: Whether a record is unfinished and not worth exporting.
+        excluded: Whether a record is not exported: it is unfinished, or only refers to another.
         vectors_missing: Whether a record lacks some vectors. If so, none are exported.
         inner: Reads the records of a parent, if they have no sort key of their own.
         last: Whether it is exported after all other collections.
@@ -107,7 +107,7 @@ class ExportRule:
     parents: tuple[str, ...] = ()
     parent: Callable[[str, Payload], Place] | None = None
     birth: Callable[[Payload], int] | None = None
-    half_done: Callable[[Payload], bool] = lambda payload: False
+    excluded: Callable[[Payload], bool] = lambda payload: False
     vectors_missing: Callable[[Payload], bool] = lambda payload: False
     inner: InnerReader | None = None
     last: bool = False
@@ -124,7 +124,7 @@ class ResourceCollection:
         writer: The package below ``lot_grpc`` that writes it. Empty: that of the kind.
         indexes: The payload keys used in conditions, orders and facets.
         dense: Its dense vectors, one text each.
-        with_vectors: The conditions on the records that have the first of these. Empty: all do.
+        with_vectors: The conditions that records with the first of these meet. Empty: all have it.
         multi: Its multi-vectors, one vector per passage.
         sparse: Its sparse vectors of terms.
         text_of: The text by which a record is found; the indexer makes its vectors.

@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+_sync_contents = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
+
 
 def write_text(file: Path, text: str) -> None:
     """Replace the contents of a file; its entry in the folder is not synced."""
@@ -34,8 +36,8 @@ def sync(path: Path) -> None:
 
 
 def sync_data(file: Path) -> None:
-    """The same without what reading the contents does not need, such as the time of change."""
-    _with_descriptor(file, os.fdatasync)
+    """Like ``sync``, but without metadata that reading does not need, such as timestamps."""
+    _with_descriptor(file, _sync_contents)
 
 
 def _with_descriptor(path: Path, call: Callable[[int], None]) -> None:

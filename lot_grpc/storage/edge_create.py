@@ -19,13 +19,13 @@ NO_VECTOR = "_none"
 """Edge refuses a shard without vectors, so payload-only collections get an unused sparse one."""
 
 _SPARSE_FULL_SCAN = 1_000
-"""Edge reads the words of each record that meets the conditions if there are fewer than this, and
-uses the index otherwise. With Edge's default of 5,000, a search among 1,250 of 10,000 records takes
-three times as long; at 100,000 records, both ways take about the same up to there."""
+"""If fewer records than this meet the conditions, Edge scores each of them; otherwise it uses the
+index. With Edge's default of 5,000, a search among 1,250 of 10,000 records takes three times as
+long. At 100,000 records, both take about the same up to 5,000 matches."""
 
 
 def create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
-    """Build the shard elsewhere and move it into place, so that it is never half made.
+    """Build the shard elsewhere and move it into place, so that it is never half built.
 
     Its files list its indexes, and the first load builds them all at once; for an index added later
     Edge flushes the whole shard. A shard whose first load was interrupted is empty, and is rebuilt.

@@ -87,7 +87,7 @@ def _condition(condition: Condition) -> Any:
             return FieldCondition(json_path(key), match=MatchValue(_scalar(value)))
         case AnyOf(key, (int(), *_) as values):
             return Filter(should=[_integer(key, value) for value in values])
-        case AnyOf(key, (str() as value,)):  # a list of one takes Edge longer, by half at worst
+        case AnyOf(key, (str() as value,)):  # a list of one costs Edge up to half as much again
             return FieldCondition(json_path(key), match=MatchValue(value))
         case AnyOf(key, values):
             any_of: Any = list(values)

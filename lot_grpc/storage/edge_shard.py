@@ -88,14 +88,14 @@ class Shard:
         """Only for collections that recall reads; logs are read once."""
         self.unflushed = 0
         self._unsynced = False
-        self._on_disk = ShardSync(folder)
+        self._disk_sync = ShardSync(folder)
         self._looked = float("-inf")
         self.raw: edge.EdgeShard | EmptyShard = EmptyShard()
         self._places = _inodes(folder.parent)
         self.next_expiry: Micros | None = None
         self._filled: set[str] = set()
         self._absent: set[str] = set()
-        """Indexed keys that no record has had since the shard was opened."""
+        """Indexed keys that no record has, or has had since the shard was opened."""
         if folder.exists():
             self._open()
 
@@ -196,19 +196,19 @@ class Shard:
         return True
 
     def sync(self) -> None:
-        """Let everything written so far survive a power loss."""
+        """Make everything written so far survive a power loss."""
         if not self._unsynced:
             return
         self.require_there()
-        if not self._on_disk.sync_log():
+        if not self._disk_sync.sync_log():
             self.raw.flush()
             self.unflushed = 0
-            self._on_disk.sync_files()
+            self._disk_sync.sync_files()
         self._unsynced = False
 
     def _schema_changed(self) -> None:
-        """Flush at the next sync: files of vectors come and go."""
-        self._on_disk = ShardSync(self._folder)
+        """Make the next sync flush: files of vectors were added or removed."""
+        self._disk_sync = ShardSync(self._folder)
         self._unsynced = True
 
     def close(self) -> None:
@@ -246,7 +246,7 @@ class Shard:
         return vector in self._filled
 
     def excludes(self, where: Where) -> bool:
-        """Whether it is known without a search that no record meets the conditions."""
+        """Whether no record can meet the conditions, known without a search."""
         absent = self._absent
         return any(
             isinstance(one, Not)

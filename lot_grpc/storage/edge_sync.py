@@ -21,7 +21,7 @@ _SEGMENTS = ("open-", "closed-")
 
 
 class ShardSync:
-    """What is known to be on the disk of one shard's folder."""
+    """Tracks which files of a shard are known to be on the disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -34,10 +34,10 @@ class ShardSync:
             StoreUnavailableError: The disk failed. The log may have a gap now, so the next one is
                 not enough.
         """
-        if not self._synced or self._synced != _state(self._synced):
-            return False
         log = self._folder / _LOG
         try:
+            if not self._synced or self._synced != _state(self._synced):
+                return False
             for segment in log.iterdir():
                 if segment.name.startswith(_SEGMENTS):
                     durable.sync_data(segment)
@@ -48,18 +48,19 @@ class ShardSync:
         return True
 
     def sync_files(self) -> None:
-        """Sync the files and folders that are new or have another size; Edge has just flushed.
+        """Sync files and folders that are new or changed size. Call it right after Edge's flush.
 
         Raises:
             StoreUnavailableError: The disk failed.
         """
         former, self._synced = self._synced, {}
+        log = f"{self._folder}/{_LOG}"
         paths = [str(self._folder)]
         for folder, folders, names in os.walk(self._folder):
-            paths += [f"{folder}/{name}" for name in (*folders, *names)]
-        log = f"{self._folder}/{_LOG}"
-        state = _state(path for path in paths if not path.startswith(log))
+            if folder != log:
+                paths += [f"{folder}/{name}" for name in (*folders, *names)]
         try:
+            state = _state(path for path in paths if path != log)
             for path, now in state.items():
                 if former.get(path) != now:
                     durable.sync(Path(path))
@@ -70,7 +71,7 @@ class ShardSync:
 
 
 def _state(paths: Iterable[str]) -> dict[str, int]:
-    """The sizes of files, and when names in a folder last changed; -1: it is not there."""
+    """The size of each file, and the time of change of each folder; -1 if it is missing."""
     return {path: _look(path) for path in paths}
 
 
@@ -84,6 +85,6 @@ def _look(path: str) -> int:
 
 def _failed(error: OSError) -> StoreUnavailableError:
     return StoreUnavailableError(
-        f"the embedded store cannot sync a write to the disk: {error.strerror}; check the disk. "
-        "The write may or may not be kept; repeat it"
+        f"the embedded store could not sync a write to the disk: {error.strerror or error}; check "
+        "the disk, then repeat the call. The write may or may not have been stored"
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 from qdrant_edge import ScrollRequest, UpdateMode, UpdateOperation
@@ -97,8 +96,9 @@ def update_many(shard: Shard, updates: Sequence[Update], now: Micros) -> set[str
         updated = applicable(shard, updates, now)
         shard.note_payloads(one.set for one in updated)
         changes = [(shard.recent.differing(one.id, one.set), one.id) for one in updated]
-        for changed, alike in groupby(changes, key=itemgetter(0)):
-            _set(shard, [point_id for _, point_id in alike], changed)
+        for _, alike in groupby(changes, key=lambda one: repr(one[0])):  # 1 equals 1.0 and True
+            same = list(alike)
+            _set(shard, [point_id for _, point_id in same], same[0][0])
     return {one.id for one in updated}
 
 
@@ -156,9 +156,9 @@ def _cost(record: Record) -> int:
 
 
 def _set(shard: Shard, ids: list[Any], changed: Mapping[str, Any]) -> None:
-    """Set ``changed`` in existing records: the keys that differ from what is stored.
+    """Set the keys of ``changed`` in existing records.
 
-    Edge takes 5 us for an indexed key, changed or not.
+    Pass only keys that differ: Edge takes 5 us per indexed key, changed or not.
     """
     if not changed:
         return

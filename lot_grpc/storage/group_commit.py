@@ -1,4 +1,4 @@
-"""One flush shared by all concurrent writers."""
+"""One sync shared by all concurrent writers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 
 class GroupCommit:
-    """Lets writers that arrive while a flush is pending share it."""
+    """Lets writers that arrive while a sync is pending share it."""
 
-    def __init__(self, flush: Callable[[], None]) -> None:
-        self._flush = flush
+    def __init__(self, sync: Callable[[], None]) -> None:
+        self._sync = sync
         self._due: asyncio.Task[None] | None = None
 
     async def join(self) -> None:
@@ -22,4 +22,4 @@ class GroupCommit:
     async def _run(self) -> None:
         await asyncio.sleep(0)  # let writers that are ready now still join
         self._due = None
-        self._flush()
+        self._sync()

@@ -82,7 +82,7 @@ class RecentRecords:
             self._used -= freed
 
     def differing(self, id: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The keys whose values differ from those of a cached record; all if it is not cached."""
+        """The items that differ from those of a cached record; all if it is not cached."""
         found = self._records.get(id)
         if found is None:
             return given
@@ -123,7 +123,7 @@ def _bytes(value: Any) -> int:
 
 
 def _is_same(stored: Any, value: Any) -> bool:
-    """Whether two values are stored alike; False where that is not certain."""
+    """Whether two values are stored identically; False if unsure."""
     if type(stored) is not type(value) or not _as_given(value):
         return False
     if type(value) is float:  # 0.0 equals -0.0

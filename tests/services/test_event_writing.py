@@ -194,7 +194,7 @@ async def test_between_two_inserts_others_have_their_turn(pair):
 
 
 @pytest.mark.parametrize("calls", [True, False])
-async def test_while_calls_run_inserts_wait_once_they_had_their_share(calls, monkeypatch):
+async def test_while_calls_run_inserts_wait_once_their_share_is_used(calls, monkeypatch):
     spent = itertools.count()  # each insert takes a second of the loop's time
     monkeypatch.setattr(time, "thread_time", lambda: float(next(spent)))
     gate = ModelGate()

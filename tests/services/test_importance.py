@@ -42,6 +42,18 @@ def reader_of(world: World) -> ImportanceReader:
     return ImportanceReader(world.store, MEMORIES, lambda record: record.payload["importance"])
 
 
+async def read(
+    world: World,
+    near: Sequence[Relevance],
+    limit: int,
+    weight: float = IMPORTANCE,
+    known: Mapping[str, Record] | None = None,
+) -> Mapping[str, Record]:
+    found = await reader_of(world).read(NS, near, limit, weight, known or {})
+    assert found is not None
+    return found
+
+
 def point(number: int) -> str:
     return f"00000000-0000-0000-0000-{number:012}"
 
@@ -59,32 +71,29 @@ def page(near: Sequence[Relevance], records: Mapping[str, Record], limit: int) -
 async def test_the_page_is_the_same_as_if_all_were_read(
     world: World, importances: Sequence[float]
 ) -> None:
-    reader, chosen = reader_of(world), random.Random(3)
+    chosen = random.Random(3)
     for limit in (*range(1, 13), 39, 40, 41):
         near, records = await pool(world, chosen, importances)
-        read = await reader.read(NS, near, limit, IMPORTANCE, {})
-        assert page(near, read, limit) == page(near, records, limit)
+        found = await read(world, near, limit)
+        assert page(near, found, limit) == page(near, records, limit)
         if importances == (0.5,):  # none can rise
-            assert len(read) == min(limit, 40)
+            assert len(found) == min(limit, 40)
 
 
 async def test_what_was_read_already_is_not_read_again(world: World) -> None:
-    reader = reader_of(world)
     near, records = await pool(world, random.Random(4), (0.5,))
     await world.store.delete(MEMORIES, NS, [IdIn((near[0].id,))])
     known = {near[0].id: records[near[0].id]}
-    assert near[0].id in await reader.read(NS, near, 3, IMPORTANCE, known)
+    assert near[0].id in await read(world, near, 3, known=known)
 
 
-async def test_nothing_is_certain_once_a_record_of_the_page_is_deleted(world: World) -> None:
-    reader = reader_of(world)
+async def test_no_answer_if_a_record_of_the_page_was_deleted(world: World) -> None:
     near, _ = await pool(world, random.Random(5), (0.5,))
     await world.store.delete(MEMORIES, NS, [IdIn((near[0].id,))])
-    assert await reader.read(NS, near, 3, IMPORTANCE, {}) == {}
+    assert await reader_of(world).read(NS, near, 3, IMPORTANCE, {}) is None
 
 
-async def test_where_importance_weighs_nothing_only_the_page_is_read(world: World) -> None:
-    reader = reader_of(world)
+async def test_with_weight_zero_only_the_page_is_read(world: World) -> None:
     near, _ = await pool(world, random.Random(6), (0.0, 1.0))
-    assert set(await reader.read(NS, near[:3], 3, 0.0, {})) == {one.id for one in near[:3]}
-    assert await reader.read(NS, [], 3, 0.0, {}) == {}
+    assert set(await read(world, near, 3, weight=0.0)) == {one.id for one in near[:3]}
+    assert await read(world, [], 3, weight=0.0) == {}

@@ -79,7 +79,7 @@ async def test_a_repeat_whose_stats_were_merged_before_it_inserts_them_counts_on
 
 
 @pytest.mark.parametrize("stats_first", [0, 1, 2, 3])
-async def test_queries_that_come_again_in_processes_of_one_time_lose_no_outcome(world, stats_first):
+async def test_queries_that_recur_in_processes_of_one_clock_lose_no_outcome(world, stats_first):
     """Each process makes its sort keys by itself, so that two of them may be equal."""
     for query in QUERIES[:stats_first]:
         await outcome(world, "p", query=query)
@@ -90,7 +90,7 @@ async def test_queries_that_come_again_in_processes_of_one_time_lose_no_outcome(
     await check_invariants(world.store, NS)
 
 
-async def test_outcomes_on_a_query_that_was_merged_and_came_again_are_corrected(world):
+async def test_outcomes_on_a_merged_query_that_recurs_can_be_corrected(world):
     for query in (QUERIES[0], QUERIES[1], QUERIES[1], QUERIES[1], QUERIES[2], QUERIES[1]):
         await outcome(world, "p", query=query)
     for outcome_id in (await logged(world))[1:4]:
@@ -135,7 +135,7 @@ async def test_outcomes_whose_query_was_merged_are_corrected_once_after_an_impor
     await check_invariants(other.store, NS)
 
 
-async def test_stats_whose_pattern_is_deleted_meanwhile_leave_nothing_in_the_way(world):
+async def test_a_late_write_after_the_pattern_is_deleted_does_not_block_new_outcomes(world):
     """What a late write leaves behind leads to nothing, and the next outcome finds that out."""
     for query in QUERIES[:3]:  # the second is merged
         await outcome(world, "p", query=query)

@@ -77,7 +77,7 @@ def index_types(store: EdgeStore, collection: str, path: str) -> str:
     return json.dumps(json.loads(file.read_text())["indexed_types"][path])
 
 
-async def test_words_are_found_by_the_index_as_by_reading_each_record(
+async def test_a_lexical_search_by_index_equals_a_full_scan(
     store: EdgeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
@@ -90,13 +90,13 @@ async def test_words_are_found_by_the_index_as_by_reading_each_record(
         [file] = Path(store._path, name).glob("segments/*/segment.json")
         assert f'"full_scan_threshold":{most}' in file.read_text()
         for word in ("w0", "w1"):
-            asked = SearchQuery("bm25", query, 20, [AnyOf("word", (word,))])
-            found += (await store.search(name, "a", [asked])).hits
+            search = SearchQuery("bm25", query, 20, [AnyOf("word", (word,))])
+            found += (await store.search(name, "a", [search])).hits
     assert found[:2] == found[2:]
     assert all(len(hits) == 20 for hits in found)
 
 
-async def test_a_key_that_no_record_had_is_noticed_when_one_gets_it(
+async def test_the_first_record_with_a_key_is_found(
     store: EdgeStore, folder: Path, clock: FixedClock
 ) -> None:
     having = [Not(Missing("n"))]
@@ -124,7 +124,7 @@ async def test_a_key_that_no_record_had_is_noticed_when_one_gets_it(
     await store.close()
 
 
-async def test_a_key_that_a_put_brings_is_noticed(store: EdgeStore) -> None:
+async def test_a_key_first_written_by_an_insert_is_found(store: EdgeStore) -> None:
     await store.put(SPEC.name, [replace(sample(1), payload={})])
     assert not await store.scroll(SPEC.name, "a", [Not(Missing("n"))], limit=9)
     await store.insert(SPEC.name, [sample(2)])

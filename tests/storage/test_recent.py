@@ -99,7 +99,7 @@ VALUES = [0, 0.0, -0.0, False, "0", "", [], ["0"], [0], ["0", "1"], {"0": 0}, {"
 @pytest.mark.parametrize("new", VALUES, ids=repr)
 @pytest.mark.parametrize("old", VALUES, ids=repr)
 @pytest.mark.parametrize("many", [False, True])
-async def test_a_value_is_replaced_by_one_that_is_equal_and_not_the_same(stores, old, new, many):
+async def test_an_equal_but_different_value_is_written(stores, old, new, many):
     _, (edge, _) = stores
     await edge.put("things", [Record(IDS[0], NS, {"x": old, "n": 1}, {"text": [1.0, 0.0]})])
     await edge.get("things", NS, [IDS[0]])
@@ -115,7 +115,18 @@ async def test_a_value_is_replaced_by_one_that_is_equal_and_not_the_same(stores,
             assert found.payload["n"] == changed["n"]
 
 
-async def test_keys_that_a_record_has_already_are_not_written(stores, monkeypatch):
+async def test_neighbours_whose_changes_are_only_equal_each_get_their_own(stores):
+    _, (edge, _) = stores
+    await edge.put("things", [Record(one, NS, {"n": 1}, {"text": [1.0, 0.0]}) for one in IDS[:3]])
+    changes = dict(zip(IDS, (5, 5.0, 5.0), strict=False))
+    await edge.update_many("things", [Update(NS, one, {"x": x}) for one, x in changes.items()])
+    found = await edge.scroll("things", NS, [], limit=3)
+    assert {one.id: repr(one.payload["x"]) for one in found} == {
+        one: repr(x) for one, x in changes.items()
+    }
+
+
+async def test_unchanged_keys_are_not_written(stores, monkeypatch):
     _, (edge, _) = stores
     await edge.put("things", [Record(IDS[0], NS, {"n": 1, "tag": ["x"]}, {"text": [1.0, 0.0]})])
     written: list[dict[str, Any]] = []

@@ -185,7 +185,7 @@ _hit: Encoder[Hit[Episode], service_pb.EpisodeHit] = Encoder(
     service_pb.EpisodeHit,
     rename={"episode": "thing", "match_probability": "match"},
     values={"episode": episode_to_pb},
-    omit={"score_parts", "parts", "record", "find_thing", "find_match", "evidence"},
+    omit={"score_parts", "parts", "record", "lazy_thing", "lazy_match", "evidence"},
 )
 
 

@@ -90,7 +90,7 @@ filter_from_pb = Decoder(pb.ErrorSolutionFilter, ErrorSolutionFilter, path="filt
 request_from_pb = Decoder(
     pb.FindErrorSolutionsRequest,
     ErrorQuery,
-    omit={"namespace", "read_mask", "one_limit", "where", "embedding", "quiet", "legs"},
+    omit={"namespace", "read_mask", "shared_limit", "where", "embedding", "quiet", "legs"},
 )
 outcome_from_pb = Decoder(
     pb.RecordErrorSolutionOutcomeRequest, ErrorOutcomeDraft, omit={"namespace"}

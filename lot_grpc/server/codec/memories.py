@@ -138,7 +138,7 @@ _hit: Encoder[Hit[Memory], pb.MemoryHit] = Encoder(
     pb.MemoryHit,
     rename={"memory": "thing"},
     values={"memory": memory_to_pb},
-    omit={"score_parts", "parts", "evidence", "record", "find_thing", "find_match", "passage"},
+    omit={"score_parts", "parts", "evidence", "record", "lazy_thing", "lazy_match", "passage"},
 )
 
 

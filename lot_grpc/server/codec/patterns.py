@@ -159,8 +159,14 @@ _hit: Encoder[Hit[Pattern], service_pb.PatternHit] = Encoder(
     service_pb.PatternHit,
     rename={"match_probability": "match"},
     omit={
-        *("score_parts", "parts", "outcome_evidence", "evidence", "find_match"),
-        *("pattern", "record", "find_thing"),
+        "pattern",
+        "record",
+        "lazy_thing",
+        "lazy_match",
+        "parts",
+        "score_parts",
+        "evidence",
+        "outcome_evidence",
     },
 )
 _messages = RecordMessages()

@@ -1,4 +1,4 @@
-"""Messages of recently recalled records, serialized: most recalls find what others found before."""
+"""A cache of serialized messages of recently recalled records: most recalls return the same."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from lot_grpc.ports import Payload, Record
 _LIMIT: int = 8 * 2**20
 _LARGEST = 16 * 2**10
 _ENTRY = 1024
-"""Bytes of an entry besides its message and payload."""
+"""Overhead of an entry, in bytes."""
 _PAYLOAD = 3
-"""How many times the size of its message a payload takes."""
+"""The estimated size of a payload, as a multiple of its message."""
 
 
 class RecordMessages:
     """The serialized messages of the most recently recalled records, in about ``limit`` bytes.
 
-    A message is kept with the payload from which it was made, and counts for a record only if the
-    payloads are equal. So it need not be told of writes, on any store.
+    A message is reused only for a record with an equal payload, so writes need not invalidate it.
     """
 
     def __init__(self, limit: int = _LIMIT) -> None:
@@ -29,7 +28,7 @@ class RecordMessages:
         self._known: OrderedDict[str, tuple[Payload, bytes]] = OrderedDict()
 
     def of(self, record: Record, make: Callable[[], Message]) -> bytes:
-        """The message of a record, made unless there is one of an equal record."""
+        """The record's message, from the cache if its payload is equal."""
         known = self._known.get(record.id)
         if known is not None and known[0] == record.payload:
             self._known.move_to_end(record.id)

@@ -47,7 +47,7 @@ def likely_hits(embedder: Embedder, request: ContextRequest, near: NearHits) -> 
         match_of(embedder, request.task, memory_text(hit.thing.content), hit.similarity)
         for hit in near.memories
     ]
-    error = request.error if near.errors else ""
+    error = request.error if near.errors else ""  # parsing an error is slow
     errors = [match_of(embedder, error, _error_text(hit), hit.similarity) for hit in near.errors]
     failures = [
         match_of(embedder, request.task, _episode_text(hit.thing), hit.similarity)

@@ -70,7 +70,7 @@ class PatternChooser:
         if len(candidates) <= limit:
             return list(candidates)
         points = [_point(hit) for hit in candidates]
-        found = await self._store.scroll(
+        found = await self._store.scroll(  # `get` would also read the payloads
             PATTERNS,
             namespace,
             [IdIn(tuple(points))],

@@ -55,9 +55,8 @@ _LIKE_AT_ALL: Final = 0.3
 _EPISODES: Final = 2
 """Episodes read for each place, so that similar runs of one task need not fill them all."""
 
-_SHOWN: Final = (EpisodeStatus.SUCCEEDED, EpisodeStatus.FAILED)
-_ENDED: Final = Not(AnyOf("status", tuple(one.value for one in EpisodeStatus if one not in _SHOWN)))
-"""Nearly all have ended so, and the store excludes a few faster than it includes the rest."""
+_ENDED: Final = Not(AnyOf("status", tuple(one.value for one in EpisodeStatus if not one.ended)))
+"""Most episodes have ended, and excluding the few others is faster than including the many."""
 
 _FAILED: Final = Equals("status", EpisodeStatus.FAILED.value)
 
@@ -233,7 +232,7 @@ class TaskContextBuilder:
             error_message=error,
             limit=request.limit,
             min_similarity=request.min_similarity or 0.0,
-            one_limit=True,
+            shared_limit=True,
             where=tuple(request.in_language),
             embedding=embedding,
             quiet=True,

@@ -31,12 +31,12 @@ while it writes them, for about 20 ms (measured)."""
 _CHARACTERS_AT_ONCE = 4 * 2**20
 """Bytes of data in one insert, unless a single append has more: stores limit the request size."""
 
-_SHARE = 3
-"""While calls are running, inserts take 1/n of the event loop's time: parsing and acknowledging
-events takes as much again, so a third is left to the calls."""
+_INSERT_SHARE = 1 / 3
+"""While calls are running, inserts get this share of the event loop. Parsing and acknowledging
+events takes as much again, so a third is left for calls."""
 
 _UNSHARED_SECONDS = 0.1
-"""How far inserts may exceed their share: what has only piled up for a moment is not delayed."""
+"""How far inserts may run ahead of their share, so that short bursts are not delayed."""
 
 
 @dataclass(eq=False, slots=True)
@@ -55,11 +55,11 @@ class EventWriter:
     """Inserts the events of many callers together."""
 
     def __init__(self, store: VectorStore, gate: ModelGate | None = None) -> None:
-        """``gate``: what calls pass together; None: there are none."""
+        """``gate``: tells whether calls are running; None: they never are."""
         self._store = store
         self._gate = gate
-        self._free_at = 0.0
-        """The loop's time at which inserts so far will not exceed their share."""
+        self._paid_until = 0.0
+        """The loop's time at which inserts so far will be within their share."""
         self._waiting: deque[_Append] = deque()
         self._flusher: asyncio.Task[None] | None = None
         """The task that writes; it exists while anything is pending and ends by itself."""
@@ -85,25 +85,25 @@ class EventWriter:
             while self._waiting:
                 began = time.thread_time()
                 await self._write(self._next())
-                rest = self._rest(time.thread_time() - began)
-                if rest or self._waiting:  # the embedded store does not yield
-                    await asyncio.sleep(rest)
+                pause = self._pause(time.thread_time() - began)
+                if pause or self._waiting:  # the embedded store does not yield
+                    await asyncio.sleep(pause)
         finally:  # else a cancellation would leave pending appends unwritten forever
             self._flusher = None
             for append in self._waiting:
                 append.inserted.cancel()
             self._waiting.clear()
 
-    def _rest(self, seconds: float) -> float:
-        """How long calls go first, after an insert took that much of the loop's time."""
+    def _pause(self, seconds: float) -> float:
+        """How long to pause after an insert that took ``seconds``, so that calls can run."""
         now = asyncio.get_running_loop().time()
-        self._free_at = max(self._free_at, now) + _SHARE * seconds
-        rest = max(0.0, self._free_at - now - _UNSHARED_SECONDS)
-        # A store outside this process lets calls go first while it inserts.
-        if rest and not (self._gate is not None and self._gate.in_use and self._store.exclusive):
-            self._free_at -= rest
+        self._paid_until = max(self._paid_until, now) + seconds / _INSERT_SHARE
+        pause = max(0.0, self._paid_until - now - _UNSHARED_SECONDS)
+        # A store outside this process does not block the loop during an insert.
+        if pause and not (self._gate is not None and self._gate.in_use and self._store.exclusive):
+            self._paid_until -= pause
             return 0.0
-        return rest
+        return pause
 
     def _next(self) -> list[_Append]:
         """The oldest pending appends, as many as fit in one insert."""

@@ -52,11 +52,11 @@ from lot_grpc.ports import (
 from lot_grpc.services.errors.error_found import (
     RELIABILITY,
     ErrorFound,
-    agreed,
-    best,
-    order,
+    best_hits,
+    compare_names,
     same_error_found,
     similar_error_found,
+    sort_key,
     without_reliability,
 )
 from lot_grpc.services.errors.error_reading import read_aside
@@ -90,10 +90,10 @@ class ErrorQuery:
     ``error_type`` matches solutions of this type or of none; ``language`` and ``categories`` (any
     of them) match only those. ``min_similarity`` applies to similar errors only; 0: no bound. What
     did not work is reported for the same signature; with ``include_unsolved`` for similar errors
-    too. ``explain`` fills in the parts of scores. ``where`` must hold as well. With ``one_limit``,
-    ``limit`` applies to both together: what did not work is looked for only if there is room left.
-    A caller that needs more than solutions passes the ``embedding`` of the query and records the
-    answer itself: then the query is ``quiet`` and gets no retrieval_id.
+    too. ``explain`` fills in the parts of scores. ``where`` must hold as well. With
+    ``shared_limit``, ``limit`` covers both together: what did not work is only looked up if there
+    is room. A caller that needs more than solutions passes the ``embedding`` of the query and
+    records the answer itself: then the query is ``quiet`` and gets no retrieval_id.
     """
 
     error_type: str = ""
@@ -103,7 +103,7 @@ class ErrorQuery:
     limit: int = 3
     min_similarity: float = 0.0
     include_unsolved: bool = False
-    one_limit: bool = False
+    shared_limit: bool = False
     explain: bool = False
     where: tuple[Condition, ...] = ()
     embedding: asyncio.Future[Embedding] | None = None
@@ -152,7 +152,7 @@ class ErrorSolutionFinder:
         if request.legs is not Legs.HYBRID:
             return await self._by_leg(namespace, request, error)
         solved = self._best(namespace, request, error, worked=True, similar=True)
-        if request.one_limit:
+        if request.shared_limit:
             hits, last = await solved
             room = request.limit - len(hits)
             unsolved = (await self._unsolved(namespace, request, error))[:room] if room else []
@@ -194,7 +194,7 @@ class ErrorSolutionFinder:
             where.append(Not(same_error))
         others = await self._search(namespace, request, where, exact=False, error=error)
         rest = await self._similar(namespace, request, error, others, exact)
-        return sorted([*hits, *rest], key=order)[: request.limit], others
+        return sorted([*hits, *rest], key=sort_key)[: request.limit], others
 
     async def _by_leg(self, namespace: str, request: ErrorQuery, error: ErrorRead) -> ErrorAnswer:
         """What a single leg finds."""
@@ -250,11 +250,11 @@ class ErrorSolutionFinder:
         read = await self._read(namespace, same.found[: pool_size(request.limit)])
         by_signatures = await self._compared(error, [record for _, record in read], wrapped=True)
         matching = [
-            (one, record, agreed(*signatures))
+            (one, record, compare_names(*signatures))
             for (one, record), signatures in zip(read, by_signatures, strict=True)
             if signatures
         ]
-        # Decoding takes most of the time, and reliability can raise none from further below.
+        # Decoding dominates: skip hits that reliability cannot lift onto the page.
         scores = sorted((without_reliability(one, by) for one, _, by in matching), reverse=True)
         least = scores[request.limit - 1] if len(scores) > request.limit else 0.0
         found = [
@@ -262,7 +262,7 @@ class ErrorSolutionFinder:
             for one, record, by in matching
             if without_reliability(one, by) + RELIABILITY >= least
         ]
-        return best(found, request.limit, explain=request.explain)
+        return best_hits(found, request.limit, explain=request.explain)
 
     async def _similar(
         self,
@@ -294,10 +294,10 @@ class ErrorSolutionFinder:
         for (one, record), signatures in zip(read, by_signatures, strict=True):
             solution = error_solution_from_record(record)
             if signatures:
-                found.append(same_error_found(one, solution, agreed(*signatures)))
+                found.append(same_error_found(one, solution, compare_names(*signatures)))
             else:
                 found.append(similar_error_found(one, solution))
-        return best(found, request.limit, explain=request.explain)
+        return best_hits(found, request.limit, explain=request.explain)
 
     async def _compared(
         self, error: ErrorRead, records: Sequence[Record], *, wrapped: bool = False

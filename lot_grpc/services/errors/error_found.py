@@ -34,7 +34,7 @@ class ErrorFound:
     differences: tuple[Difference, ...] = ()
 
 
-def agreed(given: Signature, stored: Signature) -> Compared:
+def compare_names(given: Signature, stored: Signature) -> Compared:
     """How two errors with equivalent signatures differ."""
     same = given.text == stored.text
     return compared(*((one.left_out if same else one.names) for one in (given, stored)))
@@ -52,22 +52,22 @@ def same_error_found(one: Relevance, solution: ErrorSolution, by: Compared) -> E
         ScorePart("agreement", by.agreement, _AGREEMENT),
         _reliability(solution),
     )
-    return ErrorFound(solution, True, _sum(parts), one.similarity, parts, by.differences)
+    return ErrorFound(solution, True, _score(parts), one.similarity, parts, by.differences)
 
 
 def similar_error_found(one: Relevance, solution: ErrorSolution) -> ErrorFound:
     """A hit for another error."""
     parts = (*one.parts, _reliability(solution))
-    return ErrorFound(solution, False, _sum(parts), one.similarity, parts)
+    return ErrorFound(solution, False, _score(parts), one.similarity, parts)
 
 
-def best(found: Sequence[ErrorFound], limit: int, *, explain: bool) -> list[ErrorFound]:
+def best_hits(found: Sequence[ErrorFound], limit: int, *, explain: bool) -> list[ErrorFound]:
     """The best ``limit``, best first; with their parts if ``explain``."""
-    chosen = sorted(found, key=order)[:limit]
+    chosen = sorted(found, key=sort_key)[:limit]
     return chosen if explain else [replace(hit, parts=()) for hit in chosen]
 
 
-def order(hit: ErrorFound) -> tuple[bool, float, float, int, str]:
+def sort_key(hit: ErrorFound) -> tuple[bool, float, float, int, str]:
     """The same signature first, then best first; of equals the more successful, then the newer."""
     solution = hit.error_solution
     return (
@@ -83,5 +83,5 @@ def _reliability(solution: ErrorSolution) -> ScorePart:
     return ScorePart("reliability", solution.outcomes.reliability, RELIABILITY)
 
 
-def _sum(parts: Sequence[ScorePart]) -> float:
+def _score(parts: Sequence[ScorePart]) -> float:
     return sum(part.value * part.weight for part in parts)

@@ -1,7 +1,8 @@
 """Stores context stats: one record a pattern and query, at most ``MAX_CONTEXT_STATS`` a pattern.
 
-Stats count an outcome as other targets do (``kernel.apply_once``). The target is what the point of
-the pattern and query leads to, since stats may have been merged into others (``stats_merging``).
+Stats count an outcome as other targets do (``kernel.apply_once``). The target is the record that
+the point of the pattern and query leads to, since stats may have been merged into others
+(``stats_merging``).
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class ContextStatsStore:
     async def before(self, outcomes: Iterable[RecordedOutcome]) -> dict[str, Record]:
         """The stats that will count outcomes that are about to be written, by their query's point.
 
-        Those with a merge in progress are missing.
+        Those that are being merged are left out.
         """
         by_namespace: dict[str, set[str]] = {}
         for one in outcomes:
@@ -67,7 +68,7 @@ class ContextStatsStore:
                 by_namespace.setdefault(one.namespace, set()).add(_point_of(one))
         found: dict[str, Record] = {}
         for namespace, points in by_namespace.items():
-            found |= await self._merger.ends(namespace, list(points))
+            found |= await self._merger.resolve_all(namespace, list(points))
         return found
 
     async def take_in_new(
@@ -97,7 +98,7 @@ class ContextStatsStore:
             ]
             known: dict[str, tuple[Record, dict[str, RecordedOutcome]]] = {}
             for point, theirs in by_stats.items():
-                if point in before:  # several may lead to the same
+                if point in before:  # several points may lead to the same stats
                     known.setdefault(before[point].id, (before[point], {}))[1].update(theirs)
             batch = [
                 NewChanges(record, list(theirs), self._sums(record, theirs))
@@ -115,14 +116,14 @@ class ContextStatsStore:
         return crowded
 
     async def take_in(self, recorded: RecordedOutcome, vector: Sequence[float] | None) -> None:
-        """Add an outcome to the stats of its query, unless they contain it.
+        """Add an outcome to the stats of its query, unless it was already.
 
         ``vector`` is the query's, if known. Raises ContentionError.
         """
         namespace, point = recorded.namespace, _point_of(recorded)
 
         async def attempt() -> None:
-            record = await self._merger.end(namespace, point)
+            record = await self._merger.resolve(namespace, point)
             pending = record.payload[PENDING] if record is not None else []
             # After the stats were read: whoever counted it since has changed their revision.
             done = await self._pending.done(namespace, [recorded.point, *pending])
@@ -154,9 +155,10 @@ class ContextStatsStore:
         return await self._vectors.of_outcome(recorded)
 
     async def _refer_to_nearest(self, recorded: RecordedOutcome, vector: Sequence[float]) -> None:
-        """For a correction of imported outcomes, whose query was merged where they came from.
+        """Let the query of an imported correction lead to the nearest stats, for good.
 
-        Lets the query's point lead to the nearest stats, if there are any, once and for all.
+        Its own were merged in the store it came from. Does nothing if there are no stats; else
+        raises ConflictError, so that the caller starts over.
         """
         namespace, pattern_id = recorded.namespace, recorded.pattern_id
         nearest = await self._merger.nearest(namespace, pattern_id, vector)
@@ -165,7 +167,7 @@ class ContextStatsStore:
         point, key = _point_of(recorded), self._time.sort_key()
         reference = merged_stats_record(namespace, point, pattern_id, nearest.id, key)
         await self._store.insert(CONTEXT_STATS, [reference])
-        raise ConflictError  # start over, with what the point leads to now
+        raise ConflictError  # start over with the new target
 
     def _first(
         self, point: str, outcomes: Mapping[str, RecordedOutcome], vector: Sequence[float]

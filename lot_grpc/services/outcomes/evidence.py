@@ -12,7 +12,7 @@ from lot_grpc.services.records.context_stats import MERGED_INTO, context_stats_f
 from lot_grpc.services.time_source import TimeSource
 
 NEIGHBOURS_AT_MOST = 256
-"""Cells that are looked at for a query, the nearest of all candidates together."""
+"""Context stats considered for a query, the nearest of all candidates together."""
 
 
 class PatternEvidence:

@@ -1,13 +1,12 @@
-"""Merges context stats of a pattern that has too many: those with the nearest queries.
+"""Merges the context stats with the nearest queries when a pattern has too many.
 
-The stats of a query are deleted only with their pattern. So what one process counted there cannot
-be hidden from another, which repeats it: their point leads to the only record that counts for it.
+Stats are deleted only with their pattern. So the point of a query always leads to the one record
+that counts for it, and whoever repeats an outcome in another process finds it counted there.
 
-A merge of two (a) freezes the younger one: it names the older one, and neither that nor its sums
-change any more; (b) a conditional write adds its sums and pending outcomes to the stats that it
-leads to, and names it in ``taken_in`` there; (c) it is emptied, and only refers to the other.
-Whoever follows a frozen one completes (b) and (c) first. The other may have been frozen too by
-then, so they lead on to where that leads: always to older ones, thus never in a circle.
+A merge (a) freezes the younger stats: they name the older ones and never change again; (b) adds
+their sums and pending outcomes to the stats they lead to, by a conditional write that lists them in
+``taken_in`` there; (c) empties them to a reference. Whoever follows frozen stats completes (b) and
+(c) first. References lead to older stats only, so there are no cycles.
 """
 
 from __future__ import annotations
@@ -53,19 +52,23 @@ class StatsMerger:
         self._fading = fading
         self._merging = Journal(store, CONTEXT_STATS, Mark(MERGING, open=True, done=False))
 
-    async def ends(self, namespace: str, points: Sequence[str]) -> dict[str, Record]:
-        """The stats that count for each point; without those with a merge in progress."""
+    async def resolve_all(self, namespace: str, points: Sequence[str]) -> dict[str, Record]:
+        """The stats that count for each point; points with a merge in progress are left out."""
         found = await self._store.get(CONTEXT_STATS, namespace, points)
-        leads = {
+        references = {
             point: record.payload[MERGED_INTO]
             for point, record in found.items()
             if record.payload.get(MERGING) is False
         }
-        further = await self.ends(namespace, list({*leads.values()})) if leads else {}
-        ends = {point: one for point, one in found.items() if MERGED_INTO not in one.payload}
-        return ends | {point: further[into] for point, into in leads.items() if into in further}
+        targets = (
+            await self.resolve_all(namespace, list({*references.values()})) if references else {}
+        )
+        found = {point: one for point, one in found.items() if MERGED_INTO not in one.payload}
+        return found | {
+            point: targets[into] for point, into in references.items() if into in targets
+        }
 
-    async def end(self, namespace: str, point: str) -> Record | None:
+    async def resolve(self, namespace: str, point: str) -> Record | None:
         """The stats that count for a point, once the merges on the way there are complete.
 
         None if there are none yet, or their pattern is being deleted. Raises ConflictError.
@@ -73,8 +76,8 @@ class StatsMerger:
         record = (await self._store.get(CONTEXT_STATS, namespace, [point])).get(point)
         if record is None or MERGED_INTO not in record.payload:
             return record
-        into = await self.end(namespace, record.payload[MERGED_INTO])
-        if into is None:  # deleted with the pattern: this was written too late to be
+        into = await self.resolve(namespace, record.payload[MERGED_INTO])
+        if into is None:  # its pattern was deleted; this was written too late
             gone = [IdIn((point,)), *as_read(record, REVISION)]
             await self._store.delete(CONTEXT_STATS, namespace, gone)
         elif record.payload[MERGING]:
@@ -99,25 +102,28 @@ class StatsMerger:
         )
         time_slice = TimeSlice()
         for older, younger in _nearest_pairs(records, len(records) - most + _MERGED_AT_ONCE):
-            with suppress(ConflictError):  # it counted something meanwhile
+            with suppress(ConflictError):  # it changed meanwhile
                 frozen = {MERGED_INTO: older.id, MERGING: True}
                 await update_as_read(self._store, CONTEXT_STATS, younger, frozen, REVISION)
                 await self._finish(younger)
             await time_slice.give_way()
 
     async def finish_merges(self, before: int) -> int:
-        """Finish merges that a dead process began; return how many."""
+        """Finish merges in progress and return how many.
+
+        Also those of live processes: finishing them twice does no harm, so ``before`` is ignored.
+        """
         return await recover(self._store, CONTEXT_STATS, Equals(MERGING, True), self._finish)
 
     async def _finish(self, frozen: Record) -> None:
         async def attempt() -> None:
-            await self.end(frozen.namespace, frozen.id)
+            await self.resolve(frozen.namespace, frozen.id)
 
         pattern_id = frozen.payload["pattern_id"]
         await compare_and_set("context stats of pattern", pattern_id, attempt)
 
     async def _absorb(self, into: Record, frozen: Record) -> Record:
-        """Add frozen stats to those they lead to, unless they were; return these as they are then.
+        """Add frozen stats to those they lead to, unless done; return the new state of these.
 
         Raises ConflictError if either has changed.
         """

@@ -152,7 +152,7 @@ PATTERN: Final = ResourceSpec(
                 id_keys=("feedback_id",),
                 parents=(PATTERNS,),
                 parent=_pattern_of,
-                half_done=lambda payload: not payload[APPLIED],
+                excluded=lambda payload: not payload[APPLIED],
             ),
         ),
         ResourceCollection(
@@ -173,7 +173,7 @@ PATTERN: Final = ResourceSpec(
                 done={STATS_PENDING: []},
                 parents=(PATTERNS,),
                 parent=_pattern_of,
-                half_done=lambda payload: MERGED_INTO in payload,
+                excluded=lambda payload: MERGED_INTO in payload,
             ),
         ),
     ),

@@ -1,7 +1,7 @@
-"""Reads the near-ties that can reach a page by their importance, and no others.
+"""Reads the page, and of the near-ties below it only those important enough to rise onto it.
 
-Nearly every hit may be a near-tie, and a record may be large. Few of those below the page are
-important enough to rise onto it, and the store finds these by their index.
+Nearly every hit may be a near-tie, and a record may be large. Few are important enough, and the
+store finds these by their index.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from lot_grpc.ports import Condition, IdIn, Range, Record, VectorStore
 
 _KEY: Final = "importance"
 _ROUNDING: Final = 1e-9
+"""Keeps rounding from excluding a tie."""
 
 
 class ImportanceReader:
@@ -38,8 +39,11 @@ class ImportanceReader:
         limit: int,
         weight: float,
         known: Mapping[str, Record],
-    ) -> Mapping[str, Record]:
-        """The records that can be among the best ``limit``; none if they cannot be told.
+    ) -> Mapping[str, Record] | None:
+        """The records that can be among the best ``limit``.
+
+        None if records have no importance, or if one of the page was deleted meanwhile, so that
+        others move up.
 
         Args:
             namespace: Their namespace.
@@ -49,19 +53,19 @@ class ImportanceReader:
             known: Records that were read already.
         """
         if self._importance is None:
-            return {}
+            return None
         page, below = near[:limit], near[limit:]
         records = {one.id: known[one.id] for one in page if one.id in known}
         if unread := [one.id for one in page if one.id not in known]:
             records |= await self._store.get(self._collection, namespace, unread)
         if len(records) < len(page):
-            return {}  # one was deleted meanwhile: others move up
+            return None
         if not below:
             return records
         least = min(
             one.value + from_importance(self._importance(records[one.id])) * weight for one in page
         )
-        # Of equals the first stays.
+        # A tie stays below.
         rising = [one.id for one in below if one.value + weight > least]
         if rising:
             nearest = below[0].value

@@ -10,6 +10,8 @@ from lot_grpc.domain.search_text import SearchText
 from lot_grpc.lexical.contrast import contrast
 from lot_grpc.ports import Embedder
 
+V = TypeVar("V")
+
 
 def likeness_of(query: str, text: SearchText, similarity: float) -> Likeness:
     """The evidence that a text is for the same task as a query, including their cosine."""
@@ -26,10 +28,7 @@ def match_of(embedder: Embedder, query: str, text: SearchText, similarity: float
     return match_probability(likeness_of(query, text, similarity))
 
 
-V = TypeVar("V")
-
-
-class OnFirstUse(Generic[V]):
+class Lazy(Generic[V]):
     """A value that is computed when it is first used."""
 
     __slots__ = ("_compute", "_values")

@@ -34,7 +34,7 @@ from lot_grpc.domain.ranking import (
 )
 from lot_grpc.ports import AllOf, Condition, Embedder, Embedding, Not, Record, VectorStore
 from lot_grpc.services.recall.importance import ImportanceReader
-from lot_grpc.services.recall.matching import OnFirstUse, match_of
+from lot_grpc.services.recall.matching import Lazy, match_of
 from lot_grpc.services.recall.reranks import Reranked, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
@@ -80,27 +80,27 @@ class RecallRequest:
 class Hit(Generic[T]):
     """A resource that was found. ``parts`` add up to the score and are based on ``evidence``.
 
-    ``find_thing`` and ``find_match`` compute ``thing`` and ``match`` on first use. ``record`` is
+    ``lazy_thing`` and ``lazy_match`` compute ``thing`` and ``match`` on first use. ``record`` is
     that of the resource.
     """
 
     record: Record
-    find_thing: OnFirstUse[T]
+    lazy_thing: Lazy[T]
     score: float
     similarity: float
     parts: tuple[ScorePart, ...]
     evidence: Evidence
-    find_match: OnFirstUse[float | None]
+    lazy_match: Lazy[float | None]
 
     @property
     def thing(self) -> T:
         """The resource."""
-        return self.find_thing()
+        return self.lazy_thing()
 
     @property
     def match(self) -> float | None:
         """The probability that it is for the same task, None if unknown."""
-        return self.find_match()
+        return self.lazy_match()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +191,12 @@ class Recall(Generic[T]):
             self._page(found, one, request.limit, candidates.also)
             for one in ((ranking,) if tried else (Ranking.RELEVANCE, ranking))
         ]
-        near_ties, weight = found[: len(pages[0])], self._weights.weight_of(ranking)
+        weight = self._weights.weight_of(ranking)
         records = await self._important.read(
-            namespace, near_ties, request.limit, weight, reranked.records
-        ) or await self._records(namespace, pages, reranked.records)
+            namespace, found[: len(pages[0])], request.limit, weight, reranked.records
+        )
+        if records is None:
+            records = await self._records(namespace, pages, reranked.records)
         known: Mapping[str, Evidence] = {}
         if tried:
             known = await self._evidence(namespace, candidates.vector, found, records, ranking)
@@ -329,14 +331,14 @@ class Recall(Generic[T]):
             relevance.similarity,
             (*relevance.parts, *ranked.parts),
             known.get(point, NOTHING_KNOWN),
-            OnFirstUse(partial(self._match, query, record, relevance.similarity)),
+            Lazy(partial(self._match, query, record, relevance.similarity)),
         )
 
-    async def _read(self, record: Record) -> OnFirstUse[T]:
+    async def _read(self, record: Record) -> Lazy[T]:
         if self._target.read is None:
-            return OnFirstUse(partial(self._target.decode, record))
+            return Lazy(partial(self._target.decode, record))
         thing = await self._target.read(record)
-        return OnFirstUse(lambda: thing)
+        return Lazy(lambda: thing)
 
     def _match(self, query: str, record: Record, similarity: float) -> float | None:
         """The probability that it is for the same task, for kinds that are for tasks."""

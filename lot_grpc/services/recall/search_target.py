@@ -1,4 +1,4 @@
-"""What a recall needs to know of the kind that it searches."""
+"""What a recall needs to know about a kind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Learned(Protocol):
     """Looks up what outcomes on similar queries say about resources."""
 
     async def nothing(self, namespace: str) -> bool:
-        """Whether there is none in the namespace; False if that is not known without a search."""
+        """Whether the namespace has none; False if only a search could tell."""
 
     async def of(
         self, namespace: str, vector: Sequence[float], records: Sequence[Record]
@@ -39,10 +39,10 @@ class SearchTarget(Generic[T]):
     """A kind to recall: its collection and fields, how it is read, and how it is ranked.
 
     Without ``learned`` and ``importance`` (in [0, 1], of a record) only relevance ranks; matches of
-    ``tasks`` are at least near-ties. ``decode`` makes a resource of its record, ``read`` where that
-    takes more than the record; ``id_key`` is the key of its id. ``on_recall`` is called for every
-    answer with the namespace, the query, (id, similarity) best first, and the retrieval_id.
-    ``of_tasks``: each resource is for a task.
+    ``tasks`` are at least near-ties. ``decode`` decodes a record; ``read`` replaces it where that
+    takes more than the record; ``id_key`` is the payload key of the id. ``on_recall`` is
+    called for every answer with the namespace, the query, (id, similarity) best first, and the
+    retrieval_id. ``of_tasks``: each resource is for a task.
     """
 
     searched: SearchFields

@@ -15,11 +15,11 @@ from lot_grpc.services.records.fields import FieldCodec
 REVISION = "revision"
 PENDING = "pending_ids"
 MERGED_INTO = "merged_into"
-"""The point of the stats that count for these from then on. It never changes."""
+"""The point of the stats that count instead of these. It never changes."""
 MERGING = "merging"
-"""Of merged stats: True until the others contain them, and then False."""
+"""On merged stats: True until their sums were added to the others, then False."""
 TAKEN_IN = "taken_in"
-"""Points of stats that these contain and that may still be marked as merging."""
+"""Points of stats that were added to these and may still be marked as merging."""
 
 
 def context_stats_point(namespace: str, pattern_id: str, query: str) -> str:

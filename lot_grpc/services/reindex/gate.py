@@ -33,7 +33,7 @@ class ModelGate:
 
     @property
     def in_use(self) -> bool:
-        """Whether anything has entered."""
+        """Whether any call or periodic task is inside."""
         return bool(self._since)
 
     @asynccontextmanager

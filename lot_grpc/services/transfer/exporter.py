@@ -121,7 +121,7 @@ class Exporter:
         at = (behind.sort_key, behind.id) if behind is not None else None
         resources = self._resources.of(kind.resource_kind)
         async for batch in self._batches(namespace, kind.collection, at, vectors=vectors):
-            whole = [record for record in batch if not kind.rule.half_done(record.payload)]
+            whole = [record for record in batch if not kind.rule.excluded(record.payload)]
             births = await self._births(namespace, kind, whole)
             claimed: Collection[str] = ()
             if kind.is_thing:
