@@ -291,7 +291,7 @@ class Run:
                 self._client.do("forget", address=server.address)
 
 
-ALONE = ("rerank", "context", "used", "agents", "memories", "start")
+ALONE = ("rerank", "context", "used", "agents", "memories", "start", "memory")
 """Values of ``--only`` that name a comparison with servers of its own."""
 
 
@@ -307,7 +307,7 @@ def _options() -> Any:
         "--only",
         default="",
         help="just the comparisons with this in their name, or `rerank`, `context`, `used`, "
-        "`agents`, `memories`, `start`",
+        "`agents`, `memories`, `start`, `memory`",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--write", action="store_true", help=f"write the tables to {page.NAME}")
@@ -344,12 +344,12 @@ def main() -> int:
                     run.used()
                 if not options.only or options.only == "start":
                     run.start()
-                if not options.only:
+                if not options.only or options.only == "memory":
                     empty_bytes = run.empty()
                     if not options.quick:
                         run.large(empty_bytes)
-                    if options.full:
-                        run.growth()
+                if options.full and not options.only:
+                    run.growth()
         except processes.BenchError as error:
             print(f"bench: {error}", file=sys.stderr)
             return 1
