@@ -55,11 +55,11 @@ class ShardSync:
         """
         former, self._synced = self._synced, {}
         log = f"{self._folder}/{_LOG}"
-        paths = [str(self._folder)]
-        for folder, folders, names in os.walk(self._folder):
-            if folder != log:
-                paths += [f"{folder}/{name}" for name in (*folders, *names)]
         try:
+            paths = [str(self._folder)]
+            for folder, folders, names in os.walk(self._folder, onerror=_raise):
+                if folder != log:
+                    paths += [f"{folder}/{name}" for name in (*folders, *names)]
             state = _state(path for path in paths if path != log)
             for path, now in state.items():
                 if former.get(path) != now:
@@ -81,6 +81,10 @@ def _look(path: str) -> int:
     except FileNotFoundError:
         return -1
     return found.st_mtime_ns if stat.S_ISDIR(found.st_mode) else found.st_size
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _failed(error: OSError) -> StoreUnavailableError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,11 +21,12 @@ from lot_grpc.domain.errors import (
     StartupError,
 )
 from lot_grpc.domain.pattern import PatternContent
-from lot_grpc.ports import Embedder, Embedding, EmbeddingContract, VectorStore
+from lot_grpc.ports import Embedder, Embedding, EmbeddingContract, Record, Vector, VectorStore
 from lot_grpc.services.build import Services
 from lot_grpc.services.changes.settings import ChangeFeed
 from lot_grpc.services.outcomes import context_stats
 from lot_grpc.services.patterns.patterns import PatternEdit
+from lot_grpc.services.record_embedder import RecordEmbedder
 from lot_grpc.services.records.collections import (
     CONTEXT_STATS,
     PATTERNS,
@@ -38,6 +39,7 @@ from lot_grpc.services.reindex import vector_rebuild as rebuilding
 from lot_grpc.services.reindex.epochs import stored_name
 from lot_grpc.services.reindex.reindexer import ReindexPhase, ReindexStep
 from lot_grpc.services.reindex.vector_rebuild import drop_stale
+from lot_grpc.services.resource_spec import ResourceCollection
 from lot_grpc.services.resources import REGISTRY
 from lot_grpc.services.runtime import ServiceSettings, open_runtime
 from lot_grpc.services.store_metadata import (
@@ -288,6 +290,35 @@ async def test_stats_that_were_merged_into_others_get_no_vector(
         for query in queries:
             await outcome(world, "a", query=query)
     assert sum(one.payload["count"] for one in await rows(place.store, CONTEXT_STATS)) == 24
+
+
+@ON_EDGE_TOO
+async def test_stats_may_be_merged_while_their_vectors_are_made(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(context_stats, "MAX_CONTEXT_STATS", 3)
+    world = await place.start()
+    await save(world, "Log in to the shop", pattern_id="a")
+    for number in range(3):
+        await outcome(world, "a", query=f"log in number {number}")
+    made_by = RecordEmbedder.vectors
+    merged: list[Record] = []
+
+    async def vectors(
+        self: RecordEmbedder, collection: ResourceCollection, records: Sequence[Record]
+    ) -> list[Mapping[str, Vector]]:
+        made = await made_by(self, collection, records)
+        if collection.name == CONTEXT_STATS and not merged:
+            await outcome(world, "a", query="log in number 4")
+            stats = await rows(place.store, CONTEXT_STATS)
+            merged.extend(one for one in stats if "merged_into" in one.payload)
+        return made
+
+    monkeypatch.setattr(RecordEmbedder, "vectors", vectors)
+    steps = await reindex(world, TURNED)
+    assert merged
+    assert steps[-1].phase is ReindexPhase.DONE
+    assert sum(one.payload["count"] for one in await rows(place.store, CONTEXT_STATS)) == 4
 
 
 async def test_an_outcome_names_a_recall_of_the_former_model(place: Place) -> None:

@@ -135,6 +135,18 @@ async def test_outcomes_whose_query_was_merged_are_corrected_once_after_an_impor
     await check_invariants(other.store, NS)
 
 
+async def test_a_pattern_that_is_deleted_before_its_stats_are_merged_is_left_alone(world):
+    for query in QUERIES[:2]:
+        await outcome(world, "p", query=query)
+
+    async def gone() -> None:
+        await world.another_process().services.patterns.patterns.delete(NS, "p", "")
+
+    world.store.before("scroll", CONTEXT_STATS, gone)
+    await outcome(world, "p", query=QUERIES[2])
+    assert not await payloads(world, PATTERNS)
+
+
 async def test_a_late_write_after_the_pattern_is_deleted_does_not_block_new_outcomes(world):
     """What a late write leaves behind leads to nothing, and the next outcome finds that out."""
     for query in QUERIES[:3]:  # the second is merged

@@ -9,6 +9,7 @@ import os
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from lot_grpc.ports import (
 )
 from lot_grpc.storage import durable
 from lot_grpc.storage.edge import EdgeStore
+from lot_grpc.storage.edge_sync import ShardSync
 from tests.contract.clock import FixedClock
 from tests.storage.power_loss import PowerLoss
 from tests.storage.samples import sample_id
@@ -198,6 +200,33 @@ async def test_after_a_failed_sync_the_whole_shard_is_flushed(folder, disk, chec
         with pytest.raises(StoreUnavailableError, match="Input/output error"):
             await store.insert("samples", [made(2)])
     await store.insert("samples", [made(3)])
+    assert disk.flushes == 2
+    await check(store)
+    await store.close()
+
+
+async def test_a_folder_that_cannot_be_listed_fails_the_write(folder, disk, check, monkeypatch):
+    store = await opened(folder)
+    scandir, failures = os.scandir, [1]
+
+    def fail(path: str) -> Any:
+        if Path(path).name == "segments" and failures:
+            failures.pop()
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return scandir(path)
+
+    sync_files = ShardSync.sync_files
+
+    def failing(self: ShardSync) -> None:
+        with monkeypatch.context() as inside:
+            inside.setattr(os, "scandir", fail)
+            sync_files(self)
+
+    with monkeypatch.context() as once:
+        once.setattr(ShardSync, "sync_files", failing)
+        with pytest.raises(StoreUnavailableError, match="Too many open files"):
+            await store.insert("samples", [made(0)])
+    await store.insert("samples", [made(1)])
     assert disk.flushes == 2
     await check(store)
     await store.close()

@@ -97,7 +97,9 @@ class EventWriter:
     def _pause(self, seconds: float) -> float:
         """How long to pause after an insert that took ``seconds``, so that calls can run."""
         now = asyncio.get_running_loop().time()
-        self._paid_until = max(self._paid_until, now) + seconds / _INSERT_SHARE
+        due = max(self._paid_until, now) + seconds / _INSERT_SHARE
+        # If an insert waits for the disk, ``seconds`` includes the calls that run meanwhile.
+        self._paid_until = min(due, now + 2 * _UNSHARED_SECONDS)
         pause = max(0.0, self._paid_until - now - _UNSHARED_SECONDS)
         # A store outside this process does not block the loop during an insert.
         if pause and not (self._gate is not None and self._gate.in_use and self._store.exclusive):

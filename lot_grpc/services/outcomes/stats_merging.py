@@ -100,6 +100,8 @@ class StatsMerger:
         records = await self._store.scroll(
             CONTEXT_STATS, namespace, theirs, limit=2 * most, vectors=True
         )
+        if not records:  # their pattern was deleted meanwhile
+            return
         time_slice = TimeSlice()
         for older, younger in _nearest_pairs(records, len(records) - most + _MERGED_AT_ONCE):
             with suppress(ConflictError):  # it changed meanwhile

@@ -21,6 +21,7 @@ from lot_grpc.ports import (
     Condition,
     Embedder,
     HasVector,
+    IdIn,
     Not,
     Record,
     SparseVector,
@@ -169,7 +170,10 @@ class VectorRebuild:
         for record in records:
             by_namespace.setdefault(record.namespace, []).append(record)
         for namespace, theirs in by_namespace.items():
-            found = await self._store.get(collection.name, namespace, [one.id for one in theirs])
+            ids = IdIn(tuple(one.id for one in theirs))
+            where = [ids, *collection.with_vectors]
+            left = await self._store.scroll(collection.name, namespace, where, limit=len(theirs))
+            found = {one.id: one for one in left}
             there = [one for one in theirs if one.id in found]
             read = await _texts(collection, there)
             now = await _texts(collection, [found[one.id] for one in there])
