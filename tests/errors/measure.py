@@ -31,11 +31,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lot_grpc.domain.error_found import ErrorFound
 from lot_grpc.domain.error_text.signature import read_error
 from lot_grpc.embedding.fastembed import open_fastembed
 from lot_grpc.ports import Embedding
 from lot_grpc.services.errors.error_finder import ErrorQuery
-from lot_grpc.services.errors.error_found import ErrorFound
 from lot_grpc.testing.hashing import HashingEmbedder
 from tests.errors.cases import Case, Text, read_cases
 from tests.errors.dresses import Dress, dresses_of

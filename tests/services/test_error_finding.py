@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lot_grpc.domain.episode import EpisodeEnd, EpisodeError, EpisodeStart, EpisodeStatus
+from lot_grpc.domain.error_found import ErrorFound
 from lot_grpc.domain.error_text import signature
 from lot_grpc.domain.errors import ErrorSolutionNotFoundError
 from lot_grpc.domain.outcomes import Outcome
@@ -16,7 +17,6 @@ from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.errors import error_finder, error_reading
 from lot_grpc.services.errors.error_finder import ErrorAnswer, ErrorQuery
-from lot_grpc.services.errors.error_found import ErrorFound
 from lot_grpc.services.errors.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, OUTCOMES, RETRIEVALS
 from tests.services.world import DAY, NS, World, call, error_solution, payloads, rows, sweep

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from lot_grpc.domain.error_found import ErrorFound
 from lot_grpc.domain.error_solution import (
     ErrorSolution,
     ErrorSolutionContent,
@@ -23,7 +24,6 @@ from lot_grpc.services.errors.drafts import (
     SavedErrorSolution,
 )
 from lot_grpc.services.errors.error_finder import ErrorAnswer, ErrorQuery
-from lot_grpc.services.errors.error_found import ErrorFound
 from lot_grpc.services.errors.error_outcomes import ErrorOutcomeDraft
 
 _OUTPUT_ONLY = fields_beside(pb.ErrorSolution, ErrorSolutionContent) - {"ttl"}

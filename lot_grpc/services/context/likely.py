@@ -9,13 +9,13 @@ from typing import TypeVar
 from lot_grpc.domain.context.near import least_likely, likely_enough
 from lot_grpc.domain.episode import Episode
 from lot_grpc.domain.episode import search_text as episode_text
+from lot_grpc.domain.error_found import ErrorFound
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.memory import search_text as memory_text
 from lot_grpc.domain.search_text import SearchText, joined
 from lot_grpc.ports import Embedder
 from lot_grpc.services.context.patterns import ContextPatterns
 from lot_grpc.services.context.request import ContextRequest
-from lot_grpc.services.errors.error_found import ErrorFound
 from lot_grpc.services.recall.matching import match_of
 from lot_grpc.services.recall.recall import Hit
 

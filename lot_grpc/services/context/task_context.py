@@ -17,6 +17,7 @@ from lot_grpc.domain.context.known import Known, KnownEpisode, KnownError, Known
 from lot_grpc.domain.context.markdown import SHORTENED
 from lot_grpc.domain.context.prompt import Prompt, prompt_of
 from lot_grpc.domain.episode import Episode, EpisodeStatus
+from lot_grpc.domain.error_found import ErrorFound
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.preference import Preference
 from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter
@@ -28,7 +29,6 @@ from lot_grpc.services.context.patterns import ContextPatterns, PatternChooser
 from lot_grpc.services.context.preferences import liked
 from lot_grpc.services.context.request import ContextRequest, filled_in
 from lot_grpc.services.errors.error_finder import ErrorQuery, ErrorSolutionFinder
-from lot_grpc.services.errors.error_found import ErrorFound
 from lot_grpc.services.learning.recommendations import Recommended, Recommender
 from lot_grpc.services.memories.passages import Passage, PassageMatcher
 from lot_grpc.services.recall.module import RecallModule

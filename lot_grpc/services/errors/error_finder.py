@@ -22,6 +22,16 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Final
 
+from lot_grpc.domain.error_found import (
+    RELIABILITY,
+    ErrorFound,
+    best_hits,
+    compare_names,
+    same_error_found,
+    similar_error_found,
+    sort_key,
+    without_reliability,
+)
 from lot_grpc.domain.error_solution import ErrorSolutionFilter
 from lot_grpc.domain.error_text.signature import (
     ErrorRead,
@@ -48,16 +58,6 @@ from lot_grpc.ports import (
     Record,
     SearchQuery,
     VectorStore,
-)
-from lot_grpc.services.errors.error_found import (
-    RELIABILITY,
-    ErrorFound,
-    best_hits,
-    compare_names,
-    same_error_found,
-    similar_error_found,
-    sort_key,
-    without_reliability,
 )
 from lot_grpc.services.errors.error_reading import read_aside
 from lot_grpc.services.errors.spec import ERROR_SOLUTION
@@ -153,19 +153,21 @@ class ErrorSolutionFinder:
             return await self._by_leg(namespace, request, error)
         solved = self._best(namespace, request, error, worked=True, similar=True)
         if request.shared_limit:
-            hits, last = await solved
+            hits, candidates = await solved
             room = request.limit - len(hits)
             unsolved = (await self._unsolved(namespace, request, error))[:room] if room else []
         else:
-            (hits, last), unsolved = await asyncio.gather(
+            (hits, candidates), unsolved = await asyncio.gather(
                 solved, self._unsolved(namespace, request, error)
             )
         ids = tuple(hit.error_solution.error_solution_id for hit in (*hits, *unsolved))
         retrieval_id = ""
         if not request.quiet:
-            retrieval_id = self._retrievals.remember(namespace, request.text, last.vector, ids)
+            retrieval_id = self._retrievals.remember(
+                namespace, request.text, candidates.vector, ids
+            )
         return ErrorAnswer(
-            hits, retrieval_id, error.signature, last.truncated, last.wordless, unsolved
+            hits, retrieval_id, error.signature, candidates.truncated, candidates.wordless, unsolved
         )
 
     async def _unsolved(
