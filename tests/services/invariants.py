@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.error_solution import same_solution_id
 from lot_grpc.domain.feedback import adjustment_of, moved
 from lot_grpc.domain.outcomes import Outcome, wilson_lower_bound
@@ -15,7 +16,7 @@ from lot_grpc.domain.passages import passages_of
 from lot_grpc.domain.pattern import PatternContent, dedupe_hash
 from lot_grpc.domain.preference import HISTORY
 from lot_grpc.ports import MultiVector, Record, VectorStore
-from lot_grpc.services.patterns.lineage import NOTE_KIND
+from lot_grpc.services.lineage.lineage import note_kind
 from lot_grpc.services.records.collections import (
     ACTION_VALUES,
     CONTEXT_STATS,
@@ -47,6 +48,8 @@ from lot_grpc.services.records.patterns import claim_point, pattern_from_record
 from lot_grpc.services.resources import REGISTRY
 from tests.services.world import World, draft, rows
 
+NOTES = {note_kind(kind) for kind in (ResourceKind.PATTERN, ResourceKind.MEMORY)}
+
 
 async def check_invariants(store: VectorStore, ns: str) -> None:
     """Nothing is half: counters equal their log, no event without episode, no open delete."""
@@ -56,8 +59,9 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
     _check_counters(patterns, of_patterns, "pattern_id")
     _check_cells(await rows(store, CONTEXT_STATS, ns), of_patterns)
     _check_feedback(patterns, await rows(store, FEEDBACK, ns))
-    _check_lineage(patterns)
-    notes = [r.payload for r in await rows(store, REQUESTS, ns) if r.payload["kind"] == NOTE_KIND]
+    _check_marks(patterns, "pattern_id")
+    _check_groups(patterns)
+    notes = [r.payload for r in await rows(store, REQUESTS, ns) if r.payload["kind"] in NOTES]
     assert not notes, f"what supersedes what was not followed: {notes}"
     await _check_episodes(store, ns)
     await _check_learning(store, ns)
@@ -70,7 +74,9 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
     assert len(recorded_outcomes) == len(of_patterns) + len(of_solutions), (
         "an outcome of both, or of neither"
     )
-    _check_memories(await store.scroll(MEMORIES, ns, [], limit=100_000, vectors=True))
+    memories = await store.scroll(MEMORIES, ns, [], limit=100_000, vectors=True)
+    _check_memories(memories)
+    _check_marks(memories, "memory_id")
     open_stones = [r.payload for r in await rows(store, TOMBSTONES, ns) if not r.payload["done"]]
     assert not open_stones, f"a delete was begun and never finished: {open_stones}"
     await _check_stamps(store, ns)
@@ -199,20 +205,30 @@ def _check_error_solutions(solutions: list[Record]) -> None:
     assert len(set(unnamed)) == len(unnamed), "one solution is there twice"
 
 
-def _check_lineage(patterns: list[Record]) -> None:
-    """Marks follow what supersedes what; a parent that is a group's head names its members."""
+def _check_marks(records: list[Record], id_key: str) -> None:
+    """Marks follow what supersedes what: by the newest, for memories from when the first begins."""
     newest: dict[str, str] = {}
-    for record in sorted(patterns, key=lambda record: record.payload["sort_key"]):
+    begins: dict[str, int] = {}
+    for record in sorted(records, key=lambda record: record.payload["sort_key"]):
         if superseded := record.payload.get("supersedes"):
-            newest[superseded] = record.payload["pattern_id"]
+            newest[superseded] = record.payload[id_key]
+            begin: int = record.payload.get("valid_from", record.payload["create_time"])
+            begins[superseded] = min(begin, begins.get(superseded, begin))
+    for record in records:
+        payload = record.payload
+        successor = newest.get(payload[id_key], "")
+        assert payload.get("superseded_by", "") == successor, f"{payload[id_key]}: {successor!r}"
+        assert payload.get("superseded", False) == bool(successor)
+        if id_key == "memory_id":
+            assert payload.get("superseded_time") == begins.get(payload[id_key])
+
+
+def _check_groups(patterns: list[Record]) -> None:
+    """A parent that is a group's head names its members."""
     heads = {r.payload["pattern_id"]: r.payload for r in patterns if "group_level" in r.payload}
     for record in patterns:
-        payload = record.payload
-        successor = newest.get(payload["pattern_id"], "")
-        assert payload.get("superseded_by", "") == successor, f"{payload['task']}: {successor!r}"
-        assert payload.get("superseded", False) == bool(successor)
-        if parent := heads.get(payload.get("parent_pattern_id", "")):
-            assert payload["pattern_id"] in parent["source_pattern_ids"]
+        if parent := heads.get(record.payload.get("parent_pattern_id", "")):
+            assert record.payload["pattern_id"] in parent["source_pattern_ids"]
 
 
 async def _check_episodes(store: VectorStore, ns: str) -> None:
@@ -356,7 +372,7 @@ _HOW_IT_CAME_ABOUT = {
     "sort_key", "create_time", "update_time", "record_time", "last_used_time", "start_time",
     "active_time", "abandoning", "reuse_revision", "pending_reuses",
     "end_time", "epoch", "writer_epoch", "writer_base", "writer_base_epoch", "request",
-    "pending_ids", "stats_revision", "delete_time", "undone_time",
+    "pending_ids", "stats_revision", "superseded_time", "delete_time", "undone_time",
     "pending_feedback", "last_feedback_time",
     "pending_steps", "pending_events",
     "pending_requests", "expires", "result_revision", "time", "target_key", "extracted_pattern_ids",
@@ -369,7 +385,8 @@ async def state(store: VectorStore, ns: str) -> Any:
     """All that a caller could tell, but for times and for ids that nobody chose."""
     names: dict[str, str] = {}
     told: dict[str, list[str]] = {}
-    tasks = {r.payload["pattern_id"]: r.payload["task"] for r in await rows(store, PATTERNS, ns)}
+    texts = {r.payload["pattern_id"]: r.payload["task"] for r in await rows(store, PATTERNS, ns)}
+    texts |= {r.payload["memory_id"]: r.payload["content"] for r in await rows(store, MEMORIES, ns)}
     for collection in (
         PATTERNS, EPISODES, MEMORIES, ERROR_SOLUTIONS, TOMBSTONES, OUTCOMES, FEEDBACK, EVENTS,
         POLICIES, LEARNING_EVENTS, DECISIONS, SELECTIONS, TRAJECTORIES, ACTION_VALUES,
@@ -383,7 +400,7 @@ async def state(store: VectorStore, ns: str) -> Any:
             for key in sorted(_RANDOM & payload.keys()):
                 payload[key] = names.setdefault(payload[key], _named(payload, key))
             if successor := payload.get("superseded_by"):
-                payload["superseded_by"] = tasks.get(successor, "gone")
+                payload["superseded_by"] = texts.get(successor, "gone")
             if "id" in payload:
                 payload["id"] = names.get(payload["id"], "gone")
             told[collection].append(json.dumps(payload, sort_keys=True).replace(ns, "here"))

@@ -11,8 +11,9 @@ from lot_grpc.domain.errors import PatternNotFoundError, RequestInvalidError
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.domain.transfer import ExportSpec, ImportTerms
+from lot_grpc.services.lineage.lineage import Relation
 from lot_grpc.services.patterns.drafts import Saved
-from lot_grpc.services.patterns.lineage import Lineage, Relation
+from lot_grpc.services.patterns.lineage import PatternLineage
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.patterns.pruner import PruneDraft
 from lot_grpc.services.records.collections import PATTERNS
@@ -262,7 +263,7 @@ async def test_a_repeat_of_a_content_supersedes_nothing(world):
 
 async def test_a_note_that_was_left_is_followed_and_dropped(world):
     await three(world)
-    lineage = Lineage(world.store, TimeSource(world.clock))
+    lineage = PatternLineage(world.store, TimeSource(world.clock))
     await lineage.begin(NS, "c", "", "b")
     assert await lineage.roll_forward(world.clock.now() - 1) == 0
     assert await lineage.roll_forward(world.clock.now()) == 1
@@ -273,7 +274,7 @@ async def test_a_note_that_was_left_is_followed_and_dropped(world):
 async def test_a_circle_that_a_death_left_is_broken(world):
     """Its writer died before it looked whether another had closed the circle."""
     await three(world)
-    lineage = Lineage(world.store, TimeSource(world.clock))
+    lineage = PatternLineage(world.store, TimeSource(world.clock))
     await lineage.begin(NS, "a", "", "c")
     point = pattern_point(NS, "a")
     await world.store.update(PATTERNS, NS, point, set={"supersedes": "c"})
@@ -288,8 +289,8 @@ async def test_a_circle_that_a_death_left_is_broken(world):
 
 async def relatives(world: World, pattern_id: str) -> list[tuple[Relation, str, int]]:
     pattern = await world.services.patterns.patterns.get(NS, pattern_id)
-    found = await world.services.patterns.lineage.read(NS, pattern)
-    return [(one.relation, one.pattern.pattern_id, one.distance) for one in found]
+    found = await world.services.patterns.lineage.read(NS, pattern.pattern_id)
+    return [(one.relation, one.thing.pattern_id, one.distance) for one in found]
 
 
 async def test_lineage_tells_predecessors_and_successors_with_their_rates(world):
@@ -304,8 +305,8 @@ async def test_lineage_tells_predecessors_and_successors_with_their_rates(world)
         (Relation.SUPERSEDED, "a", 2),
     ]
     pattern = await world.services.patterns.patterns.get(NS, "a")
-    successors = await world.services.patterns.lineage.read(NS, pattern)
-    assert [one.pattern.outcomes.usage_count for one in successors] == [0, 1]
+    successors = await world.services.patterns.lineage.read(NS, pattern.pattern_id)
+    assert [one.thing.outcomes.usage_count for one in successors] == [0, 1]
 
 
 async def test_lineage_tells_groups_and_members(world):

@@ -21,8 +21,9 @@ from lot_grpc.services.errors.drafts import ErrorSolutionEdit
 from lot_grpc.services.errors.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.extraction.pattern_extraction import ExtractionDraft
 from lot_grpc.services.learning.decisions import DecisionOutcomeDraft
+from lot_grpc.services.lineage.lineage import Note
 from lot_grpc.services.outcomes import context_stats
-from lot_grpc.services.patterns.lineage import Lineage, Note
+from lot_grpc.services.patterns.lineage import PatternLineage
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import (
     CONTEXT_STATS,
@@ -135,7 +136,7 @@ async def test_a_circle_is_broken_in_the_pattern_as_it_is_by_then(world):
         point = pattern_point(NS, one)
         await world.store.update(PATTERNS, NS, point, set={"supersedes": other})
     world.store.before("update", PATTERNS, lambda: edit(world, "a", title="edited"))
-    lineage = Lineage(world.store, world.services.runtime.time)
+    lineage = PatternLineage(world.store, world.services.runtime.time)
     with pytest.raises(RequestInvalidError):
         await lineage.follow(Note(NS, "note", "a", ("b",)))
     found = await world.services.patterns.patterns.get(NS, "a")

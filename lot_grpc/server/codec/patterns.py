@@ -14,7 +14,7 @@ from lot_grpc.domain.query import PatternFilter
 from lot_grpc.pb.lot.v1 import feedback_pb2, outcome_pb2
 from lot_grpc.pb.lot.v1 import pattern_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as service_pb
-from lot_grpc.server.codec.generic import Decoder, Encoder
+from lot_grpc.server.codec.generic import Decoder, Encoder, Whole
 from lot_grpc.server.codec.notices import merged_notices, text_notices, unchanged_notices
 from lot_grpc.server.codec.outcomes import (
     outcome_evidence_to_pb,
@@ -23,13 +23,19 @@ from lot_grpc.server.codec.outcomes import (
 )
 from lot_grpc.server.codec.pairs import fields_beside
 from lot_grpc.server.codec.record_messages import RecordMessages
-from lot_grpc.server.codec.values import check_list_size, edited_fields, struct_from_pb, ttl_of
+from lot_grpc.server.codec.values import (
+    check_list_size,
+    edited_fields,
+    struct_from_pb,
+    time_to_pb,
+    ttl_of,
+)
 from lot_grpc.services.distillation.distiller import Distilled, DistilledGroup, DistillRequest
 from lot_grpc.services.extraction.code_extraction import CodeDraft, Extracted
 from lot_grpc.services.extraction.pattern_extraction import ExtractionDraft
+from lot_grpc.services.lineage.lineage import Relative
 from lot_grpc.services.patterns.drafts import PatternDraft, Saved
 from lot_grpc.services.patterns.feedback import FeedbackDraft
-from lot_grpc.services.patterns.lineage import Relative
 from lot_grpc.services.patterns.pattern_stats import PatternStats
 from lot_grpc.services.patterns.patterns import PatternEdit, Updated
 from lot_grpc.services.patterns.pruner import Pruned, PruneDraft
@@ -320,14 +326,14 @@ distilled_to_pb = Encoder(
     values={"groups": lambda groups: _groups_to_pb(groups[:_MOST_GROUPS]), "group_count": len},
     omit={"notices"},
 )
-lineage_to_pb = Encoder(
+lineage_to_pb: Encoder[Relative[Pattern], service_pb.LineageEntry] = Encoder(
     Relative,
     service_pb.LineageEntry,
-    rename={
-        "pattern_id": "pattern.pattern_id",
-        "task": "pattern.content.task",
-        "outcomes": "pattern.outcomes",
-        "create_time": "pattern.create_time",
+    values={
+        "pattern_id": Whole(lambda one: one.thing.pattern_id),
+        "task": Whole(lambda one: one.thing.content.task),
+        "outcomes": Whole(lambda one: outcomes_to_pb(one.thing.outcomes)),
+        "create_time": Whole(lambda one: time_to_pb(one.thing.create_time)),
     },
-    values={"outcomes": outcomes_to_pb},
+    omit={"thing"},
 )

@@ -61,7 +61,7 @@ class PatternServicer(PatternServiceServicer):
         namespace, services = namespace_of(request), self._services
         pattern = await services.patterns.patterns.get(namespace, request.pattern_id)
         lineage = (
-            await services.patterns.lineage.read(namespace, pattern)
+            await services.patterns.lineage.read(namespace, pattern.pattern_id)
             if request.include_lineage
             else []
         )

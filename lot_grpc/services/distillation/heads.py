@@ -15,7 +15,7 @@ from lot_grpc.kernel.compare_and_set import compare_and_set, replace_as_read, up
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.distillation.groups import Group
 from lot_grpc.services.indexer import Indexer
-from lot_grpc.services.patterns.lineage import Lineage
+from lot_grpc.services.patterns.lineage import PatternLineage
 from lot_grpc.services.records.collections import PATTERNS, SORT_KEY
 from lot_grpc.services.records.groups import (
     MADE,
@@ -46,7 +46,7 @@ class Heads:
         self._store = store
         self._indexer = indexer
         self._time = time_source
-        self._lineage = Lineage(store, time_source)
+        self._lineage = PatternLineage(store, time_source)
 
     async def write(self, namespace: str, groups: Sequence[Group]) -> None:
         """Write heads, the inner ones first."""

@@ -22,7 +22,7 @@ from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.indexer import Indexer
 from lot_grpc.services.outcomes.pending_outcomes import forget_older_logs
-from lot_grpc.services.patterns.lineage import Lineage
+from lot_grpc.services.patterns.lineage import PatternLineage
 from lot_grpc.services.records.collections import PATTERNS, SORT_KEY
 from lot_grpc.services.records.patterns import (
     LEARNED_FIELDS,
@@ -62,7 +62,7 @@ class LearnedPatterns:
         self._store = store
         self._indexer = indexer
         self._time = time_source
-        self._lineage = Lineage(store, time_source)
+        self._lineage = PatternLineage(store, time_source)
 
     async def find(self, namespace: str, pattern_id: str) -> Pattern | None:
         """The pattern with an id; None if it does not exist."""

@@ -8,7 +8,7 @@ from lot_grpc.services.outcomes.outcome_log import OutcomeLog
 from lot_grpc.services.outcomes.outcomes import OutcomeRecorder
 from lot_grpc.services.patterns.feedback import Feedback
 from lot_grpc.services.patterns.feedback_candidates import FeedbackCandidates
-from lot_grpc.services.patterns.lineage import Lineage
+from lot_grpc.services.patterns.lineage import PatternLineage
 from lot_grpc.services.patterns.nearest import Nearest
 from lot_grpc.services.patterns.pattern_writer import PatternWriter
 from lot_grpc.services.patterns.patterns import Patterns
@@ -24,7 +24,7 @@ class PatternsModule:
     def __init__(self, runtime: Runtime, counting: OutcomesModule) -> None:
         store, time = runtime.store, runtime.time
         content_index, counter = UniqueContentIndex(store, time), counting.counter
-        self.lineage = lineage = Lineage(store, time)
+        self.lineage = lineage = PatternLineage(store, time)
         self.patterns = patterns = Patterns(runtime, content_index, lineage)
         nearest = Nearest(store, runtime.settings.learning.merge_similarity)
         repeats = RepeatCounter(runtime, counter, content_index, nearest)

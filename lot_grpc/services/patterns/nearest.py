@@ -11,7 +11,8 @@ from lot_grpc.domain.pattern import DEFAULT_MERGE_SIMILARITY, Pattern, PatternCo
 from lot_grpc.lexical.contrast import may_mean_the_same
 from lot_grpc.ports import Condition, Equals, Missing, Not, Record, SearchQuery, Vector, VectorStore
 from lot_grpc.services.records.collections import CODE_VECTOR, PATTERNS, TEXT_VECTOR
-from lot_grpc.services.records.patterns import SUPERSEDED, pattern_from_record
+from lot_grpc.services.records.lineage import SUPERSEDED
+from lot_grpc.services.records.patterns import pattern_from_record
 
 _LOOKED_AT = 10
 

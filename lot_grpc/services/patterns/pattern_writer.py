@@ -30,7 +30,7 @@ from lot_grpc.services.expiry import with_ttl
 from lot_grpc.services.indexer import Indexed
 from lot_grpc.services.outcomes.pending_outcomes import forget_older_logs
 from lot_grpc.services.patterns.drafts import PatternDraft, Saved, SaveWork
-from lot_grpc.services.patterns.lineage import Lineage
+from lot_grpc.services.patterns.lineage import PatternLineage
 from lot_grpc.services.patterns.repeat_counter import RepeatCounter, stored_pattern
 from lot_grpc.services.patterns.spec import PATTERN
 from lot_grpc.services.records.collections import PATTERNS
@@ -51,7 +51,7 @@ class PatternWriter:
         self,
         runtime: Runtime,
         content_index: UniqueContentIndex,
-        lineage: Lineage,
+        lineage: PatternLineage,
         repeats: RepeatCounter,
     ) -> None:
         self._store = runtime.store

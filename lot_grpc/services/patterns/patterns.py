@@ -23,7 +23,7 @@ from lot_grpc.regexes import check_regex
 from lot_grpc.services.expiry import check_expiry, with_ttl
 from lot_grpc.services.operations import Resources
 from lot_grpc.services.outcomes.pending_outcomes import forget_logs
-from lot_grpc.services.patterns.lineage import Lineage
+from lot_grpc.services.patterns.lineage import PatternLineage
 from lot_grpc.services.patterns.pattern_stats import PatternStats, sum_up
 from lot_grpc.services.patterns.spec import PATTERN
 from lot_grpc.services.records.collections import (
@@ -34,7 +34,6 @@ from lot_grpc.services.records.collections import (
 )
 from lot_grpc.services.records.patterns import (
     STATS_REVISION,
-    SUPERSEDED,
     claim_point,
     pattern_from_record,
     pattern_point,
@@ -93,7 +92,7 @@ class Patterns(Resources[Pattern, PatternFilter]):
     """The patterns of all namespaces."""
 
     def __init__(
-        self, runtime: Runtime, content_index: UniqueContentIndex, lineage: Lineage
+        self, runtime: Runtime, content_index: UniqueContentIndex, lineage: PatternLineage
     ) -> None:
         super().__init__(PATTERN, runtime)
         self._content_index = content_index
@@ -270,19 +269,8 @@ class Patterns(Resources[Pattern, PatternFilter]):
     async def after_import(
         self, namespace: str, rows: Mapping[str, Row], former: Mapping[str, Record]
     ) -> None:
-        """Mark what patterns that came supersede, and those of them that others supersede.
-
-        Marks that come along stay: who is named by them may come later.
-        """
-        given = [row.record.payload for row in rows.values()]
-        ids = {one["pattern_id"] for one in given} | {one.get("supersedes") for one in given}
-        points = [pattern_point(namespace, one) for one in ids if one]
-        stored = (await self._store.get(PATTERNS, namespace, points)).values()
-        await self._lineage.settle_all([one for one in stored if not one.payload.get(SUPERSEDED)])
-        for point, one in former.items():  # replaced by one that no longer supersedes it
-            old, new = one.payload.get("supersedes"), rows[point].record.payload.get("supersedes")
-            if old and old != new:
-                await self._lineage.settle(namespace, old)
+        """Mark what patterns that came supersede, and those of them that others supersede."""
+        await self._lineage.settle_imported(namespace, rows, former)
 
     # --- sums ---------------------------------------------------------------------------------
 

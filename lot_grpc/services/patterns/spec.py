@@ -11,7 +11,7 @@ from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import Pattern, PatternContent, search_text, search_text_of
 from lot_grpc.domain.search_text import SearchText
 from lot_grpc.ports import Equals, Missing, Not, Payload, Record, Vector
-from lot_grpc.services.patterns.lineage import NOTE_KIND
+from lot_grpc.services.lineage.lineage import note_kind
 from lot_grpc.services.patterns.ranked import NOT_PINNED, RANK_KEYS, pattern_rank
 from lot_grpc.services.records.collections import (
     CODE_VECTOR,
@@ -195,6 +195,6 @@ PATTERN: Final = ResourceSpec(
         RecordSet(OUTCOMES, (_OF_PATTERNS,)),
         # The claims on contents, and the notes of lineage.
         RecordSet(REQUESTS, (_OF_PATTERNS,)),
-        RecordSet(REQUESTS, (Equals("kind", NOTE_KIND),)),
+        RecordSet(REQUESTS, (Equals("kind", note_kind(ResourceKind.PATTERN)),)),
     ),
 )

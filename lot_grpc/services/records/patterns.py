@@ -17,7 +17,7 @@ from lot_grpc.domain.pattern import (
 )
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.kernel.create import SIGNATURE
-from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Not, Payload, Record, Vector
+from lot_grpc.ports import EXPIRES_KEY, Condition, Payload, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import (
     FieldCodec,
@@ -32,14 +32,12 @@ from lot_grpc.services.records.fields import (
     label_keys,
     label_pairs,
 )
+from lot_grpc.services.records.lineage import SUPERSEDED, SUPERSEDED_BY, superseded_filter
 
 STATS_REVISION = "stats_revision"
 PENDING = "pending_ids"
 PENDING_FEEDBACK = "pending_feedback"
 """How feedback counted whose own row may not be updated yet (``services.patterns.feedback``)."""
-SUPERSEDED = "superseded"
-SUPERSEDED_BY = "superseded_by"
-"""Derived from another pattern's ``supersedes`` (services.patterns.lineage)."""
 LEARNED_FIELDS = "learned_fields"
 """On a LEARNED pattern: a hash of each field as extraction last wrote it, to detect edits."""
 
@@ -158,14 +156,8 @@ def pattern_filters(criteria: PatternFilter) -> Filters:
         "min_reliability": at_least("reliability", criteria.min_reliability),
         "min_usage_count": at_least("usage_count", criteria.min_usage_count),
         "pinned": equals("pinned", criteria.pinned),
-        "superseded": _superseded(criteria.superseded),
+        "superseded": superseded_filter(criteria.superseded),
     }
-
-
-def _superseded(include: bool | None) -> list[Condition]:
-    """Only superseded ones, or only the others; the mark is stored only if true."""
-    marked = Equals(SUPERSEDED, True)
-    return [] if include is None else [marked if include else Not(marked)]
 
 
 def pattern_conditions(criteria: PatternFilter) -> list[Condition]:

@@ -1,0 +1,1 @@
+"""Which record supersedes which, for the kinds whose records replace each other."""
