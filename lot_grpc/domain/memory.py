@@ -78,11 +78,20 @@ class MemoryContent:
     details: Details | None = None
     expire_time: int | None = None
     """Microseconds since 1970; None is never."""
+    supersedes: str = ""
+    valid_from: int | None = None
+    """Microseconds since 1970; None is from the creation on."""
+    valid_until: int | None = None
+    """Microseconds since 1970, exclusive; None is without an end."""
 
-    def check(self) -> None:
-        """Check what the contract cannot express: content, and details that fit the kind."""
+    def check(self, create_time: int | None = None) -> None:
+        """Check what the contract cannot express: content, times, and details that fit the kind.
+
+        ``create_time`` None: it is not created yet.
+        """
         if not visible(self.content):
             raise invalid("memory.content", "required", "content must not be blank")
+        self.check_validity(create_time)
         if self.details is not None and self.kind is not _KIND_OF[type(self.details)]:
             raise invalid(
                 "memory.kind",
@@ -92,12 +101,24 @@ class MemoryContent:
                 "details in the mask to clear them",
             )
 
+    def check_validity(self, create_time: int | None) -> None:
+        """Refuse what would never be true. Raises RequestInvalidError."""
+        begin = create_time if self.valid_from is None else self.valid_from
+        if self.valid_until is not None and begin is not None and self.valid_until <= begin:
+            raise invalid(
+                "memory.valid_until",
+                "memory.valid_until.order",
+                "valid_until must be later than valid_from, or than the creation where that is "
+                "unset; for what was true in the past, set both",
+            )
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
     """A stored memory. Times in microseconds since 1970.
 
     ``indexing_problem``: why the last attempt to index it failed; empty if none has failed.
+    ``superseded_by`` is the newest that supersedes it, ``superseded_time`` from when on.
     """
 
     namespace: str
@@ -108,11 +129,28 @@ class Memory:
     update_time: int
     indexing: IndexingState = IndexingState.COMPLETE
     indexing_problem: str = ""
+    superseded_by: str = ""
+    superseded_time: int | None = None
 
     @property
     def etag(self) -> str:
         """Changes with every edit."""
         return etag_of(self.memory_id, self.create_time, self.update_time, self.revision)
+
+    @property
+    def begin(self) -> int:
+        """From when on it is true."""
+        return self.create_time if self.content.valid_from is None else self.content.valid_from
+
+    @property
+    def end(self) -> int | None:
+        """From when on it is no longer true, or superseded; None: never so far."""
+        ends = (self.content.valid_until, self.superseded_time)
+        return min((one for one in ends if one is not None), default=None)
+
+    def over(self, time: int) -> bool:
+        """Whether it has ended, or is superseded, at a time."""
+        return self.end is not None and self.end <= time
 
 
 def same_memory_id(content: MemoryContent, number: int = 0) -> str:

@@ -103,3 +103,5 @@ class MemoryFilter:
     created_after: int | None = None
     created_before: int | None = None
     pinned: bool | None = None
+    superseded: bool | None = None
+    """None: recall leaves out those superseded by its time, all else takes both."""

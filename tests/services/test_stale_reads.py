@@ -130,6 +130,17 @@ async def test_a_mark_of_lineage_rests_on_who_supersedes_now(world):
     assert (await world.services.patterns.patterns.get(NS, "a")).superseded_by == "c"
 
 
+async def test_a_mark_of_lineage_by_one_deleted_meanwhile_is_not_left(world):
+    await save(world, "task a", pattern_id="a")
+
+    async def gone() -> None:
+        await world.another_process().services.patterns.patterns.delete(NS, "b", "")
+
+    world.store.before("update", PATTERNS, gone)
+    await save(world, "task b", pattern_id="b", supersedes="a")
+    assert (await world.services.patterns.patterns.get(NS, "a")).superseded_by == ""
+
+
 async def test_a_circle_is_broken_in_the_pattern_as_it_is_by_then(world):
     for one, other in ("ab", "ba"):
         await save(world, f"task {one}", pattern_id=one)

@@ -146,7 +146,7 @@ async def test_a_recall_of_patterns_that_learned_makes_five_calls(world: World) 
 
 async def test_a_recall_of_episodes_makes_two_calls_one_of_memories_three(world: World) -> None:
     episodes = episode_request(RecallOptions(QUERY, 5), EpisodeFilter(), success_only=False)
-    memories = memory_request(RecallOptions(QUERY, 5), MemoryFilter())
+    memories = memory_request(RecallOptions(QUERY, 5), MemoryFilter(), world.clock.now())
     assert await calls(world, lambda: world.services.recall.episodes.find(NS, episodes)) == [
         ("search", "episodes"),
         ("get", "episodes"),

@@ -18,12 +18,13 @@ from lot_grpc.pb.lot.v1 import memory_pb2 as pb
 from lot_grpc.pb.lot.v1 import memory_service_pb2 as service_pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2
 from lot_grpc.server.codec.generic import Decoder, Encoder
-from lot_grpc.server.codec.notices import passage_notices, unchanged_notices
+from lot_grpc.server.codec.notices import conflict_notices, passage_notices, unchanged_notices
 from lot_grpc.server.codec.outcomes import score_part_to_pb
 from lot_grpc.server.codec.patterns import same_id
 from lot_grpc.server.codec.values import ttl_of
 from lot_grpc.server.masks import updated_paths
-from lot_grpc.services.memories.drafts import Created, MemoryDraft, MemoryEdit
+from lot_grpc.services.lineage.lineage import Relative
+from lot_grpc.services.memories.drafts import Created, MemoryDraft, MemoryEdit, Updated
 from lot_grpc.services.memories.passages import Passage
 from lot_grpc.services.recall.recall import Hit
 from lot_grpc.services.recall.targets import RecallOptions
@@ -37,6 +38,8 @@ _OUTPUT_ONLY = frozenset(
         "update_time",
         "indexing",
         "indexing_problem",
+        "superseded_by",
+        "superseded_time",
     }
 )
 _FIELD_OF = {
@@ -120,8 +123,30 @@ def created_to_pb(created: Created) -> service_pb.CreateMemoryResponse:
         notices=[
             *passage_notices(truncated=created.truncated),
             *unchanged_notices("memory", created.unchanged_fields, why),
+            *conflict_notices(created.conflicts),
         ],
+        conflicting_memory_ids=[one.memory_id for one in created.conflicts],
     )
+
+
+def updated_to_pb(updated: Updated) -> service_pb.UpdateMemoryResponse:
+    """The result of an edit."""
+    return service_pb.UpdateMemoryResponse(
+        memory=memory_to_pb(updated.memory),
+        notices=[
+            *passage_notices(truncated=updated.truncated),
+            *conflict_notices(updated.conflicts),
+        ],
+        conflicting_memory_ids=[one.memory_id for one in updated.conflicts],
+    )
+
+
+lineage_to_pb: Encoder[Relative[Memory], service_pb.MemoryLineageEntry] = Encoder(
+    Relative,
+    service_pb.MemoryLineageEntry,
+    rename={"memory": "thing"},
+    values={"memory": memory_to_pb},
+)
 
 
 filter_from_pb = Decoder(pb.MemoryFilter, MemoryFilter, path="filter")

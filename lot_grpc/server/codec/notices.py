@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lot_grpc.domain.passages import MOST_PASSAGES
+from lot_grpc.lexical.conflicts import Contradiction
 from lot_grpc.pb.lot.v1 import outcome_pb2 as pb
+from lot_grpc.services.memories.drafts import Conflict
 from lot_grpc.services.recall.recall import Answer
 
 _WINDOWS = (
@@ -53,6 +55,26 @@ def merged_notices(resource_kind: str, id: str, similarity: float | None) -> lis
             "this save counted as a success of it. Use dedupe NONE or EXACT to store both",
         )
     ]
+
+
+def conflict_notices(conflicts: Sequence[Conflict]) -> list[pb.Notice]:
+    """Notice that a saved memory contradicts others, with what each says instead."""
+    if not conflicts:
+        return []
+    said = "; ".join(f"{one.memory_id} ({_against(one.contradiction)})" for one in conflicts)
+    return [
+        pb.Notice(
+            code=pb.NOTICE_CODE_CONFLICTS_WITH,
+            field="memory.content",
+            message=f"contradicts {said}. All are kept: set supersedes if this one replaces it, "
+            "valid_until of the other if that was true until then, or delete what is wrong",
+        )
+    ]
+
+
+def _against(found: Contradiction) -> str:
+    ours, theirs = (repr(text) if text else "nothing" for text in (found.ours, found.theirs))
+    return f"{theirs} there, {ours} here"
 
 
 def query_notices(answer: Answer[Any]) -> list[pb.Notice]:

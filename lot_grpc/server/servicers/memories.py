@@ -19,7 +19,7 @@ from lot_grpc.server.call import Context
 from lot_grpc.server.codec import contexts as contexts_codec
 from lot_grpc.server.codec import memories as codec
 from lot_grpc.server.codec.changes import batch_to_pb, watch_from_pb
-from lot_grpc.server.codec.notices import passage_notices, query_notices
+from lot_grpc.server.codec.notices import query_notices
 from lot_grpc.server.codec.outcomes import explanation_to_pb
 from lot_grpc.server.codec.patterns import same_id
 from lot_grpc.server.codec.values import time_to_pb
@@ -80,10 +80,16 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
     async def GetMemory(
         self, request: pb.GetMemoryRequest, context: Context
     ) -> pb.GetMemoryResponse:
-        memory = await self._services.memories.memories.get(
-            namespace_of(request), request.memory_id
+        namespace, memories = namespace_of(request), self._services.memories
+        memory = await memories.memories.get(namespace, request.memory_id)
+        lineage = (
+            await memories.lineage.read(namespace, memory.memory_id)
+            if request.include_lineage
+            else []
         )
-        return pb.GetMemoryResponse(memory=codec.memory_to_pb(memory))
+        return pb.GetMemoryResponse(
+            memory=codec.memory_to_pb(memory), lineage=map(codec.lineage_to_pb, lineage)
+        )
 
     async def UpdateMemory(
         self, request: pb.UpdateMemoryRequest, context: Context
@@ -95,10 +101,7 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
         )
         if request.wait_for_index:
             [updated] = await self._indexed([updated], context)
-        return pb.UpdateMemoryResponse(
-            memory=codec.memory_to_pb(updated.memory),
-            notices=passage_notices(truncated=updated.truncated),
-        )
+        return codec.updated_to_pb(updated)
 
     async def _indexed(self, results: Sequence[T], context: Context) -> list[T]:
         """Wait for indexing until time is up; return the results with their current memories."""
@@ -151,7 +154,7 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
     ) -> pb.SearchMemoriesResponse:
         requested, narrowed = codec.request_from_pb(request), codec.filter_from_pb(request.filter)
         found = await self._services.recall.memories.find(
-            namespace_of(request), memory_request(requested, narrowed)
+            namespace_of(request), memory_request(requested, narrowed, self._clock.now())
         )
         passages = await self._services.memories.passages.of(
             [hit.thing for hit in found.hits], found.vector

@@ -108,6 +108,7 @@ class TaskContextBuilder:
         change_watcher: ChangeWatcher,
     ) -> None:
         self._store = runtime.store
+        self._time = runtime.time
         self._embedder = runtime.model
         self._retrievals = runtime.retrievals
         self._patterns = PatternChooser(runtime.store, recall.patterns)
@@ -217,9 +218,9 @@ class TaskContextBuilder:
     async def _remembered(
         self, namespace: str, request: ContextRequest, with_it: _Shared
     ) -> list[Hit[Memory]]:
-        recall_request = _narrowed(
-            memory_request(_recall(request, request.limit), MemoryFilter()), request
-        )
+        options = _recall(request, request.limit)
+        recall_request = memory_request(options, MemoryFilter(), self._time.now())
+        recall_request = _narrowed(recall_request, request)
         return (await self._memories.find(namespace, with_it.recall_request(recall_request))).hits
 
     async def _solutions(

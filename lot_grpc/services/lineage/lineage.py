@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from lot_grpc.domain.errors import RequestInvalidError, invalid
 from lot_grpc.domain.ids import new_id, point_id
-from lot_grpc.kernel.compare_and_set import compare_and_set, update_as_read
+from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set, update_as_read
 from lot_grpc.kernel.intents import recover
 from lot_grpc.ports import AnyOf, Equals, IdIn, Payload, Record, VectorStore
 from lot_grpc.services.records.collections import REQUESTS
@@ -169,8 +169,12 @@ class Lineage(Generic[T]):
                 return
             # Read after the record: who supersedes it since settles it since, too.
             mark = (await self._marks(namespace, (id,)))[id]
-            if not _has(record, mark):
-                await update_as_read(self._store, self._collection, record, mark, STATS_REVISION)
+            if _has(record, mark):
+                return
+            await update_as_read(self._store, self._collection, record, mark, STATS_REVISION)
+            # Read again after it is written: one that went in between found nothing to change.
+            if (await self._marks(namespace, (id,)))[id] != mark:
+                raise ConflictError
 
         await compare_and_set(self._spec.kind, id, attempt)
 

@@ -9,6 +9,7 @@ from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.memory import Details, Memory, MemoryContent
 from lot_grpc.domain.request_hash import request_hash
+from lot_grpc.lexical.conflicts import Contradiction
 from lot_grpc.services.expiry import check_expiry, with_ttl
 
 
@@ -42,16 +43,26 @@ class MemoryDraft:
 
 
 @dataclass(frozen=True, slots=True)
+class Conflict:
+    """A stored memory that a saved one contradicts, and how."""
+
+    memory_id: str
+    contradiction: Contradiction
+
+
+@dataclass(frozen=True, slots=True)
 class Created:
     """A created memory. ``truncated``: the model did not read all of its text.
 
     ``unchanged_fields``: fields of the stored memory that a repeat gave otherwise, and that stay.
+    ``conflicts``: stored memories that it contradicts.
     """
 
     memory: Memory
     created: bool
     truncated: bool = False
     unchanged_fields: tuple[str, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +101,12 @@ class MemoryEdit:
 class Updated:
     """An edited memory. ``truncated``: the model did not read all of its text.
 
-    ``reindexed``: its text is new and long, and is indexed in the background.
+    ``reindexed``: its text is new and long, and is indexed in the background. ``reworded``: its
+    text is new. ``conflicts``: stored memories that a new text contradicts.
     """
 
     memory: Memory
     truncated: bool = False
     reindexed: bool = False
+    reworded: bool = False
+    conflicts: tuple[Conflict, ...] = ()

@@ -1,15 +1,17 @@
 """Creating memories: repeats, one embedding and one write per batch.
 
 For each draft, in order: the request is recorded (``kernel.create``), the texts are embedded, the
-records are inserted, and the request is marked done. Insert-only decides who gets an id. A draft
-with unique content gets its id from the content, so only one of two concurrent ones is stored; if
-the memory with that id was edited to other content, the next id of the content is tried.
+records are inserted, what they contradict is looked up, and the request is marked done. Those that
+supersede a memory come after the rest of the batch, one by one. Insert-only decides who gets an id.
+A draft with unique content gets its id from the content, so only one of two concurrent ones is
+stored; if the memory with that id was edited to other content, or is no longer true, the next id of
+the content is tried.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import (
@@ -17,6 +19,7 @@ from lot_grpc.domain.errors import (
     LotError,
     MemoryIdInUseError,
     MemoryNotFoundError,
+    RequestInvalidError,
 )
 from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.memory import (
@@ -28,10 +31,12 @@ from lot_grpc.domain.memory import (
 )
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
-from lot_grpc.kernel.create import Creation
+from lot_grpc.kernel.create import Creation, Earlier
 from lot_grpc.ports import MultiVector, Record
 from lot_grpc.services.expiry import with_ttl
 from lot_grpc.services.indexer import Indexed
+from lot_grpc.services.lineage.lineage import Lineage
+from lot_grpc.services.memories.conflict_finder import ConflictFinder
 from lot_grpc.services.memories.drafts import Created, MemoryDraft
 from lot_grpc.services.memories.indexing import MemoryIndexing
 from lot_grpc.services.memories.spec import MEMORY
@@ -73,8 +78,16 @@ class _Work(Creation):
 class MemoryCreator:
     """Creates memories, singly or in batches."""
 
-    def __init__(self, runtime: Runtime, indexing: MemoryIndexing) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        indexing: MemoryIndexing,
+        lineage: Lineage[Memory],
+        conflicts: ConflictFinder,
+    ) -> None:
         self._indexing = indexing
+        self._lineage = lineage
+        self._conflicts = conflicts
         self._store = runtime.store
         self._indexer = runtime.indexer
         self._time = runtime.time
@@ -98,6 +111,7 @@ class MemoryCreator:
             await time_slice.give_way()
         await self._enter(_open(works))
         await self._store_all(namespace, works)
+        await self._note_conflicts(namespace, works)
         for work in works:
             if isinstance(work.result, Created):
                 memory, created = work.result.memory, work.result.created
@@ -123,7 +137,14 @@ class MemoryCreator:
             else:
                 work.result = work.refused
                 if earlier is not None:
-                    work.result = Created(memory_from_record(earlier.record), earlier.created)
+                    work.result = await self._found(work, earlier)
+
+    async def _found(self, work: _Work, earlier: Earlier) -> Created:
+        """The answer to a request of which an earlier try got as far as its memory."""
+        memory = memory_from_record(earlier.record)
+        if not earlier.result and memory.content.supersedes:
+            await self._lineage.settle(work.namespace, memory.content.supersedes)
+        return Created(memory, earlier.created)
 
     async def _store_all(self, namespace: str, works: Sequence[_Work]) -> None:
         """Store each, or find what is stored; those that others come in between of once more."""
@@ -166,7 +187,9 @@ class MemoryCreator:
                 if same
                 else MemoryIdInUseError(work.namespace, work.id)
             )
-        elif same_memory_id(stored.content) == same_memory_id(given):
+        elif same_memory_id(stored.content) == same_memory_id(given) and not stored.over(
+            self._time.now()
+        ):
             unchanged_fields = different_fields(stored.content, given)
             work.result = Created(stored, created=False, unchanged_fields=unchanged_fields)
         else:
@@ -175,19 +198,54 @@ class MemoryCreator:
 
     async def _insert(self, works: Sequence[_Work]) -> None:
         """Insert those whose id is free, each id once; the others are looked at again."""
+        for work in works:
+            try:
+                work.draft.content.check_validity(self._time.now())
+            except RequestInvalidError as error:
+                work.result = error
+        works = _open(works)
         fresh = {work.point: work for work in reversed(works)}
         unindexed = [work for work in fresh.values() if work.indexed is None]
         texts = [search_text(work.draft.content) for work in unindexed]
         for work, indexed in zip(unindexed, await self._indexer.first_vectors(texts), strict=True):
             work.indexed = indexed
-        for group in _groups([work for work in works if fresh.get(work.point) is work]):
-            records = [self._record(work, work.indexed) for work in group if work.indexed]
-            inserted = await self._store.insert(MEMORIES, records)
-            for work, record in zip(group, records, strict=True):
-                if record.id in inserted:
-                    truncated = work.indexed is not None and work.indexed.text_truncated
-                    work.result = Created(memory_from_record(record), True, truncated)
-                    self._indexing.add(work.result.memory)  # even if the call fails later on
+        ready = [work for work in works if fresh.get(work.point) is work]
+        for group in _groups([work for work in ready if not work.draft.content.supersedes]):
+            await self._insert_group(group)
+        for work in ready:
+            if work.draft.content.supersedes:
+                await self._supersede(work)
+
+    async def _supersede(self, work: _Work) -> None:
+        """Insert one that supersedes another; that may be of this batch."""
+        superseded = work.draft.content.supersedes
+        try:
+            note = await self._lineage.begin(work.namespace, work.id, superseded)
+            await self._insert_group([work])
+            await self._lineage.follow(note)
+        except (MemoryNotFoundError, RequestInvalidError) as error:
+            work.result = error
+
+    async def _insert_group(self, group: Sequence[_Work]) -> None:
+        records = [self._record(work, work.indexed) for work in group if work.indexed]
+        new = {work.point for work in group if not work.may_be_there}
+        inserted = await self._lineage.insert(records, new)
+        for work, record in zip(group, records, strict=True):
+            if record.id in inserted:
+                truncated = work.indexed is not None and work.indexed.text_truncated
+                work.result = Created(memory_from_record(record), True, truncated)
+                self._indexing.add(work.result.memory)  # even if the call fails later on
+
+    async def _note_conflicts(self, namespace: str, works: Sequence[_Work]) -> None:
+        """Add what each new memory contradicts, others of its batch included."""
+        new = [
+            (work, work.result)
+            for work in works
+            if isinstance(work.result, Created) and work.result.created
+        ]
+        conflicts = await self._conflicts.of(namespace, [created.memory for _, created in new])
+        for (work, created), found in zip(new, conflicts, strict=True):
+            work.result = replace(created, conflicts=found)
 
     def _record(self, work: _Work, indexed: Indexed) -> Record:
         now = self._time.now()

@@ -9,14 +9,17 @@ from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import MemoryNotFoundError
 from lot_grpc.domain.memory import Memory, MemoryContent, search_text
 from lot_grpc.ports import Equals, Record, Vector
+from lot_grpc.services.lineage.lineage import note_kind
 from lot_grpc.services.records.collections import (
     CODE_VECTOR,
     MEMORIES,
     PASSAGE_VECTORS,
+    REQUESTS,
     SORT_KEY,
     SPARSE_VECTOR,
     TEXT_VECTOR,
 )
+from lot_grpc.services.records.lineage import SUPERSEDED, SUPERSEDED_BY, SUPERSEDED_TIME
 from lot_grpc.services.records.memories import (
     INDEXING,
     INDEXING_PROBLEM,
@@ -25,11 +28,13 @@ from lot_grpc.services.records.memories import (
     memory_point,
     memory_record,
 )
+from lot_grpc.services.records.patterns import STATS_REVISION
 from lot_grpc.services.resource_spec import (
     CHANGE_INDEXES,
     COMMON_INDEXES,
     Bound,
     ExportRule,
+    RecordSet,
     ResourceCollection,
     ResourceSpec,
     RetentionRule,
@@ -58,7 +63,8 @@ MEMORY: Final = ResourceSpec(
     conditions=memory_conditions,
     missing=MemoryNotFoundError,
     method="CreateMemory",
-    seen_keys=("memory_id", "revision", SORT_KEY),
+    unchanged_as_seen=(STATS_REVISION,),
+    seen_keys=("memory_id", "supersedes", "revision", STATS_REVISION, SORT_KEY),
     collection=ResourceCollection(
         name=MEMORIES,
         description="A memory.",
@@ -70,14 +76,18 @@ MEMORY: Final = ResourceSpec(
         indexes=COMMON_INDEXES
         | CHANGE_INDEXES
         | indexes(
-            keyword=f"kind language source_uri project_status tech_stack {INDEXING}",
+            keyword=f"kind language source_uri project_status tech_stack supersedes {INDEXING}",
             floating="importance",
-            boolean="pinned",
-            integer="update_time",
+            boolean=f"pinned {SUPERSEDED}",
+            integer=f"update_time valid_from valid_until {SUPERSEDED_TIME}",
         ),
-        # An import computes the vectors of a pending memory itself.
+        # An import computes the vectors of a pending memory itself, and marks what is superseded
+        # by what is there: so the revision of the mark must not tell two imports apart.
         export=ExportRule(
-            dropped=frozenset({INDEXING, INDEXING_PROBLEM}),
+            dropped=frozenset(
+                {INDEXING, INDEXING_PROBLEM, SUPERSEDED, SUPERSEDED_BY, SUPERSEDED_TIME}
+            ),
+            reset={STATS_REVISION: SORT_KEY},
             vectors_missing=lambda payload: INDEXING in payload,
         ),
     ),
@@ -86,13 +96,19 @@ MEMORY: Final = ResourceSpec(
         bound=lambda policy: Bound(policy.max_memories, policy.max_memory_age),
         touched=(Equals("pinned", False),),
         age_keys=("update_time",),
-        keys=("importance", SORT_KEY),
-        # The more important, then the newer.
-        rank=lambda payload: (payload["importance"], payload[SORT_KEY]),
+        keys=("importance", SUPERSEDED, SORT_KEY),
+        # What is not superseded, the more important, then the newer.
+        rank=lambda payload: (
+            not payload.get(SUPERSEDED),
+            payload["importance"],
+            payload[SORT_KEY],
+        ),
     ),
     seed=SeedRule(
         entries=lambda pack: pack.memories,
         text_of=search_text,
         record=_seeded,
     ),
+    # The notes of lineage.
+    cleared_along=(RecordSet(REQUESTS, (Equals("kind", note_kind(ResourceKind.MEMORY)),)),),
 )

@@ -25,7 +25,12 @@ from lot_grpc.services.records.episodes import (
     episode_from_record,
 )
 from lot_grpc.services.records.fields import Filters
-from lot_grpc.services.records.memories import memory_filters, memory_from_record
+from lot_grpc.services.records.memories import (
+    known_by,
+    memory_filters,
+    memory_from_record,
+    true_at,
+)
 from lot_grpc.services.records.patterns import pattern_filters, pattern_from_record
 
 
@@ -71,7 +76,10 @@ def memory_target(memories: Memories, passages: PassageMatcher) -> SearchTarget[
 
 @dataclass(frozen=True, slots=True)
 class RecallOptions:
-    """Options of every recall. ``min_similarity`` 0: no bound; ``seed`` None: random (EXPLORE)."""
+    """Options of every recall. ``min_similarity`` 0: no bound; ``seed`` None: random (EXPLORE).
+
+    ``as_of``: what was true at that time, in microseconds since 1970; None: what is true now.
+    """
 
     query: str
     limit: int
@@ -81,6 +89,7 @@ class RecallOptions:
     explain: bool = False
     legs: Legs = Legs.HYBRID
     seed: int | None = None
+    as_of: int | None = None
 
 
 def pattern_request(options: RecallOptions, criteria: PatternFilter) -> RecallRequest:
@@ -100,9 +109,12 @@ def episode_request(
     return _request(options, filters)
 
 
-def memory_request(options: RecallOptions, criteria: MemoryFilter) -> RecallRequest:
+def memory_request(options: RecallOptions, criteria: MemoryFilter, now: int) -> RecallRequest:
     """A recall request for memories."""
-    return _request(options, memory_filters(criteria))
+    filters = memory_filters(criteria)
+    time, known = (now, []) if options.as_of is None else (options.as_of, known_by(options.as_of))
+    filters["as_of"] = [*true_at(time, superseded=bool(criteria.superseded)), *known]
+    return _request(options, filters)
 
 
 def _request(options: RecallOptions, filters: Filters) -> RecallRequest:

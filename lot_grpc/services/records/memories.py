@@ -17,7 +17,7 @@ from lot_grpc.domain.memory import (
 )
 from lot_grpc.domain.query import MemoryFilter
 from lot_grpc.kernel.create import SIGNATURE
-from lot_grpc.ports import EXPIRES_KEY, Condition, Payload, Record, Vector
+from lot_grpc.ports import EXPIRES_KEY, Condition, Not, OneOf, Payload, Range, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import (
     FieldCodec,
@@ -34,11 +34,18 @@ from lot_grpc.services.records.fields import (
     label_pairs,
     plain,
 )
+from lot_grpc.services.records.lineage import (
+    SUPERSEDED,
+    SUPERSEDED_BY,
+    SUPERSEDED_TIME,
+    superseded_filter,
+)
+from lot_grpc.services.records.patterns import STATS_REVISION
 
 INDEXING, INDEXING_PROBLEM = "indexing", "indexing_problem"
 """A record has the first key only while it is pending, and the second after a failed attempt."""
 
-_PRESERVED = (SIGNATURE,)
+_PRESERVED = (SIGNATURE, STATS_REVISION, SUPERSEDED, SUPERSEDED_BY, SUPERSEDED_TIME)
 
 _CONTENT = FieldCodec(
     MemoryContent,
@@ -47,7 +54,16 @@ _CONTENT = FieldCodec(
     rename={"expire_time": EXPIRES_KEY},
 )
 _MEMORY = FieldCodec(
-    Memory, sparse=False, skip={"namespace", "content", INDEXING, INDEXING_PROBLEM}
+    Memory,
+    sparse=False,
+    skip={
+        "namespace",
+        "content",
+        INDEXING,
+        INDEXING_PROBLEM,
+        SUPERSEDED_BY,
+        SUPERSEDED_TIME,
+    },
 )
 _DETAILS: dict[str, type[ConversationSummary | Project]] = {
     "conversation_summary": ConversationSummary,
@@ -79,7 +95,7 @@ def memory_record(
     """Encode it whole. ``preserved``: keys of the replaced record (``preserved_in_edits``)."""
     payload = {
         **content_payload(memory.content),
-        **(preserved or {}),
+        **(preserved or {STATS_REVISION: 0}),
         **_MEMORY.write(memory),
         SORT_KEY: sort_key,
     }
@@ -113,6 +129,8 @@ def memory_from_record(record: Record) -> Memory:
         content=content,
         indexing=IndexingState(payload.get(INDEXING, IndexingState.COMPLETE)),
         indexing_problem=payload.get(INDEXING_PROBLEM, ""),
+        superseded_by=payload.get(SUPERSEDED_BY, ""),
+        superseded_time=payload.get(SUPERSEDED_TIME),
     )
 
 
@@ -134,7 +152,32 @@ def memory_filters(criteria: MemoryFilter) -> Filters:
         "min_importance": at_least("importance", criteria.min_importance),
         "max_importance": at_most("importance", criteria.max_importance),
         "pinned": equals("pinned", criteria.pinned),
+        "superseded": superseded_filter(criteria.superseded),
     }
+
+
+def begin_of(payload: Mapping[str, Any]) -> int:
+    """From when on the memory of a payload is true."""
+    return int(payload.get("valid_from", payload["create_time"]))
+
+
+def true_at(time: int, *, superseded: bool = False) -> list[Condition]:
+    """Begun and not over at a time."""
+    return [Not(Range("valid_from", gt=time)), *not_over(time, superseded=superseded)]
+
+
+def not_over(time: int, *, superseded: bool = False) -> list[Condition]:
+    """Not ended and, unless ``superseded``, not superseded at a time.
+
+    Negated, since few records have these keys: excluding those is as fast as no condition.
+    """
+    keys = ("valid_until",) if superseded else ("valid_until", SUPERSEDED_TIME)
+    return [Not(Range(key, lte=time)) for key in keys]
+
+
+def known_by(time: int) -> list[Condition]:
+    """Of those that are ``true_at`` a time: created, or expressly begun, by then."""
+    return [OneOf((Range("create_time", lte=time), Range("valid_from", lte=time)))]
 
 
 def memory_conditions(criteria: MemoryFilter) -> list[Condition]:

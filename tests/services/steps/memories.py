@@ -105,6 +105,41 @@ async def long_memories(world: World, ns: str) -> None:
     await world.services.memories.memories.create(ns, memory("kept", memory_id="p", pinned=True))
 
 
+async def memory_chain(world: World, ns: str) -> None:
+    """``old``, which ``mid`` supersedes, and ``other``."""
+    for name, superseded in (("old", ""), ("other", ""), ("mid", "old")):
+        given = memory(name, memory_id=name, supersedes=superseded)
+        await world.services.memories.memories.create(ns, given)
+
+
+def edits_mid(**changes: Any) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        edit = MemoryEdit(MemoryContent("", **changes), frozenset(changes))
+        return await world.services.memories.memories.update(ns, "mid", edit, "")
+
+    return run
+
+
+def creates_successors(*, with_requests: bool) -> Step:
+    """A batch in which one supersedes what is there, and another one of the batch."""
+
+    async def run(world: World, ns: str) -> Any:
+        drafts = [
+            memory(name, memory_id=name, supersedes=superseded, request_id=f"r{name}")
+            if with_requests
+            else memory(name, memory_id=name, supersedes=superseded)
+            for name, superseded in (("new", "mid"), ("plain", ""), ("newest", "plain"))
+        ]
+        return await world.services.memories.memories.create_many(ns, drafts)
+
+    return run
+
+
+async def deletes_mid(world: World, ns: str) -> None:
+    with suppress(MemoryNotFoundError):
+        await world.services.memories.memories.delete(ns, "mid", "")
+
+
 def edits_memory(**changes: Any) -> Step:
     async def run(world: World, ns: str) -> Any:
         content = replace(MemoryContent(LONG), **changes)

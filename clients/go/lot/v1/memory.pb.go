@@ -229,8 +229,25 @@ type Memory struct {
 	// about it. Empty if no attempt has failed. The server retries until it succeeds, pausing for at
 	// most a minute between attempts.
 	IndexingProblem string `protobuf:"bytes,21,opt,name=indexing_problem,json=indexingProblem,proto3" json:"indexing_problem,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// ID of the memory this one replaces, which must exist: a correction, or what has become of it.
+	// From the time on at which this memory begins to be true (valid_from, else create_time),
+	// searches and task contexts omit that one. It stays for history (`as_of`, ListMemories), and is
+	// true again if this memory is deleted, expires (within a minute) or supersedes another.
+	Supersedes string `protobuf:"bytes,23,opt,name=supersedes,proto3" json:"supersedes,omitempty"`
+	// Output only. Newest memory that supersedes this one, derived from its `supersedes`; empty if
+	// none does. Changes neither etag nor update_time.
+	SupersededBy string `protobuf:"bytes,24,opt,name=superseded_by,json=supersededBy,proto3" json:"superseded_by,omitempty"`
+	// When this begins to be true. Unset means with create_time. May be in the past or the future.
+	ValidFrom *timestamppb.Timestamp `protobuf:"bytes,25,opt,name=valid_from,json=validFrom,proto3" json:"valid_from,omitempty"`
+	// When this stops being true, exclusive; later than valid_from, or than create_time without it.
+	// Unset means never. From then on searches and task contexts omit the memory, but it is not
+	// deleted: `expire_time` does that.
+	ValidUntil *timestamppb.Timestamp `protobuf:"bytes,26,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
+	// Output only. From when on this is superseded: when the first of the memories that supersede it
+	// begins to be true. Unset if none does.
+	SupersededTime *timestamppb.Timestamp `protobuf:"bytes,29,opt,name=superseded_time,json=supersededTime,proto3" json:"superseded_time,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Memory) Reset() {
@@ -432,6 +449,41 @@ func (x *Memory) GetIndexingProblem() string {
 	return ""
 }
 
+func (x *Memory) GetSupersedes() string {
+	if x != nil {
+		return x.Supersedes
+	}
+	return ""
+}
+
+func (x *Memory) GetSupersededBy() string {
+	if x != nil {
+		return x.SupersededBy
+	}
+	return ""
+}
+
+func (x *Memory) GetValidFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ValidFrom
+	}
+	return nil
+}
+
+func (x *Memory) GetValidUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ValidUntil
+	}
+	return nil
+}
+
+func (x *Memory) GetSupersededTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SupersededTime
+	}
+	return nil
+}
+
 type isMemory_Details interface {
 	isMemory_Details()
 }
@@ -626,6 +678,10 @@ type MemoryFilter struct {
 	CreatedAfter *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=created_after,json=createdAfter,proto3" json:"created_after,omitempty"`
 	// create_time is earlier than this.
 	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=created_before,json=createdBefore,proto3" json:"created_before,omitempty"`
+	// True: only those that another memory supersedes, even if that one begins in the future. False:
+	// only the others. Unset: SearchMemories omits those superseded by its time, all other calls
+	// include both.
+	Superseded    *bool `protobuf:"varint,14,opt,name=superseded,proto3,oneof" json:"superseded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -749,6 +805,13 @@ func (x *MemoryFilter) GetCreatedBefore() *timestamppb.Timestamp {
 		return x.CreatedBefore
 	}
 	return nil
+}
+
+func (x *MemoryFilter) GetSuperseded() bool {
+	if x != nil && x.Superseded != nil {
+		return *x.Superseded
+	}
+	return false
 }
 
 // MemoryHit is a memory found by a query.
@@ -903,7 +966,7 @@ var File_lot_v1_memory_proto protoreflect.FileDescriptor
 
 const file_lot_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x13lot/v1/memory.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xda\a\n" +
+	"\x13lot/v1/memory.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xdc\t\n" +
 	"\x06Memory\x12\x1b\n" +
 	"\tmemory_id\x18\x01 \x01(\tR\bmemoryId\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lot.v1.MemoryKindR\x04kind\x12\x14\n" +
@@ -932,7 +995,16 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"expireTime\x12-\n" +
 	"\x03ttl\x18\x13 \x01(\v2\x19.google.protobuf.DurationH\x01R\x03ttl\x121\n" +
 	"\bindexing\x18\x14 \x01(\x0e2\x15.lot.v1.IndexingStateR\bindexing\x12)\n" +
-	"\x10indexing_problem\x18\x15 \x01(\tR\x0findexingProblem\x1a9\n" +
+	"\x10indexing_problem\x18\x15 \x01(\tR\x0findexingProblem\x12\x1e\n" +
+	"\n" +
+	"supersedes\x18\x17 \x01(\tR\n" +
+	"supersedes\x12#\n" +
+	"\rsuperseded_by\x18\x18 \x01(\tR\fsupersededBy\x129\n" +
+	"\n" +
+	"valid_from\x18\x19 \x01(\v2\x1a.google.protobuf.TimestampR\tvalidFrom\x12;\n" +
+	"\vvalid_until\x18\x1a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"validUntil\x12C\n" +
+	"\x0fsuperseded_time\x18\x1d \x01(\v2\x1a.google.protobuf.TimestampR\x0esupersededTime\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
@@ -948,7 +1020,7 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"\n" +
 	"tech_stack\x18\x02 \x03(\tR\ttechStack\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x12H\n" +
-	"\x12last_accessed_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x10lastAccessedTime\"\x96\x05\n" +
+	"\x12last_accessed_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x10lastAccessedTime\"\xca\x05\n" +
 	"\fMemoryFilter\x12(\n" +
 	"\x05kinds\x18\x01 \x03(\x0e2\x12.lot.v1.MemoryKindR\x05kinds\x12\x1c\n" +
 	"\tlanguages\x18\x02 \x03(\tR\tlanguages\x12\x19\n" +
@@ -965,13 +1037,17 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"\n" +
 	"tech_stack\x18\v \x03(\tR\ttechStack\x12?\n" +
 	"\rcreated_after\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\fcreatedAfter\x12A\n" +
-	"\x0ecreated_before\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\rcreatedBefore\x1a9\n" +
+	"\x0ecreated_before\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\rcreatedBefore\x12#\n" +
+	"\n" +
+	"superseded\x18\x0e \x01(\bH\x03R\n" +
+	"superseded\x88\x01\x01\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x11\n" +
 	"\x0f_min_importanceB\x11\n" +
 	"\x0f_max_importanceB\t\n" +
-	"\a_pinned\"\xc8\x01\n" +
+	"\a_pinnedB\r\n" +
+	"\v_superseded\"\xc8\x01\n" +
 	"\tMemoryHit\x12&\n" +
 	"\x06memory\x18\x01 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12\x1e\n" +
@@ -1044,19 +1120,22 @@ var file_lot_v1_memory_proto_depIdxs = []int32{
 	11, // 7: lot.v1.Memory.expire_time:type_name -> google.protobuf.Timestamp
 	12, // 8: lot.v1.Memory.ttl:type_name -> google.protobuf.Duration
 	0,  // 9: lot.v1.Memory.indexing:type_name -> lot.v1.IndexingState
-	11, // 10: lot.v1.ProjectDetails.last_accessed_time:type_name -> google.protobuf.Timestamp
-	1,  // 11: lot.v1.MemoryFilter.kinds:type_name -> lot.v1.MemoryKind
-	9,  // 12: lot.v1.MemoryFilter.labels:type_name -> lot.v1.MemoryFilter.LabelsEntry
-	11, // 13: lot.v1.MemoryFilter.created_after:type_name -> google.protobuf.Timestamp
-	11, // 14: lot.v1.MemoryFilter.created_before:type_name -> google.protobuf.Timestamp
-	2,  // 15: lot.v1.MemoryHit.memory:type_name -> lot.v1.Memory
-	13, // 16: lot.v1.MemoryHit.score_parts:type_name -> lot.v1.ScorePart
-	7,  // 17: lot.v1.MemoryHit.passage:type_name -> lot.v1.Passage
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	11, // 10: lot.v1.Memory.valid_from:type_name -> google.protobuf.Timestamp
+	11, // 11: lot.v1.Memory.valid_until:type_name -> google.protobuf.Timestamp
+	11, // 12: lot.v1.Memory.superseded_time:type_name -> google.protobuf.Timestamp
+	11, // 13: lot.v1.ProjectDetails.last_accessed_time:type_name -> google.protobuf.Timestamp
+	1,  // 14: lot.v1.MemoryFilter.kinds:type_name -> lot.v1.MemoryKind
+	9,  // 15: lot.v1.MemoryFilter.labels:type_name -> lot.v1.MemoryFilter.LabelsEntry
+	11, // 16: lot.v1.MemoryFilter.created_after:type_name -> google.protobuf.Timestamp
+	11, // 17: lot.v1.MemoryFilter.created_before:type_name -> google.protobuf.Timestamp
+	2,  // 18: lot.v1.MemoryHit.memory:type_name -> lot.v1.Memory
+	13, // 19: lot.v1.MemoryHit.score_parts:type_name -> lot.v1.ScorePart
+	7,  // 20: lot.v1.MemoryHit.passage:type_name -> lot.v1.Passage
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_memory_proto_init() }

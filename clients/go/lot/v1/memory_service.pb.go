@@ -11,6 +11,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -131,9 +132,12 @@ type CreateMemoryResponse struct {
 	// False if it already existed.
 	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
 	// Notices, for example that a text is longer than the model reads.
-	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
+	// IDs of stored memories that this one contradicts, nearest first, at most 10; see the notice
+	// CONFLICTS_WITH. Empty for a repeat that stored nothing.
+	ConflictingMemoryIds []string `protobuf:"bytes,4,rep,name=conflicting_memory_ids,json=conflictingMemoryIds,proto3" json:"conflicting_memory_ids,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *CreateMemoryResponse) Reset() {
@@ -183,6 +187,13 @@ func (x *CreateMemoryResponse) GetCreated() bool {
 func (x *CreateMemoryResponse) GetNotices() []*Notice {
 	if x != nil {
 		return x.Notices
+	}
+	return nil
+}
+
+func (x *CreateMemoryResponse) GetConflictingMemoryIds() []string {
+	if x != nil {
+		return x.ConflictingMemoryIds
 	}
 	return nil
 }
@@ -490,9 +501,11 @@ type GetMemoryRequest struct {
 	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Memory ID.
-	MemoryId      string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	MemoryId string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
+	// Return the lineage.
+	IncludeLineage bool `protobuf:"varint,3,opt,name=include_lineage,json=includeLineage,proto3" json:"include_lineage,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetMemoryRequest) Reset() {
@@ -539,11 +552,23 @@ func (x *GetMemoryRequest) GetMemoryId() string {
 	return ""
 }
 
+func (x *GetMemoryRequest) GetIncludeLineage() bool {
+	if x != nil {
+		return x.IncludeLineage
+	}
+	return false
+}
+
 // Response of GetMemory.
 type GetMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Memory.
-	Memory        *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
+	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
+	// What it supersedes and what supersedes it, directly or indirectly: nearest first, at most 100
+	// per relation. Only with include_lineage.
+	Lineage []*MemoryLineageEntry `protobuf:"bytes,2,rep,name=lineage,proto3" json:"lineage,omitempty"`
+	// Notices, for example that long fields were omitted because the response would be too large.
+	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -585,6 +610,84 @@ func (x *GetMemoryResponse) GetMemory() *Memory {
 	return nil
 }
 
+func (x *GetMemoryResponse) GetLineage() []*MemoryLineageEntry {
+	if x != nil {
+		return x.Lineage
+	}
+	return nil
+}
+
+func (x *GetMemoryResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
+}
+
+// MemoryLineageEntry is a memory related to another.
+type MemoryLineageEntry struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// SUPERSEDED or SUCCESSOR: relation to the requested memory.
+	Relation LineageRelation `protobuf:"varint,1,opt,name=relation,proto3,enum=lot.v1.LineageRelation" json:"relation,omitempty"`
+	// Memory.
+	Memory *Memory `protobuf:"bytes,2,opt,name=memory,proto3" json:"memory,omitempty"`
+	// Distance in steps; 1 is a direct relation.
+	Distance      int32 `protobuf:"varint,3,opt,name=distance,proto3" json:"distance,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MemoryLineageEntry) Reset() {
+	*x = MemoryLineageEntry{}
+	mi := &file_lot_v1_memory_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MemoryLineageEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MemoryLineageEntry) ProtoMessage() {}
+
+func (x *MemoryLineageEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_memory_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MemoryLineageEntry.ProtoReflect.Descriptor instead.
+func (*MemoryLineageEntry) Descriptor() ([]byte, []int) {
+	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *MemoryLineageEntry) GetRelation() LineageRelation {
+	if x != nil {
+		return x.Relation
+	}
+	return LineageRelation_LINEAGE_RELATION_UNSPECIFIED
+}
+
+func (x *MemoryLineageEntry) GetMemory() *Memory {
+	if x != nil {
+		return x.Memory
+	}
+	return nil
+}
+
+func (x *MemoryLineageEntry) GetDistance() int32 {
+	if x != nil {
+		return x.Distance
+	}
+	return 0
+}
+
 // Request of UpdateMemory.
 type UpdateMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -612,7 +715,7 @@ type UpdateMemoryRequest struct {
 
 func (x *UpdateMemoryRequest) Reset() {
 	*x = UpdateMemoryRequest{}
-	mi := &file_lot_v1_memory_service_proto_msgTypes[8]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -624,7 +727,7 @@ func (x *UpdateMemoryRequest) String() string {
 func (*UpdateMemoryRequest) ProtoMessage() {}
 
 func (x *UpdateMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_memory_service_proto_msgTypes[8]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -637,7 +740,7 @@ func (x *UpdateMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateMemoryRequest.ProtoReflect.Descriptor instead.
 func (*UpdateMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{8}
+	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *UpdateMemoryRequest) GetNamespace() string {
@@ -688,14 +791,17 @@ type UpdateMemoryResponse struct {
 	// The memory after the call.
 	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
 	// Notices, for example that a text is longer than the model reads.
-	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Notices []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
+	// IDs of memories that the new text contradicts, as from CreateMemory. Empty if the text did not
+	// change.
+	ConflictingMemoryIds []string `protobuf:"bytes,3,rep,name=conflicting_memory_ids,json=conflictingMemoryIds,proto3" json:"conflicting_memory_ids,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *UpdateMemoryResponse) Reset() {
 	*x = UpdateMemoryResponse{}
-	mi := &file_lot_v1_memory_service_proto_msgTypes[9]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -707,7 +813,7 @@ func (x *UpdateMemoryResponse) String() string {
 func (*UpdateMemoryResponse) ProtoMessage() {}
 
 func (x *UpdateMemoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_memory_service_proto_msgTypes[9]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -720,7 +826,7 @@ func (x *UpdateMemoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateMemoryResponse.ProtoReflect.Descriptor instead.
 func (*UpdateMemoryResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{9}
+	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *UpdateMemoryResponse) GetMemory() *Memory {
@@ -733,6 +839,13 @@ func (x *UpdateMemoryResponse) GetMemory() *Memory {
 func (x *UpdateMemoryResponse) GetNotices() []*Notice {
 	if x != nil {
 		return x.Notices
+	}
+	return nil
+}
+
+func (x *UpdateMemoryResponse) GetConflictingMemoryIds() []string {
+	if x != nil {
+		return x.ConflictingMemoryIds
 	}
 	return nil
 }
@@ -754,7 +867,7 @@ type DeleteMemoryRequest struct {
 
 func (x *DeleteMemoryRequest) Reset() {
 	*x = DeleteMemoryRequest{}
-	mi := &file_lot_v1_memory_service_proto_msgTypes[10]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -766,7 +879,7 @@ func (x *DeleteMemoryRequest) String() string {
 func (*DeleteMemoryRequest) ProtoMessage() {}
 
 func (x *DeleteMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_memory_service_proto_msgTypes[10]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -779,7 +892,7 @@ func (x *DeleteMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMemoryRequest.ProtoReflect.Descriptor instead.
 func (*DeleteMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{10}
+	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeleteMemoryRequest) GetNamespace() string {
@@ -821,7 +934,7 @@ type DeleteMemoryResponse struct {
 
 func (x *DeleteMemoryResponse) Reset() {
 	*x = DeleteMemoryResponse{}
-	mi := &file_lot_v1_memory_service_proto_msgTypes[11]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -833,7 +946,7 @@ func (x *DeleteMemoryResponse) String() string {
 func (*DeleteMemoryResponse) ProtoMessage() {}
 
 func (x *DeleteMemoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_memory_service_proto_msgTypes[11]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -846,7 +959,7 @@ func (x *DeleteMemoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMemoryResponse.ProtoReflect.Descriptor instead.
 func (*DeleteMemoryResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{11}
+	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeleteMemoryResponse) GetDeleted() bool {
@@ -876,7 +989,7 @@ type ListMemoriesRequest struct {
 
 func (x *ListMemoriesRequest) Reset() {
 	*x = ListMemoriesRequest{}
-	mi := &file_lot_v1_memory_service_proto_msgTypes[12]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -888,7 +1001,7 @@ func (x *ListMemoriesRequest) String() string {
 func (*ListMemoriesRequest) ProtoMessage() {}
 
 func (x *ListMemoriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_memory_service_proto_msgTypes[12]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -901,7 +1014,7 @@ func (x *ListMemoriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMemoriesRequest.ProtoReflect.Descriptor instead.
 func (*ListMemoriesRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{12}
+	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListMemoriesRequest) GetNamespace() string {
@@ -953,7 +1066,7 @@ type ListMemoriesResponse struct {
 
 func (x *ListMemoriesResponse) Reset() {
 	*x = ListMemoriesResponse{}
-	mi := &file_lot_v1_memory_service_proto_msgTypes[13]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -965,7 +1078,7 @@ func (x *ListMemoriesResponse) String() string {
 func (*ListMemoriesResponse) ProtoMessage() {}
 
 func (x *ListMemoriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_memory_service_proto_msgTypes[13]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -978,7 +1091,7 @@ func (x *ListMemoriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMemoriesResponse.ProtoReflect.Descriptor instead.
 func (*ListMemoriesResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{13}
+	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListMemoriesResponse) GetMemories() []*Memory {
@@ -1021,14 +1134,17 @@ type SearchMemoriesRequest struct {
 	Explain bool `protobuf:"varint,8,opt,name=explain,proto3" json:"explain,omitempty"`
 	// Fields of each hit's memory to return, for example `tags`. Empty or `*` means all. An unknown
 	// path is an error that lists the valid ones.
-	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,9,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,9,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	// Find what was true at this time, of what is stored now: begun by then (valid_from, else
+	// create_time), not ended, and not yet superseded. Unset means now; may be in the future.
+	AsOf          *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SearchMemoriesRequest) Reset() {
 	*x = SearchMemoriesRequest{}
-	mi := &file_lot_v1_memory_service_proto_msgTypes[14]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1040,7 +1156,7 @@ func (x *SearchMemoriesRequest) String() string {
 func (*SearchMemoriesRequest) ProtoMessage() {}
 
 func (x *SearchMemoriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_memory_service_proto_msgTypes[14]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1053,7 +1169,7 @@ func (x *SearchMemoriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchMemoriesRequest.ProtoReflect.Descriptor instead.
 func (*SearchMemoriesRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{14}
+	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SearchMemoriesRequest) GetNamespace() string {
@@ -1119,6 +1235,13 @@ func (x *SearchMemoriesRequest) GetReadMask() *fieldmaskpb.FieldMask {
 	return nil
 }
 
+func (x *SearchMemoriesRequest) GetAsOf() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AsOf
+	}
+	return nil
+}
+
 // Response of SearchMemories.
 type SearchMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1136,7 +1259,7 @@ type SearchMemoriesResponse struct {
 
 func (x *SearchMemoriesResponse) Reset() {
 	*x = SearchMemoriesResponse{}
-	mi := &file_lot_v1_memory_service_proto_msgTypes[15]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1148,7 +1271,7 @@ func (x *SearchMemoriesResponse) String() string {
 func (*SearchMemoriesResponse) ProtoMessage() {}
 
 func (x *SearchMemoriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_memory_service_proto_msgTypes[15]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1161,7 +1284,7 @@ func (x *SearchMemoriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchMemoriesResponse.ProtoReflect.Descriptor instead.
 func (*SearchMemoriesResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{15}
+	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SearchMemoriesResponse) GetHits() []*MemoryHit {
@@ -1207,7 +1330,7 @@ type DeleteMemoriesRequest struct {
 
 func (x *DeleteMemoriesRequest) Reset() {
 	*x = DeleteMemoriesRequest{}
-	mi := &file_lot_v1_memory_service_proto_msgTypes[16]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1219,7 +1342,7 @@ func (x *DeleteMemoriesRequest) String() string {
 func (*DeleteMemoriesRequest) ProtoMessage() {}
 
 func (x *DeleteMemoriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_memory_service_proto_msgTypes[16]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1232,7 +1355,7 @@ func (x *DeleteMemoriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMemoriesRequest.ProtoReflect.Descriptor instead.
 func (*DeleteMemoriesRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{16}
+	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeleteMemoriesRequest) GetNamespace() string {
@@ -1269,7 +1392,7 @@ type DeleteMemoriesResponse struct {
 
 func (x *DeleteMemoriesResponse) Reset() {
 	*x = DeleteMemoriesResponse{}
-	mi := &file_lot_v1_memory_service_proto_msgTypes[17]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1281,7 +1404,7 @@ func (x *DeleteMemoriesResponse) String() string {
 func (*DeleteMemoriesResponse) ProtoMessage() {}
 
 func (x *DeleteMemoriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_memory_service_proto_msgTypes[17]
+	mi := &file_lot_v1_memory_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1294,7 +1417,7 @@ func (x *DeleteMemoriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMemoriesResponse.ProtoReflect.Descriptor instead.
 func (*DeleteMemoriesResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{17}
+	return file_lot_v1_memory_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DeleteMemoriesResponse) GetDeletedCount() int64 {
@@ -1315,7 +1438,7 @@ var File_lot_v1_memory_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1blot/v1/memory_service.proto\x12\x06lot.v1\x1a google/protobuf/field_mask.proto\x1a\x17google/rpc/status.proto\x1a\x13lot/v1/change.proto\x1a\x1blot/v1/error_solution.proto\x1a\x13lot/v1/memory.proto\x1a\x14lot/v1/outcome.proto\x1a\x1clot/v1/pattern_service.proto\x1a\x17lot/v1/preference.proto\x1a\x14lot/v1/session.proto\x1a\x19lot/v1/task_context.proto\"\xe5\x01\n" +
+	"\x1blot/v1/memory_service.proto\x12\x06lot.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x13lot/v1/change.proto\x1a\x1blot/v1/error_solution.proto\x1a\x13lot/v1/memory.proto\x1a\x14lot/v1/outcome.proto\x1a\x1clot/v1/pattern_service.proto\x1a\x17lot/v1/preference.proto\x1a\x14lot/v1/session.proto\x1a\x19lot/v1/task_context.proto\"\xe5\x01\n" +
 	"\x13CreateMemoryRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12&\n" +
 	"\x06memory\x18\x02 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x12\x1b\n" +
@@ -1323,11 +1446,12 @@ const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\x12&\n" +
 	"\x06dedupe\x18\x05 \x01(\x0e2\x0e.lot.v1.DedupeR\x06dedupe\x12$\n" +
-	"\x0ewait_for_index\x18\x06 \x01(\bR\fwaitForIndex\"\x82\x01\n" +
+	"\x0ewait_for_index\x18\x06 \x01(\bR\fwaitForIndex\"\xb8\x01\n" +
 	"\x14CreateMemoryResponse\x12&\n" +
 	"\x06memory\x18\x01 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\bR\acreated\x12(\n" +
-	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x90\x01\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\x124\n" +
+	"\x16conflicting_memory_ids\x18\x04 \x03(\tR\x14conflictingMemoryIds\"\x90\x01\n" +
 	"\x1aBatchCreateMemoriesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12.\n" +
 	"\x05items\x18\x02 \x03(\v2\x18.lot.v1.CreateMemoryItemR\x05items\x12$\n" +
@@ -1346,12 +1470,19 @@ const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\x12CreateMemoryResult\x12:\n" +
 	"\bresponse\x18\x01 \x01(\v2\x1c.lot.v1.CreateMemoryResponseH\x00R\bresponse\x12*\n" +
 	"\x05error\x18\x02 \x01(\v2\x12.google.rpc.StatusH\x00R\x05errorB\b\n" +
-	"\x06result\"M\n" +
+	"\x06result\"v\n" +
 	"\x10GetMemoryRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1b\n" +
-	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\";\n" +
+	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\x12'\n" +
+	"\x0finclude_lineage\x18\x03 \x01(\bR\x0eincludeLineage\"\x9b\x01\n" +
 	"\x11GetMemoryResponse\x12&\n" +
-	"\x06memory\x18\x01 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\"\xef\x01\n" +
+	"\x06memory\x18\x01 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x124\n" +
+	"\alineage\x18\x02 \x03(\v2\x1a.lot.v1.MemoryLineageEntryR\alineage\x12(\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x8d\x01\n" +
+	"\x12MemoryLineageEntry\x123\n" +
+	"\brelation\x18\x01 \x01(\x0e2\x17.lot.v1.LineageRelationR\brelation\x12&\n" +
+	"\x06memory\x18\x02 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x12\x1a\n" +
+	"\bdistance\x18\x03 \x01(\x05R\bdistance\"\xef\x01\n" +
 	"\x13UpdateMemoryRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12&\n" +
 	"\x06memory\x18\x02 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x12\x1b\n" +
@@ -1359,10 +1490,11 @@ const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\vupdate_mask\x18\x04 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\x12\x12\n" +
 	"\x04etag\x18\x05 \x01(\tR\x04etag\x12$\n" +
-	"\x0ewait_for_index\x18\x06 \x01(\bR\fwaitForIndex\"h\n" +
+	"\x0ewait_for_index\x18\x06 \x01(\bR\fwaitForIndex\"\x9e\x01\n" +
 	"\x14UpdateMemoryResponse\x12&\n" +
 	"\x06memory\x18\x01 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x12(\n" +
-	"\anotices\x18\x02 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x89\x01\n" +
+	"\anotices\x18\x02 \x03(\v2\x0e.lot.v1.NoticeR\anotices\x124\n" +
+	"\x16conflicting_memory_ids\x18\x03 \x03(\tR\x14conflictingMemoryIds\"\x89\x01\n" +
 	"\x13DeleteMemoryRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1b\n" +
 	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\x12\x12\n" +
@@ -1379,7 +1511,7 @@ const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"j\n" +
 	"\x14ListMemoriesResponse\x12*\n" +
 	"\bmemories\x18\x01 \x03(\v2\x0e.lot.v1.MemoryR\bmemories\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xe4\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x95\x03\n" +
 	"\x15SearchMemoriesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12,\n" +
@@ -1389,7 +1521,8 @@ const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\aranking\x18\x06 \x01(\x0e2\x0f.lot.v1.RankingR\aranking\x12\x16\n" +
 	"\x06rerank\x18\a \x01(\bR\x06rerank\x12\x18\n" +
 	"\aexplain\x18\b \x01(\bR\aexplain\x127\n" +
-	"\tread_mask\x18\t \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMaskB\x11\n" +
+	"\tread_mask\x18\t \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\x12/\n" +
+	"\x05as_of\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x04asOfB\x11\n" +
 	"\x0f_min_similarity\"\xc9\x01\n" +
 	"\x16SearchMemoriesResponse\x12%\n" +
 	"\x04hits\x18\x01 \x03(\v2\x11.lot.v1.MemoryHitR\x04hits\x12!\n" +
@@ -1446,7 +1579,7 @@ func file_lot_v1_memory_service_proto_rawDescGZIP() []byte {
 	return file_lot_v1_memory_service_proto_rawDescData
 }
 
-var file_lot_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_lot_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_lot_v1_memory_service_proto_goTypes = []any{
 	(*CreateMemoryRequest)(nil),                // 0: lot.v1.CreateMemoryRequest
 	(*CreateMemoryResponse)(nil),               // 1: lot.v1.CreateMemoryResponse
@@ -1456,146 +1589,154 @@ var file_lot_v1_memory_service_proto_goTypes = []any{
 	(*CreateMemoryResult)(nil),                 // 5: lot.v1.CreateMemoryResult
 	(*GetMemoryRequest)(nil),                   // 6: lot.v1.GetMemoryRequest
 	(*GetMemoryResponse)(nil),                  // 7: lot.v1.GetMemoryResponse
-	(*UpdateMemoryRequest)(nil),                // 8: lot.v1.UpdateMemoryRequest
-	(*UpdateMemoryResponse)(nil),               // 9: lot.v1.UpdateMemoryResponse
-	(*DeleteMemoryRequest)(nil),                // 10: lot.v1.DeleteMemoryRequest
-	(*DeleteMemoryResponse)(nil),               // 11: lot.v1.DeleteMemoryResponse
-	(*ListMemoriesRequest)(nil),                // 12: lot.v1.ListMemoriesRequest
-	(*ListMemoriesResponse)(nil),               // 13: lot.v1.ListMemoriesResponse
-	(*SearchMemoriesRequest)(nil),              // 14: lot.v1.SearchMemoriesRequest
-	(*SearchMemoriesResponse)(nil),             // 15: lot.v1.SearchMemoriesResponse
-	(*DeleteMemoriesRequest)(nil),              // 16: lot.v1.DeleteMemoriesRequest
-	(*DeleteMemoriesResponse)(nil),             // 17: lot.v1.DeleteMemoriesResponse
-	(*Memory)(nil),                             // 18: lot.v1.Memory
-	(Dedupe)(0),                                // 19: lot.v1.Dedupe
-	(*Notice)(nil),                             // 20: lot.v1.Notice
-	(*status.Status)(nil),                      // 21: google.rpc.Status
-	(*fieldmaskpb.FieldMask)(nil),              // 22: google.protobuf.FieldMask
-	(*MemoryFilter)(nil),                       // 23: lot.v1.MemoryFilter
-	(Ranking)(0),                               // 24: lot.v1.Ranking
-	(*MemoryHit)(nil),                          // 25: lot.v1.MemoryHit
-	(*RecallExplanation)(nil),                  // 26: lot.v1.RecallExplanation
-	(*SaveErrorSolutionRequest)(nil),           // 27: lot.v1.SaveErrorSolutionRequest
-	(*GetErrorSolutionRequest)(nil),            // 28: lot.v1.GetErrorSolutionRequest
-	(*UpdateErrorSolutionRequest)(nil),         // 29: lot.v1.UpdateErrorSolutionRequest
-	(*FindErrorSolutionsRequest)(nil),          // 30: lot.v1.FindErrorSolutionsRequest
-	(*RecordErrorSolutionOutcomeRequest)(nil),  // 31: lot.v1.RecordErrorSolutionOutcomeRequest
-	(*ListErrorSolutionsRequest)(nil),          // 32: lot.v1.ListErrorSolutionsRequest
-	(*DeleteErrorSolutionRequest)(nil),         // 33: lot.v1.DeleteErrorSolutionRequest
-	(*PutPreferenceRequest)(nil),               // 34: lot.v1.PutPreferenceRequest
-	(*GetPreferenceRequest)(nil),               // 35: lot.v1.GetPreferenceRequest
-	(*ListPreferencesRequest)(nil),             // 36: lot.v1.ListPreferencesRequest
-	(*DeletePreferenceRequest)(nil),            // 37: lot.v1.DeletePreferenceRequest
-	(*PutSessionValueRequest)(nil),             // 38: lot.v1.PutSessionValueRequest
-	(*GetSessionValueRequest)(nil),             // 39: lot.v1.GetSessionValueRequest
-	(*AppendSessionMessageRequest)(nil),        // 40: lot.v1.AppendSessionMessageRequest
-	(*GetSessionRequest)(nil),                  // 41: lot.v1.GetSessionRequest
-	(*ClearSessionRequest)(nil),                // 42: lot.v1.ClearSessionRequest
-	(*GetTaskContextRequest)(nil),              // 43: lot.v1.GetTaskContextRequest
-	(*WatchChangesRequest)(nil),                // 44: lot.v1.WatchChangesRequest
-	(*SaveErrorSolutionResponse)(nil),          // 45: lot.v1.SaveErrorSolutionResponse
-	(*GetErrorSolutionResponse)(nil),           // 46: lot.v1.GetErrorSolutionResponse
-	(*UpdateErrorSolutionResponse)(nil),        // 47: lot.v1.UpdateErrorSolutionResponse
-	(*FindErrorSolutionsResponse)(nil),         // 48: lot.v1.FindErrorSolutionsResponse
-	(*RecordErrorSolutionOutcomeResponse)(nil), // 49: lot.v1.RecordErrorSolutionOutcomeResponse
-	(*ListErrorSolutionsResponse)(nil),         // 50: lot.v1.ListErrorSolutionsResponse
-	(*DeleteErrorSolutionResponse)(nil),        // 51: lot.v1.DeleteErrorSolutionResponse
-	(*PutPreferenceResponse)(nil),              // 52: lot.v1.PutPreferenceResponse
-	(*GetPreferenceResponse)(nil),              // 53: lot.v1.GetPreferenceResponse
-	(*ListPreferencesResponse)(nil),            // 54: lot.v1.ListPreferencesResponse
-	(*DeletePreferenceResponse)(nil),           // 55: lot.v1.DeletePreferenceResponse
-	(*PutSessionValueResponse)(nil),            // 56: lot.v1.PutSessionValueResponse
-	(*GetSessionValueResponse)(nil),            // 57: lot.v1.GetSessionValueResponse
-	(*AppendSessionMessageResponse)(nil),       // 58: lot.v1.AppendSessionMessageResponse
-	(*GetSessionResponse)(nil),                 // 59: lot.v1.GetSessionResponse
-	(*ClearSessionResponse)(nil),               // 60: lot.v1.ClearSessionResponse
-	(*GetTaskContextResponse)(nil),             // 61: lot.v1.GetTaskContextResponse
-	(*WatchChangesResponse)(nil),               // 62: lot.v1.WatchChangesResponse
+	(*MemoryLineageEntry)(nil),                 // 8: lot.v1.MemoryLineageEntry
+	(*UpdateMemoryRequest)(nil),                // 9: lot.v1.UpdateMemoryRequest
+	(*UpdateMemoryResponse)(nil),               // 10: lot.v1.UpdateMemoryResponse
+	(*DeleteMemoryRequest)(nil),                // 11: lot.v1.DeleteMemoryRequest
+	(*DeleteMemoryResponse)(nil),               // 12: lot.v1.DeleteMemoryResponse
+	(*ListMemoriesRequest)(nil),                // 13: lot.v1.ListMemoriesRequest
+	(*ListMemoriesResponse)(nil),               // 14: lot.v1.ListMemoriesResponse
+	(*SearchMemoriesRequest)(nil),              // 15: lot.v1.SearchMemoriesRequest
+	(*SearchMemoriesResponse)(nil),             // 16: lot.v1.SearchMemoriesResponse
+	(*DeleteMemoriesRequest)(nil),              // 17: lot.v1.DeleteMemoriesRequest
+	(*DeleteMemoriesResponse)(nil),             // 18: lot.v1.DeleteMemoriesResponse
+	(*Memory)(nil),                             // 19: lot.v1.Memory
+	(Dedupe)(0),                                // 20: lot.v1.Dedupe
+	(*Notice)(nil),                             // 21: lot.v1.Notice
+	(*status.Status)(nil),                      // 22: google.rpc.Status
+	(LineageRelation)(0),                       // 23: lot.v1.LineageRelation
+	(*fieldmaskpb.FieldMask)(nil),              // 24: google.protobuf.FieldMask
+	(*MemoryFilter)(nil),                       // 25: lot.v1.MemoryFilter
+	(Ranking)(0),                               // 26: lot.v1.Ranking
+	(*timestamppb.Timestamp)(nil),              // 27: google.protobuf.Timestamp
+	(*MemoryHit)(nil),                          // 28: lot.v1.MemoryHit
+	(*RecallExplanation)(nil),                  // 29: lot.v1.RecallExplanation
+	(*SaveErrorSolutionRequest)(nil),           // 30: lot.v1.SaveErrorSolutionRequest
+	(*GetErrorSolutionRequest)(nil),            // 31: lot.v1.GetErrorSolutionRequest
+	(*UpdateErrorSolutionRequest)(nil),         // 32: lot.v1.UpdateErrorSolutionRequest
+	(*FindErrorSolutionsRequest)(nil),          // 33: lot.v1.FindErrorSolutionsRequest
+	(*RecordErrorSolutionOutcomeRequest)(nil),  // 34: lot.v1.RecordErrorSolutionOutcomeRequest
+	(*ListErrorSolutionsRequest)(nil),          // 35: lot.v1.ListErrorSolutionsRequest
+	(*DeleteErrorSolutionRequest)(nil),         // 36: lot.v1.DeleteErrorSolutionRequest
+	(*PutPreferenceRequest)(nil),               // 37: lot.v1.PutPreferenceRequest
+	(*GetPreferenceRequest)(nil),               // 38: lot.v1.GetPreferenceRequest
+	(*ListPreferencesRequest)(nil),             // 39: lot.v1.ListPreferencesRequest
+	(*DeletePreferenceRequest)(nil),            // 40: lot.v1.DeletePreferenceRequest
+	(*PutSessionValueRequest)(nil),             // 41: lot.v1.PutSessionValueRequest
+	(*GetSessionValueRequest)(nil),             // 42: lot.v1.GetSessionValueRequest
+	(*AppendSessionMessageRequest)(nil),        // 43: lot.v1.AppendSessionMessageRequest
+	(*GetSessionRequest)(nil),                  // 44: lot.v1.GetSessionRequest
+	(*ClearSessionRequest)(nil),                // 45: lot.v1.ClearSessionRequest
+	(*GetTaskContextRequest)(nil),              // 46: lot.v1.GetTaskContextRequest
+	(*WatchChangesRequest)(nil),                // 47: lot.v1.WatchChangesRequest
+	(*SaveErrorSolutionResponse)(nil),          // 48: lot.v1.SaveErrorSolutionResponse
+	(*GetErrorSolutionResponse)(nil),           // 49: lot.v1.GetErrorSolutionResponse
+	(*UpdateErrorSolutionResponse)(nil),        // 50: lot.v1.UpdateErrorSolutionResponse
+	(*FindErrorSolutionsResponse)(nil),         // 51: lot.v1.FindErrorSolutionsResponse
+	(*RecordErrorSolutionOutcomeResponse)(nil), // 52: lot.v1.RecordErrorSolutionOutcomeResponse
+	(*ListErrorSolutionsResponse)(nil),         // 53: lot.v1.ListErrorSolutionsResponse
+	(*DeleteErrorSolutionResponse)(nil),        // 54: lot.v1.DeleteErrorSolutionResponse
+	(*PutPreferenceResponse)(nil),              // 55: lot.v1.PutPreferenceResponse
+	(*GetPreferenceResponse)(nil),              // 56: lot.v1.GetPreferenceResponse
+	(*ListPreferencesResponse)(nil),            // 57: lot.v1.ListPreferencesResponse
+	(*DeletePreferenceResponse)(nil),           // 58: lot.v1.DeletePreferenceResponse
+	(*PutSessionValueResponse)(nil),            // 59: lot.v1.PutSessionValueResponse
+	(*GetSessionValueResponse)(nil),            // 60: lot.v1.GetSessionValueResponse
+	(*AppendSessionMessageResponse)(nil),       // 61: lot.v1.AppendSessionMessageResponse
+	(*GetSessionResponse)(nil),                 // 62: lot.v1.GetSessionResponse
+	(*ClearSessionResponse)(nil),               // 63: lot.v1.ClearSessionResponse
+	(*GetTaskContextResponse)(nil),             // 64: lot.v1.GetTaskContextResponse
+	(*WatchChangesResponse)(nil),               // 65: lot.v1.WatchChangesResponse
 }
 var file_lot_v1_memory_service_proto_depIdxs = []int32{
-	18, // 0: lot.v1.CreateMemoryRequest.memory:type_name -> lot.v1.Memory
-	19, // 1: lot.v1.CreateMemoryRequest.dedupe:type_name -> lot.v1.Dedupe
-	18, // 2: lot.v1.CreateMemoryResponse.memory:type_name -> lot.v1.Memory
-	20, // 3: lot.v1.CreateMemoryResponse.notices:type_name -> lot.v1.Notice
+	19, // 0: lot.v1.CreateMemoryRequest.memory:type_name -> lot.v1.Memory
+	20, // 1: lot.v1.CreateMemoryRequest.dedupe:type_name -> lot.v1.Dedupe
+	19, // 2: lot.v1.CreateMemoryResponse.memory:type_name -> lot.v1.Memory
+	21, // 3: lot.v1.CreateMemoryResponse.notices:type_name -> lot.v1.Notice
 	3,  // 4: lot.v1.BatchCreateMemoriesRequest.items:type_name -> lot.v1.CreateMemoryItem
-	18, // 5: lot.v1.CreateMemoryItem.memory:type_name -> lot.v1.Memory
-	19, // 6: lot.v1.CreateMemoryItem.dedupe:type_name -> lot.v1.Dedupe
+	19, // 5: lot.v1.CreateMemoryItem.memory:type_name -> lot.v1.Memory
+	20, // 6: lot.v1.CreateMemoryItem.dedupe:type_name -> lot.v1.Dedupe
 	5,  // 7: lot.v1.BatchCreateMemoriesResponse.results:type_name -> lot.v1.CreateMemoryResult
-	20, // 8: lot.v1.BatchCreateMemoriesResponse.notices:type_name -> lot.v1.Notice
+	21, // 8: lot.v1.BatchCreateMemoriesResponse.notices:type_name -> lot.v1.Notice
 	1,  // 9: lot.v1.CreateMemoryResult.response:type_name -> lot.v1.CreateMemoryResponse
-	21, // 10: lot.v1.CreateMemoryResult.error:type_name -> google.rpc.Status
-	18, // 11: lot.v1.GetMemoryResponse.memory:type_name -> lot.v1.Memory
-	18, // 12: lot.v1.UpdateMemoryRequest.memory:type_name -> lot.v1.Memory
-	22, // 13: lot.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
-	18, // 14: lot.v1.UpdateMemoryResponse.memory:type_name -> lot.v1.Memory
-	20, // 15: lot.v1.UpdateMemoryResponse.notices:type_name -> lot.v1.Notice
-	23, // 16: lot.v1.ListMemoriesRequest.filter:type_name -> lot.v1.MemoryFilter
-	22, // 17: lot.v1.ListMemoriesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	18, // 18: lot.v1.ListMemoriesResponse.memories:type_name -> lot.v1.Memory
-	23, // 19: lot.v1.SearchMemoriesRequest.filter:type_name -> lot.v1.MemoryFilter
-	24, // 20: lot.v1.SearchMemoriesRequest.ranking:type_name -> lot.v1.Ranking
-	22, // 21: lot.v1.SearchMemoriesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	25, // 22: lot.v1.SearchMemoriesResponse.hits:type_name -> lot.v1.MemoryHit
-	20, // 23: lot.v1.SearchMemoriesResponse.notices:type_name -> lot.v1.Notice
-	26, // 24: lot.v1.SearchMemoriesResponse.explanation:type_name -> lot.v1.RecallExplanation
-	23, // 25: lot.v1.DeleteMemoriesRequest.filter:type_name -> lot.v1.MemoryFilter
-	0,  // 26: lot.v1.MemoryService.CreateMemory:input_type -> lot.v1.CreateMemoryRequest
-	2,  // 27: lot.v1.MemoryService.BatchCreateMemories:input_type -> lot.v1.BatchCreateMemoriesRequest
-	6,  // 28: lot.v1.MemoryService.GetMemory:input_type -> lot.v1.GetMemoryRequest
-	8,  // 29: lot.v1.MemoryService.UpdateMemory:input_type -> lot.v1.UpdateMemoryRequest
-	10, // 30: lot.v1.MemoryService.DeleteMemory:input_type -> lot.v1.DeleteMemoryRequest
-	12, // 31: lot.v1.MemoryService.ListMemories:input_type -> lot.v1.ListMemoriesRequest
-	14, // 32: lot.v1.MemoryService.SearchMemories:input_type -> lot.v1.SearchMemoriesRequest
-	16, // 33: lot.v1.MemoryService.DeleteMemories:input_type -> lot.v1.DeleteMemoriesRequest
-	27, // 34: lot.v1.MemoryService.SaveErrorSolution:input_type -> lot.v1.SaveErrorSolutionRequest
-	28, // 35: lot.v1.MemoryService.GetErrorSolution:input_type -> lot.v1.GetErrorSolutionRequest
-	29, // 36: lot.v1.MemoryService.UpdateErrorSolution:input_type -> lot.v1.UpdateErrorSolutionRequest
-	30, // 37: lot.v1.MemoryService.FindErrorSolutions:input_type -> lot.v1.FindErrorSolutionsRequest
-	31, // 38: lot.v1.MemoryService.RecordErrorSolutionOutcome:input_type -> lot.v1.RecordErrorSolutionOutcomeRequest
-	32, // 39: lot.v1.MemoryService.ListErrorSolutions:input_type -> lot.v1.ListErrorSolutionsRequest
-	33, // 40: lot.v1.MemoryService.DeleteErrorSolution:input_type -> lot.v1.DeleteErrorSolutionRequest
-	34, // 41: lot.v1.MemoryService.PutPreference:input_type -> lot.v1.PutPreferenceRequest
-	35, // 42: lot.v1.MemoryService.GetPreference:input_type -> lot.v1.GetPreferenceRequest
-	36, // 43: lot.v1.MemoryService.ListPreferences:input_type -> lot.v1.ListPreferencesRequest
-	37, // 44: lot.v1.MemoryService.DeletePreference:input_type -> lot.v1.DeletePreferenceRequest
-	38, // 45: lot.v1.MemoryService.PutSessionValue:input_type -> lot.v1.PutSessionValueRequest
-	39, // 46: lot.v1.MemoryService.GetSessionValue:input_type -> lot.v1.GetSessionValueRequest
-	40, // 47: lot.v1.MemoryService.AppendSessionMessage:input_type -> lot.v1.AppendSessionMessageRequest
-	41, // 48: lot.v1.MemoryService.GetSession:input_type -> lot.v1.GetSessionRequest
-	42, // 49: lot.v1.MemoryService.ClearSession:input_type -> lot.v1.ClearSessionRequest
-	43, // 50: lot.v1.MemoryService.GetTaskContext:input_type -> lot.v1.GetTaskContextRequest
-	44, // 51: lot.v1.MemoryService.WatchChanges:input_type -> lot.v1.WatchChangesRequest
-	1,  // 52: lot.v1.MemoryService.CreateMemory:output_type -> lot.v1.CreateMemoryResponse
-	4,  // 53: lot.v1.MemoryService.BatchCreateMemories:output_type -> lot.v1.BatchCreateMemoriesResponse
-	7,  // 54: lot.v1.MemoryService.GetMemory:output_type -> lot.v1.GetMemoryResponse
-	9,  // 55: lot.v1.MemoryService.UpdateMemory:output_type -> lot.v1.UpdateMemoryResponse
-	11, // 56: lot.v1.MemoryService.DeleteMemory:output_type -> lot.v1.DeleteMemoryResponse
-	13, // 57: lot.v1.MemoryService.ListMemories:output_type -> lot.v1.ListMemoriesResponse
-	15, // 58: lot.v1.MemoryService.SearchMemories:output_type -> lot.v1.SearchMemoriesResponse
-	17, // 59: lot.v1.MemoryService.DeleteMemories:output_type -> lot.v1.DeleteMemoriesResponse
-	45, // 60: lot.v1.MemoryService.SaveErrorSolution:output_type -> lot.v1.SaveErrorSolutionResponse
-	46, // 61: lot.v1.MemoryService.GetErrorSolution:output_type -> lot.v1.GetErrorSolutionResponse
-	47, // 62: lot.v1.MemoryService.UpdateErrorSolution:output_type -> lot.v1.UpdateErrorSolutionResponse
-	48, // 63: lot.v1.MemoryService.FindErrorSolutions:output_type -> lot.v1.FindErrorSolutionsResponse
-	49, // 64: lot.v1.MemoryService.RecordErrorSolutionOutcome:output_type -> lot.v1.RecordErrorSolutionOutcomeResponse
-	50, // 65: lot.v1.MemoryService.ListErrorSolutions:output_type -> lot.v1.ListErrorSolutionsResponse
-	51, // 66: lot.v1.MemoryService.DeleteErrorSolution:output_type -> lot.v1.DeleteErrorSolutionResponse
-	52, // 67: lot.v1.MemoryService.PutPreference:output_type -> lot.v1.PutPreferenceResponse
-	53, // 68: lot.v1.MemoryService.GetPreference:output_type -> lot.v1.GetPreferenceResponse
-	54, // 69: lot.v1.MemoryService.ListPreferences:output_type -> lot.v1.ListPreferencesResponse
-	55, // 70: lot.v1.MemoryService.DeletePreference:output_type -> lot.v1.DeletePreferenceResponse
-	56, // 71: lot.v1.MemoryService.PutSessionValue:output_type -> lot.v1.PutSessionValueResponse
-	57, // 72: lot.v1.MemoryService.GetSessionValue:output_type -> lot.v1.GetSessionValueResponse
-	58, // 73: lot.v1.MemoryService.AppendSessionMessage:output_type -> lot.v1.AppendSessionMessageResponse
-	59, // 74: lot.v1.MemoryService.GetSession:output_type -> lot.v1.GetSessionResponse
-	60, // 75: lot.v1.MemoryService.ClearSession:output_type -> lot.v1.ClearSessionResponse
-	61, // 76: lot.v1.MemoryService.GetTaskContext:output_type -> lot.v1.GetTaskContextResponse
-	62, // 77: lot.v1.MemoryService.WatchChanges:output_type -> lot.v1.WatchChangesResponse
-	52, // [52:78] is the sub-list for method output_type
-	26, // [26:52] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	22, // 10: lot.v1.CreateMemoryResult.error:type_name -> google.rpc.Status
+	19, // 11: lot.v1.GetMemoryResponse.memory:type_name -> lot.v1.Memory
+	8,  // 12: lot.v1.GetMemoryResponse.lineage:type_name -> lot.v1.MemoryLineageEntry
+	21, // 13: lot.v1.GetMemoryResponse.notices:type_name -> lot.v1.Notice
+	23, // 14: lot.v1.MemoryLineageEntry.relation:type_name -> lot.v1.LineageRelation
+	19, // 15: lot.v1.MemoryLineageEntry.memory:type_name -> lot.v1.Memory
+	19, // 16: lot.v1.UpdateMemoryRequest.memory:type_name -> lot.v1.Memory
+	24, // 17: lot.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
+	19, // 18: lot.v1.UpdateMemoryResponse.memory:type_name -> lot.v1.Memory
+	21, // 19: lot.v1.UpdateMemoryResponse.notices:type_name -> lot.v1.Notice
+	25, // 20: lot.v1.ListMemoriesRequest.filter:type_name -> lot.v1.MemoryFilter
+	24, // 21: lot.v1.ListMemoriesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	19, // 22: lot.v1.ListMemoriesResponse.memories:type_name -> lot.v1.Memory
+	25, // 23: lot.v1.SearchMemoriesRequest.filter:type_name -> lot.v1.MemoryFilter
+	26, // 24: lot.v1.SearchMemoriesRequest.ranking:type_name -> lot.v1.Ranking
+	24, // 25: lot.v1.SearchMemoriesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	27, // 26: lot.v1.SearchMemoriesRequest.as_of:type_name -> google.protobuf.Timestamp
+	28, // 27: lot.v1.SearchMemoriesResponse.hits:type_name -> lot.v1.MemoryHit
+	21, // 28: lot.v1.SearchMemoriesResponse.notices:type_name -> lot.v1.Notice
+	29, // 29: lot.v1.SearchMemoriesResponse.explanation:type_name -> lot.v1.RecallExplanation
+	25, // 30: lot.v1.DeleteMemoriesRequest.filter:type_name -> lot.v1.MemoryFilter
+	0,  // 31: lot.v1.MemoryService.CreateMemory:input_type -> lot.v1.CreateMemoryRequest
+	2,  // 32: lot.v1.MemoryService.BatchCreateMemories:input_type -> lot.v1.BatchCreateMemoriesRequest
+	6,  // 33: lot.v1.MemoryService.GetMemory:input_type -> lot.v1.GetMemoryRequest
+	9,  // 34: lot.v1.MemoryService.UpdateMemory:input_type -> lot.v1.UpdateMemoryRequest
+	11, // 35: lot.v1.MemoryService.DeleteMemory:input_type -> lot.v1.DeleteMemoryRequest
+	13, // 36: lot.v1.MemoryService.ListMemories:input_type -> lot.v1.ListMemoriesRequest
+	15, // 37: lot.v1.MemoryService.SearchMemories:input_type -> lot.v1.SearchMemoriesRequest
+	17, // 38: lot.v1.MemoryService.DeleteMemories:input_type -> lot.v1.DeleteMemoriesRequest
+	30, // 39: lot.v1.MemoryService.SaveErrorSolution:input_type -> lot.v1.SaveErrorSolutionRequest
+	31, // 40: lot.v1.MemoryService.GetErrorSolution:input_type -> lot.v1.GetErrorSolutionRequest
+	32, // 41: lot.v1.MemoryService.UpdateErrorSolution:input_type -> lot.v1.UpdateErrorSolutionRequest
+	33, // 42: lot.v1.MemoryService.FindErrorSolutions:input_type -> lot.v1.FindErrorSolutionsRequest
+	34, // 43: lot.v1.MemoryService.RecordErrorSolutionOutcome:input_type -> lot.v1.RecordErrorSolutionOutcomeRequest
+	35, // 44: lot.v1.MemoryService.ListErrorSolutions:input_type -> lot.v1.ListErrorSolutionsRequest
+	36, // 45: lot.v1.MemoryService.DeleteErrorSolution:input_type -> lot.v1.DeleteErrorSolutionRequest
+	37, // 46: lot.v1.MemoryService.PutPreference:input_type -> lot.v1.PutPreferenceRequest
+	38, // 47: lot.v1.MemoryService.GetPreference:input_type -> lot.v1.GetPreferenceRequest
+	39, // 48: lot.v1.MemoryService.ListPreferences:input_type -> lot.v1.ListPreferencesRequest
+	40, // 49: lot.v1.MemoryService.DeletePreference:input_type -> lot.v1.DeletePreferenceRequest
+	41, // 50: lot.v1.MemoryService.PutSessionValue:input_type -> lot.v1.PutSessionValueRequest
+	42, // 51: lot.v1.MemoryService.GetSessionValue:input_type -> lot.v1.GetSessionValueRequest
+	43, // 52: lot.v1.MemoryService.AppendSessionMessage:input_type -> lot.v1.AppendSessionMessageRequest
+	44, // 53: lot.v1.MemoryService.GetSession:input_type -> lot.v1.GetSessionRequest
+	45, // 54: lot.v1.MemoryService.ClearSession:input_type -> lot.v1.ClearSessionRequest
+	46, // 55: lot.v1.MemoryService.GetTaskContext:input_type -> lot.v1.GetTaskContextRequest
+	47, // 56: lot.v1.MemoryService.WatchChanges:input_type -> lot.v1.WatchChangesRequest
+	1,  // 57: lot.v1.MemoryService.CreateMemory:output_type -> lot.v1.CreateMemoryResponse
+	4,  // 58: lot.v1.MemoryService.BatchCreateMemories:output_type -> lot.v1.BatchCreateMemoriesResponse
+	7,  // 59: lot.v1.MemoryService.GetMemory:output_type -> lot.v1.GetMemoryResponse
+	10, // 60: lot.v1.MemoryService.UpdateMemory:output_type -> lot.v1.UpdateMemoryResponse
+	12, // 61: lot.v1.MemoryService.DeleteMemory:output_type -> lot.v1.DeleteMemoryResponse
+	14, // 62: lot.v1.MemoryService.ListMemories:output_type -> lot.v1.ListMemoriesResponse
+	16, // 63: lot.v1.MemoryService.SearchMemories:output_type -> lot.v1.SearchMemoriesResponse
+	18, // 64: lot.v1.MemoryService.DeleteMemories:output_type -> lot.v1.DeleteMemoriesResponse
+	48, // 65: lot.v1.MemoryService.SaveErrorSolution:output_type -> lot.v1.SaveErrorSolutionResponse
+	49, // 66: lot.v1.MemoryService.GetErrorSolution:output_type -> lot.v1.GetErrorSolutionResponse
+	50, // 67: lot.v1.MemoryService.UpdateErrorSolution:output_type -> lot.v1.UpdateErrorSolutionResponse
+	51, // 68: lot.v1.MemoryService.FindErrorSolutions:output_type -> lot.v1.FindErrorSolutionsResponse
+	52, // 69: lot.v1.MemoryService.RecordErrorSolutionOutcome:output_type -> lot.v1.RecordErrorSolutionOutcomeResponse
+	53, // 70: lot.v1.MemoryService.ListErrorSolutions:output_type -> lot.v1.ListErrorSolutionsResponse
+	54, // 71: lot.v1.MemoryService.DeleteErrorSolution:output_type -> lot.v1.DeleteErrorSolutionResponse
+	55, // 72: lot.v1.MemoryService.PutPreference:output_type -> lot.v1.PutPreferenceResponse
+	56, // 73: lot.v1.MemoryService.GetPreference:output_type -> lot.v1.GetPreferenceResponse
+	57, // 74: lot.v1.MemoryService.ListPreferences:output_type -> lot.v1.ListPreferencesResponse
+	58, // 75: lot.v1.MemoryService.DeletePreference:output_type -> lot.v1.DeletePreferenceResponse
+	59, // 76: lot.v1.MemoryService.PutSessionValue:output_type -> lot.v1.PutSessionValueResponse
+	60, // 77: lot.v1.MemoryService.GetSessionValue:output_type -> lot.v1.GetSessionValueResponse
+	61, // 78: lot.v1.MemoryService.AppendSessionMessage:output_type -> lot.v1.AppendSessionMessageResponse
+	62, // 79: lot.v1.MemoryService.GetSession:output_type -> lot.v1.GetSessionResponse
+	63, // 80: lot.v1.MemoryService.ClearSession:output_type -> lot.v1.ClearSessionResponse
+	64, // 81: lot.v1.MemoryService.GetTaskContext:output_type -> lot.v1.GetTaskContextResponse
+	65, // 82: lot.v1.MemoryService.WatchChanges:output_type -> lot.v1.WatchChangesResponse
+	57, // [57:83] is the sub-list for method output_type
+	31, // [31:57] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_memory_service_proto_init() }
@@ -1615,14 +1756,14 @@ func file_lot_v1_memory_service_proto_init() {
 		(*CreateMemoryResult_Response)(nil),
 		(*CreateMemoryResult_Error)(nil),
 	}
-	file_lot_v1_memory_service_proto_msgTypes[14].OneofWrappers = []any{}
+	file_lot_v1_memory_service_proto_msgTypes[15].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_memory_service_proto_rawDesc), len(file_lot_v1_memory_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -61,23 +61,32 @@ type MemoryServiceClient interface {
 	// With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
 	// space, except in code) and language identify it. The stored memory is then returned with
 	// `created` false, and a notice names fields given differently. Content longer than 64 passages
-	// is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. Errors:
-	// MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
+	// is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. What
+	// is superseded, or no longer true, is not a repeat: the content is then stored again.
+	//
+	// A memory that `supersedes` another marks that one as superseded. One that contradicts others is
+	// stored like any other, and the response names those (`conflicting_memory_ids`). Errors:
+	// MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (the superseded one, or a retry after the memory was
+	// deleted), REQUEST_ID_REUSED.
 	CreateMemory(ctx context.Context, in *CreateMemoryRequest, opts ...grpc.CallOption) (*CreateMemoryResponse, error)
 	// BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
 	// fail individually: check every result. Only an item that violates the contract rejects the
 	// whole request; the violation names it. Errors: LIMIT_EXCEEDED.
 	BatchCreateMemories(ctx context.Context, in *BatchCreateMemoriesRequest, opts ...grpc.CallOption) (*BatchCreateMemoriesResponse, error)
-	// GetMemory returns a memory. Errors: MEMORY_NOT_FOUND.
+	// GetMemory returns a memory, superseded or not, and on request its lineage. Errors:
+	// MEMORY_NOT_FOUND.
 	GetMemory(ctx context.Context, in *GetMemoryRequest, opts ...grpc.CallOption) (*GetMemoryResponse, error)
-	// UpdateMemory updates a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
+	// UpdateMemory updates a memory. A new `supersedes` marks that memory as superseded and unmarks
+	// the previous one. Errors: MEMORY_NOT_FOUND (also the superseded one), ETAG_MISMATCH.
 	UpdateMemory(ctx context.Context, in *UpdateMemoryRequest, opts ...grpc.CallOption) (*UpdateMemoryResponse, error)
-	// DeleteMemory deletes a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
+	// DeleteMemory deletes a memory; the one it superseded is no longer superseded. Errors:
+	// MEMORY_NOT_FOUND, ETAG_MISMATCH.
 	DeleteMemory(ctx context.Context, in *DeleteMemoryRequest, opts ...grpc.CallOption) (*DeleteMemoryResponse, error)
-	// ListMemories lists memories by creation time, newest first. Errors: PAGE_TOKEN_MISMATCH.
+	// ListMemories lists memories by creation time, newest first, superseded ones included. Errors:
+	// PAGE_TOKEN_MISMATCH.
 	ListMemories(ctx context.Context, in *ListMemoriesRequest, opts ...grpc.CallOption) (*ListMemoriesResponse, error)
 	// SearchMemories returns the memories matching the filter that are most relevant to a query by
-	// meaning and words.
+	// meaning and words, among those true now, or at `as_of`: not superseded, begun, and not ended.
 	SearchMemories(ctx context.Context, in *SearchMemoriesRequest, opts ...grpc.CallOption) (*SearchMemoriesResponse, error)
 	// DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
 	// memories remain, unless the filter has `pinned = true`. Memories created in the meantime may
@@ -446,23 +455,32 @@ type MemoryServiceServer interface {
 	// With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
 	// space, except in code) and language identify it. The stored memory is then returned with
 	// `created` false, and a notice names fields given differently. Content longer than 64 passages
-	// is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. Errors:
-	// MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
+	// is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. What
+	// is superseded, or no longer true, is not a repeat: the content is then stored again.
+	//
+	// A memory that `supersedes` another marks that one as superseded. One that contradicts others is
+	// stored like any other, and the response names those (`conflicting_memory_ids`). Errors:
+	// MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (the superseded one, or a retry after the memory was
+	// deleted), REQUEST_ID_REUSED.
 	CreateMemory(context.Context, *CreateMemoryRequest) (*CreateMemoryResponse, error)
 	// BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
 	// fail individually: check every result. Only an item that violates the contract rejects the
 	// whole request; the violation names it. Errors: LIMIT_EXCEEDED.
 	BatchCreateMemories(context.Context, *BatchCreateMemoriesRequest) (*BatchCreateMemoriesResponse, error)
-	// GetMemory returns a memory. Errors: MEMORY_NOT_FOUND.
+	// GetMemory returns a memory, superseded or not, and on request its lineage. Errors:
+	// MEMORY_NOT_FOUND.
 	GetMemory(context.Context, *GetMemoryRequest) (*GetMemoryResponse, error)
-	// UpdateMemory updates a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
+	// UpdateMemory updates a memory. A new `supersedes` marks that memory as superseded and unmarks
+	// the previous one. Errors: MEMORY_NOT_FOUND (also the superseded one), ETAG_MISMATCH.
 	UpdateMemory(context.Context, *UpdateMemoryRequest) (*UpdateMemoryResponse, error)
-	// DeleteMemory deletes a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
+	// DeleteMemory deletes a memory; the one it superseded is no longer superseded. Errors:
+	// MEMORY_NOT_FOUND, ETAG_MISMATCH.
 	DeleteMemory(context.Context, *DeleteMemoryRequest) (*DeleteMemoryResponse, error)
-	// ListMemories lists memories by creation time, newest first. Errors: PAGE_TOKEN_MISMATCH.
+	// ListMemories lists memories by creation time, newest first, superseded ones included. Errors:
+	// PAGE_TOKEN_MISMATCH.
 	ListMemories(context.Context, *ListMemoriesRequest) (*ListMemoriesResponse, error)
 	// SearchMemories returns the memories matching the filter that are most relevant to a query by
-	// meaning and words.
+	// meaning and words, among those true now, or at `as_of`: not superseded, begun, and not ended.
 	SearchMemories(context.Context, *SearchMemoriesRequest) (*SearchMemoriesResponse, error)
 	// DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
 	// memories remain, unless the filter has `pinned = true`. Memories created in the meantime may

@@ -158,6 +158,11 @@ class Memory(_message.Message):
     TTL_FIELD_NUMBER: _builtins.int
     INDEXING_FIELD_NUMBER: _builtins.int
     INDEXING_PROBLEM_FIELD_NUMBER: _builtins.int
+    SUPERSEDES_FIELD_NUMBER: _builtins.int
+    SUPERSEDED_BY_FIELD_NUMBER: _builtins.int
+    VALID_FROM_FIELD_NUMBER: _builtins.int
+    VALID_UNTIL_FIELD_NUMBER: _builtins.int
+    SUPERSEDED_TIME_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """ID within the namespace: a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or
     `-`. Output only here; set it in the request's field.
@@ -194,6 +199,16 @@ class Memory(_message.Message):
     """Output only. While PENDING: why the last attempt to index the content failed, and what to do
     about it. Empty if no attempt has failed. The server retries until it succeeds, pausing for at
     most a minute between attempts.
+    """
+    supersedes: _builtins.str
+    """ID of the memory this one replaces, which must exist: a correction, or what has become of it.
+    From the time on at which this memory begins to be true (valid_from, else create_time),
+    searches and task contexts omit that one. It stays for history (`as_of`, ListMemories), and is
+    true again if this memory is deleted, expires (within a minute) or supersedes another.
+    """
+    superseded_by: _builtins.str
+    """Output only. Newest memory that supersedes this one, derived from its `supersedes`; empty if
+    none does. Changes neither etag nor update_time.
     """
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -239,6 +254,23 @@ class Memory(_message.Message):
     def ttl(self) -> _duration_pb2.Duration:
         """Input only. Time until expiry, from now; more than 0."""
 
+    @_builtins.property
+    def valid_from(self) -> _timestamp_pb2.Timestamp:
+        """When this begins to be true. Unset means with create_time. May be in the past or the future."""
+
+    @_builtins.property
+    def valid_until(self) -> _timestamp_pb2.Timestamp:
+        """When this stops being true, exclusive; later than valid_from, or than create_time without it.
+        Unset means never. From then on searches and task contexts omit the memory, but it is not
+        deleted: `expire_time` does that.
+        """
+
+    @_builtins.property
+    def superseded_time(self) -> _timestamp_pb2.Timestamp:
+        """Output only. From when on this is superseded: when the first of the memories that supersede it
+        begins to be true. Unset if none does.
+        """
+
     def __init__(
         self,
         *,
@@ -263,10 +295,15 @@ class Memory(_message.Message):
         ttl: _duration_pb2.Duration | None = ...,
         indexing: Global___IndexingState.ValueType = ...,
         indexing_problem: _builtins.str = ...,
+        supersedes: _builtins.str = ...,
+        superseded_by: _builtins.str = ...,
+        valid_from: _timestamp_pb2.Timestamp | None = ...,
+        valid_until: _timestamp_pb2.Timestamp | None = ...,
+        superseded_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "metadata", b"metadata", "project", b"project", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "metadata", b"metadata", "project", b"project", "superseded_time", b"superseded_time", "ttl", b"ttl", "update_time", b"update_time", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "content", b"content", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "indexing", b"indexing", "indexing_problem", b"indexing_problem", "kind", b"kind", "labels", b"labels", "language", b"language", "memory_id", b"memory_id", "metadata", b"metadata", "namespace", b"namespace", "pinned", b"pinned", "project", b"project", "source_uri", b"source_uri", "tags", b"tags", "title", b"title", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "content", b"content", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "indexing", b"indexing", "indexing_problem", b"indexing_problem", "kind", b"kind", "labels", b"labels", "language", b"language", "memory_id", b"memory_id", "metadata", b"metadata", "namespace", b"namespace", "pinned", b"pinned", "project", b"project", "source_uri", b"source_uri", "superseded_by", b"superseded_by", "superseded_time", b"superseded_time", "supersedes", b"supersedes", "tags", b"tags", "title", b"title", "ttl", b"ttl", "update_time", b"update_time", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__importance: _TypeAlias = _typing.Literal["importance"]  # noqa: Y015
     _WhichOneofArgType__importance: _TypeAlias = _typing.Literal["_importance", b"_importance"]  # noqa: Y015
@@ -390,12 +427,18 @@ class MemoryFilter(_message.Message):
     TECH_STACK_FIELD_NUMBER: _builtins.int
     CREATED_AFTER_FIELD_NUMBER: _builtins.int
     CREATED_BEFORE_FIELD_NUMBER: _builtins.int
+    SUPERSEDED_FIELD_NUMBER: _builtins.int
     min_importance: _builtins.float
     """importance is at least this. 0 or unset means no minimum."""
     max_importance: _builtins.float
     """importance is at most this. Unset means no maximum."""
     pinned: _builtins.bool
     """True: only pinned. False: only unpinned. Unset: both."""
+    superseded: _builtins.bool
+    """True: only those that another memory supersedes, even if that one begins in the future. False:
+    only the others. Unset: SearchMemories omits those superseded by its time, all other calls
+    include both.
+    """
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[Global___MemoryKind.ValueType]:
         """Kinds."""
@@ -452,10 +495,11 @@ class MemoryFilter(_message.Message):
         tech_stack: _abc.Iterable[_builtins.str] | None = ...,
         created_after: _timestamp_pb2.Timestamp | None = ...,
         created_before: _timestamp_pb2.Timestamp | None = ...,
+        superseded: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_importance", b"_max_importance", "_min_importance", b"_min_importance", "_pinned", b"_pinned", "created_after", b"created_after", "created_before", b"created_before", "max_importance", b"max_importance", "min_importance", b"min_importance", "pinned", b"pinned"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_importance", b"_max_importance", "_min_importance", b"_min_importance", "_pinned", b"_pinned", "_superseded", b"_superseded", "created_after", b"created_after", "created_before", b"created_before", "max_importance", b"max_importance", "min_importance", b"min_importance", "pinned", b"pinned", "superseded", b"superseded"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_importance", b"_max_importance", "_min_importance", b"_min_importance", "_pinned", b"_pinned", "created_after", b"created_after", "created_before", b"created_before", "kinds", b"kinds", "labels", b"labels", "languages", b"languages", "max_importance", b"max_importance", "min_importance", b"min_importance", "pinned", b"pinned", "project_statuses", b"project_statuses", "source_uris", b"source_uris", "tags_all", b"tags_all", "tags_any", b"tags_any", "tech_stack", b"tech_stack"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_importance", b"_max_importance", "_min_importance", b"_min_importance", "_pinned", b"_pinned", "_superseded", b"_superseded", "created_after", b"created_after", "created_before", b"created_before", "kinds", b"kinds", "labels", b"labels", "languages", b"languages", "max_importance", b"max_importance", "min_importance", b"min_importance", "pinned", b"pinned", "project_statuses", b"project_statuses", "source_uris", b"source_uris", "superseded", b"superseded", "tags_all", b"tags_all", "tags_any", b"tags_any", "tech_stack", b"tech_stack"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_importance: _TypeAlias = _typing.Literal["max_importance"]  # noqa: Y015
     _WhichOneofArgType__max_importance: _TypeAlias = _typing.Literal["_max_importance", b"_max_importance"]  # noqa: Y015
@@ -463,12 +507,16 @@ class MemoryFilter(_message.Message):
     _WhichOneofArgType__min_importance: _TypeAlias = _typing.Literal["_min_importance", b"_min_importance"]  # noqa: Y015
     _WhichOneofReturnType__pinned: _TypeAlias = _typing.Literal["pinned"]  # noqa: Y015
     _WhichOneofArgType__pinned: _TypeAlias = _typing.Literal["_pinned", b"_pinned"]  # noqa: Y015
+    _WhichOneofReturnType__superseded: _TypeAlias = _typing.Literal["superseded"]  # noqa: Y015
+    _WhichOneofArgType__superseded: _TypeAlias = _typing.Literal["_superseded", b"_superseded"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_importance) -> _WhichOneofReturnType__max_importance | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_importance) -> _WhichOneofReturnType__min_importance | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pinned) -> _WhichOneofReturnType__pinned | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__superseded) -> _WhichOneofReturnType__superseded | None: ...
 
 Global___MemoryFilter: _TypeAlias = MemoryFilter  # noqa: Y015
 

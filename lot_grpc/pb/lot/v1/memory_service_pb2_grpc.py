@@ -188,8 +188,13 @@ class MemoryServiceServicer(object):
         With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
         space, except in code) and language identify it. The stored memory is then returned with
         `created` false, and a notice names fields given differently. Content longer than 64 passages
-        is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. Errors:
-        MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
+        is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. What
+        is superseded, or no longer true, is not a repeat: the content is then stored again.
+
+        A memory that `supersedes` another marks that one as superseded. One that contradicts others is
+        stored like any other, and the response names those (`conflicting_memory_ids`). Errors:
+        MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (the superseded one, or a retry after the memory was
+        deleted), REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -205,28 +210,32 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetMemory(self, request, context):
-        """GetMemory returns a memory. Errors: MEMORY_NOT_FOUND.
+        """GetMemory returns a memory, superseded or not, and on request its lineage. Errors:
+        MEMORY_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateMemory(self, request, context):
-        """UpdateMemory updates a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
+        """UpdateMemory updates a memory. A new `supersedes` marks that memory as superseded and unmarks
+        the previous one. Errors: MEMORY_NOT_FOUND (also the superseded one), ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteMemory(self, request, context):
-        """DeleteMemory deletes a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
+        """DeleteMemory deletes a memory; the one it superseded is no longer superseded. Errors:
+        MEMORY_NOT_FOUND, ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListMemories(self, request, context):
-        """ListMemories lists memories by creation time, newest first. Errors: PAGE_TOKEN_MISMATCH.
+        """ListMemories lists memories by creation time, newest first, superseded ones included. Errors:
+        PAGE_TOKEN_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -234,7 +243,7 @@ class MemoryServiceServicer(object):
 
     def SearchMemories(self, request, context):
         """SearchMemories returns the memories matching the filter that are most relevant to a query by
-        meaning and words.
+        meaning and words, among those true now, or at `as_of`: not superseded, begun, and not ended.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -14,7 +14,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/memory.proto.
  */
 export const file_lot_v1_memory: GenFile = /*@__PURE__*/
-  fileDesc("ChNsb3QvdjEvbWVtb3J5LnByb3RvEgZsb3QudjEi+gUKBk1lbW9yeRIRCgltZW1vcnlfaWQYASABKAkSIAoEa2luZBgCIAEoDjISLmxvdC52MS5NZW1vcnlLaW5kEg0KBXRpdGxlGAMgASgJEg8KB2NvbnRlbnQYBCABKAkSEAoIbGFuZ3VhZ2UYBSABKAkSDAoEdGFncxgGIAMoCRIqCgZsYWJlbHMYByADKAsyGi5sb3QudjEuTWVtb3J5LkxhYmVsc0VudHJ5EikKCG1ldGFkYXRhGAggASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIXCgppbXBvcnRhbmNlGAkgASgBSAKIAQESDgoGcGlubmVkGAogASgIEhIKCnNvdXJjZV91cmkYCyABKAkSQgoUY29udmVyc2F0aW9uX3N1bW1hcnkYDCABKAsyIi5sb3QudjEuQ29udmVyc2F0aW9uU3VtbWFyeURldGFpbHNIABIpCgdwcm9qZWN0GA0gASgLMhYubG90LnYxLlByb2plY3REZXRhaWxzSAASEQoJbmFtZXNwYWNlGA4gASgJEgwKBGV0YWcYDyABKAkSLwoLY3JlYXRlX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCgtleHBpcmVfdGltZRgSIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIARIoCgN0dGwYEyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25IARInCghpbmRleGluZxgUIAEoDjIVLmxvdC52MS5JbmRleGluZ1N0YXRlEhgKEGluZGV4aW5nX3Byb2JsZW0YFSABKAkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIJCgdkZXRhaWxzQgwKCmV4cGlyYXRpb25CDQoLX2ltcG9ydGFuY2UiSgoaQ29udmVyc2F0aW9uU3VtbWFyeURldGFpbHMSFQoNa2V5X2RlY2lzaW9ucxgBIAMoCRIVCg11c2VyX2ZlZWRiYWNrGAIgASgJInoKDlByb2plY3REZXRhaWxzEgwKBHBhdGgYASABKAkSEgoKdGVjaF9zdGFjaxgCIAMoCRIOCgZzdGF0dXMYAyABKAkSNgoSbGFzdF9hY2Nlc3NlZF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLzAwoMTWVtb3J5RmlsdGVyEiEKBWtpbmRzGAEgAygOMhIubG90LnYxLk1lbW9yeUtpbmQSEQoJbGFuZ3VhZ2VzGAIgAygJEhAKCHRhZ3NfYW55GAMgAygJEhAKCHRhZ3NfYWxsGAQgAygJEjAKBmxhYmVscxgFIAMoCzIgLmxvdC52MS5NZW1vcnlGaWx0ZXIuTGFiZWxzRW50cnkSGwoObWluX2ltcG9ydGFuY2UYBiABKAFIAIgBARIbCg5tYXhfaW1wb3J0YW5jZRgHIAEoAUgBiAEBEhMKBnBpbm5lZBgIIAEoCEgCiAEBEhMKC3NvdXJjZV91cmlzGAkgAygJEhgKEHByb2plY3Rfc3RhdHVzZXMYCiADKAkSEgoKdGVjaF9zdGFjaxgLIAMoCRIxCg1jcmVhdGVkX2FmdGVyGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5jcmVhdGVkX2JlZm9yZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIRCg9fbWluX2ltcG9ydGFuY2VCEQoPX21heF9pbXBvcnRhbmNlQgkKB19waW5uZWQimAEKCU1lbW9yeUhpdBIeCgZtZW1vcnkYASABKAsyDi5sb3QudjEuTWVtb3J5Eg0KBXNjb3JlGAIgASgBEhIKCnNpbWlsYXJpdHkYAyABKAESJgoLc2NvcmVfcGFydHMYBCADKAsyES5sb3QudjEuU2NvcmVQYXJ0EiAKB3Bhc3NhZ2UYBSABKAsyDy5sb3QudjEuUGFzc2FnZSJBCgdQYXNzYWdlEgwKBHRleHQYASABKAkSFAoMc3RhcnRfb2Zmc2V0GAIgASgFEhIKCmVuZF9vZmZzZXQYAyABKAUqaAoNSW5kZXhpbmdTdGF0ZRIeChpJTkRFWElOR19TVEFURV9VTlNQRUNJRklFRBAAEhoKFklOREVYSU5HX1NUQVRFX1BFTkRJTkcQARIbChdJTkRFWElOR19TVEFURV9DT01QTEVURRACKoUCCgpNZW1vcnlLaW5kEhsKF01FTU9SWV9LSU5EX1VOU1BFQ0lGSUVEEAASFAoQTUVNT1JZX0tJTkRfRkFDVBABEhgKFE1FTU9SWV9LSU5EX1NPTFVUSU9OEAISHQoZTUVNT1JZX0tJTkRfQkVTVF9QUkFDVElDRRADEhgKFE1FTU9SWV9LSU5EX0RPQ1VNRU5UEAQSHAoYTUVNT1JZX0tJTkRfQ09ERV9TTklQUEVUEAUSJAogTUVNT1JZX0tJTkRfQ09OVkVSU0FUSU9OX1NVTU1BUlkQBhIXChNNRU1PUllfS0lORF9QUk9KRUNUEAcSFAoQTUVNT1JZX0tJTkRfTk9URRAIQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
+  fileDesc("ChNsb3QvdjEvbWVtb3J5LnByb3RvEgZsb3QudjEiuwcKBk1lbW9yeRIRCgltZW1vcnlfaWQYASABKAkSIAoEa2luZBgCIAEoDjISLmxvdC52MS5NZW1vcnlLaW5kEg0KBXRpdGxlGAMgASgJEg8KB2NvbnRlbnQYBCABKAkSEAoIbGFuZ3VhZ2UYBSABKAkSDAoEdGFncxgGIAMoCRIqCgZsYWJlbHMYByADKAsyGi5sb3QudjEuTWVtb3J5LkxhYmVsc0VudHJ5EikKCG1ldGFkYXRhGAggASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIXCgppbXBvcnRhbmNlGAkgASgBSAKIAQESDgoGcGlubmVkGAogASgIEhIKCnNvdXJjZV91cmkYCyABKAkSQgoUY29udmVyc2F0aW9uX3N1bW1hcnkYDCABKAsyIi5sb3QudjEuQ29udmVyc2F0aW9uU3VtbWFyeURldGFpbHNIABIpCgdwcm9qZWN0GA0gASgLMhYubG90LnYxLlByb2plY3REZXRhaWxzSAASEQoJbmFtZXNwYWNlGA4gASgJEgwKBGV0YWcYDyABKAkSLwoLY3JlYXRlX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCgtleHBpcmVfdGltZRgSIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIARIoCgN0dGwYEyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25IARInCghpbmRleGluZxgUIAEoDjIVLmxvdC52MS5JbmRleGluZ1N0YXRlEhgKEGluZGV4aW5nX3Byb2JsZW0YFSABKAkSEgoKc3VwZXJzZWRlcxgXIAEoCRIVCg1zdXBlcnNlZGVkX2J5GBggASgJEi4KCnZhbGlkX2Zyb20YGSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3ZhbGlkX3VudGlsGBogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCg9zdXBlcnNlZGVkX3RpbWUYHSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCCQoHZGV0YWlsc0IMCgpleHBpcmF0aW9uQg0KC19pbXBvcnRhbmNlIkoKGkNvbnZlcnNhdGlvblN1bW1hcnlEZXRhaWxzEhUKDWtleV9kZWNpc2lvbnMYASADKAkSFQoNdXNlcl9mZWVkYmFjaxgCIAEoCSJ6Cg5Qcm9qZWN0RGV0YWlscxIMCgRwYXRoGAEgASgJEhIKCnRlY2hfc3RhY2sYAiADKAkSDgoGc3RhdHVzGAMgASgJEjYKEmxhc3RfYWNjZXNzZWRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAimwQKDE1lbW9yeUZpbHRlchIhCgVraW5kcxgBIAMoDjISLmxvdC52MS5NZW1vcnlLaW5kEhEKCWxhbmd1YWdlcxgCIAMoCRIQCgh0YWdzX2FueRgDIAMoCRIQCgh0YWdzX2FsbBgEIAMoCRIwCgZsYWJlbHMYBSADKAsyIC5sb3QudjEuTWVtb3J5RmlsdGVyLkxhYmVsc0VudHJ5EhsKDm1pbl9pbXBvcnRhbmNlGAYgASgBSACIAQESGwoObWF4X2ltcG9ydGFuY2UYByABKAFIAYgBARITCgZwaW5uZWQYCCABKAhIAogBARITCgtzb3VyY2VfdXJpcxgJIAMoCRIYChBwcm9qZWN0X3N0YXR1c2VzGAogAygJEhIKCnRlY2hfc3RhY2sYCyADKAkSMQoNY3JlYXRlZF9hZnRlchgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoOY3JlYXRlZF9iZWZvcmUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKCnN1cGVyc2VkZWQYDiABKAhIA4gBARotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhEKD19taW5faW1wb3J0YW5jZUIRCg9fbWF4X2ltcG9ydGFuY2VCCQoHX3Bpbm5lZEINCgtfc3VwZXJzZWRlZCKYAQoJTWVtb3J5SGl0Eh4KBm1lbW9yeRgBIAEoCzIOLmxvdC52MS5NZW1vcnkSDQoFc2NvcmUYAiABKAESEgoKc2ltaWxhcml0eRgDIAEoARImCgtzY29yZV9wYXJ0cxgEIAMoCzIRLmxvdC52MS5TY29yZVBhcnQSIAoHcGFzc2FnZRgFIAEoCzIPLmxvdC52MS5QYXNzYWdlIkEKB1Bhc3NhZ2USDAoEdGV4dBgBIAEoCRIUCgxzdGFydF9vZmZzZXQYAiABKAUSEgoKZW5kX29mZnNldBgDIAEoBSpoCg1JbmRleGluZ1N0YXRlEh4KGklOREVYSU5HX1NUQVRFX1VOU1BFQ0lGSUVEEAASGgoWSU5ERVhJTkdfU1RBVEVfUEVORElORxABEhsKF0lOREVYSU5HX1NUQVRFX0NPTVBMRVRFEAIqhQIKCk1lbW9yeUtpbmQSGwoXTUVNT1JZX0tJTkRfVU5TUEVDSUZJRUQQABIUChBNRU1PUllfS0lORF9GQUNUEAESGAoUTUVNT1JZX0tJTkRfU09MVVRJT04QAhIdChlNRU1PUllfS0lORF9CRVNUX1BSQUNUSUNFEAMSGAoUTUVNT1JZX0tJTkRfRE9DVU1FTlQQBBIcChhNRU1PUllfS0lORF9DT0RFX1NOSVBQRVQQBRIkCiBNRU1PUllfS0lORF9DT05WRVJTQVRJT05fU1VNTUFSWRAGEhcKE01FTU9SWV9LSU5EX1BST0pFQ1QQBxIUChBNRU1PUllfS0lORF9OT1RFEAhCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
 
 /**
  * Memory is a piece of knowledge that outlives a task.
@@ -208,6 +208,48 @@ export type Memory = Message<"lot.v1.Memory"> & {
    * @generated from field: string indexing_problem = 21;
    */
   indexingProblem: string;
+
+  /**
+   * ID of the memory this one replaces, which must exist: a correction, or what has become of it.
+   * From the time on at which this memory begins to be true (valid_from, else create_time),
+   * searches and task contexts omit that one. It stays for history (`as_of`, ListMemories), and is
+   * true again if this memory is deleted, expires (within a minute) or supersedes another.
+   *
+   * @generated from field: string supersedes = 23;
+   */
+  supersedes: string;
+
+  /**
+   * Output only. Newest memory that supersedes this one, derived from its `supersedes`; empty if
+   * none does. Changes neither etag nor update_time.
+   *
+   * @generated from field: string superseded_by = 24;
+   */
+  supersededBy: string;
+
+  /**
+   * When this begins to be true. Unset means with create_time. May be in the past or the future.
+   *
+   * @generated from field: google.protobuf.Timestamp valid_from = 25;
+   */
+  validFrom?: Timestamp | undefined;
+
+  /**
+   * When this stops being true, exclusive; later than valid_from, or than create_time without it.
+   * Unset means never. From then on searches and task contexts omit the memory, but it is not
+   * deleted: `expire_time` does that.
+   *
+   * @generated from field: google.protobuf.Timestamp valid_until = 26;
+   */
+  validUntil?: Timestamp | undefined;
+
+  /**
+   * Output only. From when on this is superseded: when the first of the memories that supersede it
+   * begins to be true. Unset if none does.
+   *
+   * @generated from field: google.protobuf.Timestamp superseded_time = 29;
+   */
+  supersededTime?: Timestamp | undefined;
 };
 
 /**
@@ -384,6 +426,15 @@ export type MemoryFilter = Message<"lot.v1.MemoryFilter"> & {
    * @generated from field: google.protobuf.Timestamp created_before = 13;
    */
   createdBefore?: Timestamp | undefined;
+
+  /**
+   * True: only those that another memory supersedes, even if that one begins in the future. False:
+   * only the others. Unset: SearchMemories omits those superseded by its time, all other calls
+   * include both.
+   *
+   * @generated from field: optional bool superseded = 14;
+   */
+  superseded?: boolean | undefined;
 };
 
 /**

@@ -4,8 +4,8 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { FieldMask } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_field_mask } from "@bufbuild/protobuf/wkt";
+import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_field_mask, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Status } from "../../google/rpc/status_pb.js";
 import { file_google_rpc_status } from "../../google/rpc/status_pb.js";
 import type { WatchChangesRequestSchema, WatchChangesResponseSchema } from "./change_pb.js";
@@ -16,7 +16,7 @@ import type { Memory, MemoryFilter, MemoryHit } from "./memory_pb.js";
 import { file_lot_v1_memory } from "./memory_pb.js";
 import type { Notice, Ranking } from "./outcome_pb.js";
 import { file_lot_v1_outcome } from "./outcome_pb.js";
-import type { Dedupe, RecallExplanation } from "./pattern_service_pb.js";
+import type { Dedupe, LineageRelation, RecallExplanation } from "./pattern_service_pb.js";
 import { file_lot_v1_pattern_service } from "./pattern_service_pb.js";
 import type { DeletePreferenceRequestSchema, DeletePreferenceResponseSchema, GetPreferenceRequestSchema, GetPreferenceResponseSchema, ListPreferencesRequestSchema, ListPreferencesResponseSchema, PutPreferenceRequestSchema, PutPreferenceResponseSchema } from "./preference_pb.js";
 import { file_lot_v1_preference } from "./preference_pb.js";
@@ -30,7 +30,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/memory_service.proto.
  */
 export const file_lot_v1_memory_service: GenFile = /*@__PURE__*/
-  fileDesc("Chtsb3QvdjEvbWVtb3J5X3NlcnZpY2UucHJvdG8SBmxvdC52MSKnAQoTQ3JlYXRlTWVtb3J5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSHgoGbWVtb3J5GAIgASgLMg4ubG90LnYxLk1lbW9yeRIRCgltZW1vcnlfaWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIeCgZkZWR1cGUYBSABKA4yDi5sb3QudjEuRGVkdXBlEhYKDndhaXRfZm9yX2luZGV4GAYgASgIImgKFENyZWF0ZU1lbW9yeVJlc3BvbnNlEh4KBm1lbW9yeRgBIAEoCzIOLmxvdC52MS5NZW1vcnkSDwoHY3JlYXRlZBgCIAEoCBIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZSJwChpCYXRjaENyZWF0ZU1lbW9yaWVzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJwoFaXRlbXMYAiADKAsyGC5sb3QudjEuQ3JlYXRlTWVtb3J5SXRlbRIWCg53YWl0X2Zvcl9pbmRleBgDIAEoCCJ5ChBDcmVhdGVNZW1vcnlJdGVtEh4KBm1lbW9yeRgBIAEoCzIOLmxvdC52MS5NZW1vcnkSEQoJbWVtb3J5X2lkGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSHgoGZGVkdXBlGAQgASgOMg4ubG90LnYxLkRlZHVwZSKYAQobQmF0Y2hDcmVhdGVNZW1vcmllc1Jlc3BvbnNlEisKB3Jlc3VsdHMYASADKAsyGi5sb3QudjEuQ3JlYXRlTWVtb3J5UmVzdWx0EhUKDWNyZWF0ZWRfY291bnQYAiABKAUSFAoMZmFpbGVkX2NvdW50GAMgASgFEh8KB25vdGljZXMYBCADKAsyDi5sb3QudjEuTm90aWNlInUKEkNyZWF0ZU1lbW9yeVJlc3VsdBIwCghyZXNwb25zZRgBIAEoCzIcLmxvdC52MS5DcmVhdGVNZW1vcnlSZXNwb25zZUgAEiMKBWVycm9yGAIgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIICgZyZXN1bHQiOAoQR2V0TWVtb3J5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEQoJbWVtb3J5X2lkGAIgASgJIjMKEUdldE1lbW9yeVJlc3BvbnNlEh4KBm1lbW9yeRgBIAEoCzIOLmxvdC52MS5NZW1vcnkisgEKE1VwZGF0ZU1lbW9yeVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEh4KBm1lbW9yeRgCIAEoCzIOLmxvdC52MS5NZW1vcnkSEQoJbWVtb3J5X2lkGAMgASgJEi8KC3VwZGF0ZV9tYXNrGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIMCgRldGFnGAUgASgJEhYKDndhaXRfZm9yX2luZGV4GAYgASgIIlcKFFVwZGF0ZU1lbW9yeVJlc3BvbnNlEh4KBm1lbW9yeRgBIAEoCzIOLmxvdC52MS5NZW1vcnkSHwoHbm90aWNlcxgCIAMoCzIOLmxvdC52MS5Ob3RpY2UiYAoTRGVsZXRlTWVtb3J5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEQoJbWVtb3J5X2lkGAIgASgJEgwKBGV0YWcYAyABKAkSFQoNYWxsb3dfbWlzc2luZxgEIAEoCCInChREZWxldGVNZW1vcnlSZXNwb25zZRIPCgdkZWxldGVkGAEgASgIIqQBChNMaXN0TWVtb3JpZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIkCgZmaWx0ZXIYAiABKAsyFC5sb3QudjEuTWVtb3J5RmlsdGVyEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJEi0KCXJlYWRfbWFzaxgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2siUQoUTGlzdE1lbW9yaWVzUmVzcG9uc2USIAoIbWVtb3JpZXMYASADKAsyDi5sb3QudjEuTWVtb3J5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKQAgoVU2VhcmNoTWVtb3JpZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRINCgVxdWVyeRgCIAEoCRIkCgZmaWx0ZXIYAyABKAsyFC5sb3QudjEuTWVtb3J5RmlsdGVyEg0KBWxpbWl0GAQgASgFEhsKDm1pbl9zaW1pbGFyaXR5GAUgASgBSACIAQESIAoHcmFua2luZxgGIAEoDjIPLmxvdC52MS5SYW5raW5nEg4KBnJlcmFuaxgHIAEoCBIPCgdleHBsYWluGAggASgIEi0KCXJlYWRfbWFzaxgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCEQoPX21pbl9zaW1pbGFyaXR5IqABChZTZWFyY2hNZW1vcmllc1Jlc3BvbnNlEh8KBGhpdHMYASADKAsyES5sb3QudjEuTWVtb3J5SGl0EhQKDHJldHJpZXZhbF9pZBgCIAEoCRIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZRIuCgtleHBsYW5hdGlvbhgEIAEoCzIZLmxvdC52MS5SZWNhbGxFeHBsYW5hdGlvbiJhChVEZWxldGVNZW1vcmllc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiQKBmZpbHRlchgCIAEoCzIULmxvdC52MS5NZW1vcnlGaWx0ZXISDwoHZHJ5X3J1bhgDIAEoCCJDChZEZWxldGVNZW1vcmllc1Jlc3BvbnNlEhUKDWRlbGV0ZWRfY291bnQYASABKAMSEgoKbWVtb3J5X2lkcxgCIAMoCTLbEQoNTWVtb3J5U2VydmljZRJJCgxDcmVhdGVNZW1vcnkSGy5sb3QudjEuQ3JlYXRlTWVtb3J5UmVxdWVzdBocLmxvdC52MS5DcmVhdGVNZW1vcnlSZXNwb25zZRJeChNCYXRjaENyZWF0ZU1lbW9yaWVzEiIubG90LnYxLkJhdGNoQ3JlYXRlTWVtb3JpZXNSZXF1ZXN0GiMubG90LnYxLkJhdGNoQ3JlYXRlTWVtb3JpZXNSZXNwb25zZRJFCglHZXRNZW1vcnkSGC5sb3QudjEuR2V0TWVtb3J5UmVxdWVzdBoZLmxvdC52MS5HZXRNZW1vcnlSZXNwb25zZSIDkAIBEkkKDFVwZGF0ZU1lbW9yeRIbLmxvdC52MS5VcGRhdGVNZW1vcnlSZXF1ZXN0GhwubG90LnYxLlVwZGF0ZU1lbW9yeVJlc3BvbnNlEkkKDERlbGV0ZU1lbW9yeRIbLmxvdC52MS5EZWxldGVNZW1vcnlSZXF1ZXN0GhwubG90LnYxLkRlbGV0ZU1lbW9yeVJlc3BvbnNlEk4KDExpc3RNZW1vcmllcxIbLmxvdC52MS5MaXN0TWVtb3JpZXNSZXF1ZXN0GhwubG90LnYxLkxpc3RNZW1vcmllc1Jlc3BvbnNlIgOQAgESVAoOU2VhcmNoTWVtb3JpZXMSHS5sb3QudjEuU2VhcmNoTWVtb3JpZXNSZXF1ZXN0Gh4ubG90LnYxLlNlYXJjaE1lbW9yaWVzUmVzcG9uc2UiA5ACARJPCg5EZWxldGVNZW1vcmllcxIdLmxvdC52MS5EZWxldGVNZW1vcmllc1JlcXVlc3QaHi5sb3QudjEuRGVsZXRlTWVtb3JpZXNSZXNwb25zZRJYChFTYXZlRXJyb3JTb2x1dGlvbhIgLmxvdC52MS5TYXZlRXJyb3JTb2x1dGlvblJlcXVlc3QaIS5sb3QudjEuU2F2ZUVycm9yU29sdXRpb25SZXNwb25zZRJaChBHZXRFcnJvclNvbHV0aW9uEh8ubG90LnYxLkdldEVycm9yU29sdXRpb25SZXF1ZXN0GiAubG90LnYxLkdldEVycm9yU29sdXRpb25SZXNwb25zZSIDkAIBEl4KE1VwZGF0ZUVycm9yU29sdXRpb24SIi5sb3QudjEuVXBkYXRlRXJyb3JTb2x1dGlvblJlcXVlc3QaIy5sb3QudjEuVXBkYXRlRXJyb3JTb2x1dGlvblJlc3BvbnNlEmAKEkZpbmRFcnJvclNvbHV0aW9ucxIhLmxvdC52MS5GaW5kRXJyb3JTb2x1dGlvbnNSZXF1ZXN0GiIubG90LnYxLkZpbmRFcnJvclNvbHV0aW9uc1Jlc3BvbnNlIgOQAgEScwoaUmVjb3JkRXJyb3JTb2x1dGlvbk91dGNvbWUSKS5sb3QudjEuUmVjb3JkRXJyb3JTb2x1dGlvbk91dGNvbWVSZXF1ZXN0GioubG90LnYxLlJlY29yZEVycm9yU29sdXRpb25PdXRjb21lUmVzcG9uc2USYAoSTGlzdEVycm9yU29sdXRpb25zEiEubG90LnYxLkxpc3RFcnJvclNvbHV0aW9uc1JlcXVlc3QaIi5sb3QudjEuTGlzdEVycm9yU29sdXRpb25zUmVzcG9uc2UiA5ACARJeChNEZWxldGVFcnJvclNvbHV0aW9uEiIubG90LnYxLkRlbGV0ZUVycm9yU29sdXRpb25SZXF1ZXN0GiMubG90LnYxLkRlbGV0ZUVycm9yU29sdXRpb25SZXNwb25zZRJMCg1QdXRQcmVmZXJlbmNlEhwubG90LnYxLlB1dFByZWZlcmVuY2VSZXF1ZXN0Gh0ubG90LnYxLlB1dFByZWZlcmVuY2VSZXNwb25zZRJRCg1HZXRQcmVmZXJlbmNlEhwubG90LnYxLkdldFByZWZlcmVuY2VSZXF1ZXN0Gh0ubG90LnYxLkdldFByZWZlcmVuY2VSZXNwb25zZSIDkAIBElcKD0xpc3RQcmVmZXJlbmNlcxIeLmxvdC52MS5MaXN0UHJlZmVyZW5jZXNSZXF1ZXN0Gh8ubG90LnYxLkxpc3RQcmVmZXJlbmNlc1Jlc3BvbnNlIgOQAgESVQoQRGVsZXRlUHJlZmVyZW5jZRIfLmxvdC52MS5EZWxldGVQcmVmZXJlbmNlUmVxdWVzdBogLmxvdC52MS5EZWxldGVQcmVmZXJlbmNlUmVzcG9uc2USUgoPUHV0U2Vzc2lvblZhbHVlEh4ubG90LnYxLlB1dFNlc3Npb25WYWx1ZVJlcXVlc3QaHy5sb3QudjEuUHV0U2Vzc2lvblZhbHVlUmVzcG9uc2USVwoPR2V0U2Vzc2lvblZhbHVlEh4ubG90LnYxLkdldFNlc3Npb25WYWx1ZVJlcXVlc3QaHy5sb3QudjEuR2V0U2Vzc2lvblZhbHVlUmVzcG9uc2UiA5ACARJhChRBcHBlbmRTZXNzaW9uTWVzc2FnZRIjLmxvdC52MS5BcHBlbmRTZXNzaW9uTWVzc2FnZVJlcXVlc3QaJC5sb3QudjEuQXBwZW5kU2Vzc2lvbk1lc3NhZ2VSZXNwb25zZRJICgpHZXRTZXNzaW9uEhkubG90LnYxLkdldFNlc3Npb25SZXF1ZXN0GhoubG90LnYxLkdldFNlc3Npb25SZXNwb25zZSIDkAIBEkkKDENsZWFyU2Vzc2lvbhIbLmxvdC52MS5DbGVhclNlc3Npb25SZXF1ZXN0GhwubG90LnYxLkNsZWFyU2Vzc2lvblJlc3BvbnNlElQKDkdldFRhc2tDb250ZXh0Eh0ubG90LnYxLkdldFRhc2tDb250ZXh0UmVxdWVzdBoeLmxvdC52MS5HZXRUYXNrQ29udGV4dFJlc3BvbnNlIgOQAgESUAoMV2F0Y2hDaGFuZ2VzEhsubG90LnYxLldhdGNoQ2hhbmdlc1JlcXVlc3QaHC5sb3QudjEuV2F0Y2hDaGFuZ2VzUmVzcG9uc2UiA5ACATABQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_field_mask, file_google_rpc_status, file_lot_v1_change, file_lot_v1_error_solution, file_lot_v1_memory, file_lot_v1_outcome, file_lot_v1_pattern_service, file_lot_v1_preference, file_lot_v1_session, file_lot_v1_task_context]);
+  fileDesc("Chtsb3QvdjEvbWVtb3J5X3NlcnZpY2UucHJvdG8SBmxvdC52MSKnAQoTQ3JlYXRlTWVtb3J5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSHgoGbWVtb3J5GAIgASgLMg4ubG90LnYxLk1lbW9yeRIRCgltZW1vcnlfaWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIeCgZkZWR1cGUYBSABKA4yDi5sb3QudjEuRGVkdXBlEhYKDndhaXRfZm9yX2luZGV4GAYgASgIIogBChRDcmVhdGVNZW1vcnlSZXNwb25zZRIeCgZtZW1vcnkYASABKAsyDi5sb3QudjEuTWVtb3J5Eg8KB2NyZWF0ZWQYAiABKAgSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2USHgoWY29uZmxpY3RpbmdfbWVtb3J5X2lkcxgEIAMoCSJwChpCYXRjaENyZWF0ZU1lbW9yaWVzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJwoFaXRlbXMYAiADKAsyGC5sb3QudjEuQ3JlYXRlTWVtb3J5SXRlbRIWCg53YWl0X2Zvcl9pbmRleBgDIAEoCCJ5ChBDcmVhdGVNZW1vcnlJdGVtEh4KBm1lbW9yeRgBIAEoCzIOLmxvdC52MS5NZW1vcnkSEQoJbWVtb3J5X2lkGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSHgoGZGVkdXBlGAQgASgOMg4ubG90LnYxLkRlZHVwZSKYAQobQmF0Y2hDcmVhdGVNZW1vcmllc1Jlc3BvbnNlEisKB3Jlc3VsdHMYASADKAsyGi5sb3QudjEuQ3JlYXRlTWVtb3J5UmVzdWx0EhUKDWNyZWF0ZWRfY291bnQYAiABKAUSFAoMZmFpbGVkX2NvdW50GAMgASgFEh8KB25vdGljZXMYBCADKAsyDi5sb3QudjEuTm90aWNlInUKEkNyZWF0ZU1lbW9yeVJlc3VsdBIwCghyZXNwb25zZRgBIAEoCzIcLmxvdC52MS5DcmVhdGVNZW1vcnlSZXNwb25zZUgAEiMKBWVycm9yGAIgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIICgZyZXN1bHQiUQoQR2V0TWVtb3J5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEQoJbWVtb3J5X2lkGAIgASgJEhcKD2luY2x1ZGVfbGluZWFnZRgDIAEoCCKBAQoRR2V0TWVtb3J5UmVzcG9uc2USHgoGbWVtb3J5GAEgASgLMg4ubG90LnYxLk1lbW9yeRIrCgdsaW5lYWdlGAIgAygLMhoubG90LnYxLk1lbW9yeUxpbmVhZ2VFbnRyeRIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZSJxChJNZW1vcnlMaW5lYWdlRW50cnkSKQoIcmVsYXRpb24YASABKA4yFy5sb3QudjEuTGluZWFnZVJlbGF0aW9uEh4KBm1lbW9yeRgCIAEoCzIOLmxvdC52MS5NZW1vcnkSEAoIZGlzdGFuY2UYAyABKAUisgEKE1VwZGF0ZU1lbW9yeVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEh4KBm1lbW9yeRgCIAEoCzIOLmxvdC52MS5NZW1vcnkSEQoJbWVtb3J5X2lkGAMgASgJEi8KC3VwZGF0ZV9tYXNrGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIMCgRldGFnGAUgASgJEhYKDndhaXRfZm9yX2luZGV4GAYgASgIIncKFFVwZGF0ZU1lbW9yeVJlc3BvbnNlEh4KBm1lbW9yeRgBIAEoCzIOLmxvdC52MS5NZW1vcnkSHwoHbm90aWNlcxgCIAMoCzIOLmxvdC52MS5Ob3RpY2USHgoWY29uZmxpY3RpbmdfbWVtb3J5X2lkcxgDIAMoCSJgChNEZWxldGVNZW1vcnlSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIRCgltZW1vcnlfaWQYAiABKAkSDAoEZXRhZxgDIAEoCRIVCg1hbGxvd19taXNzaW5nGAQgASgIIicKFERlbGV0ZU1lbW9yeVJlc3BvbnNlEg8KB2RlbGV0ZWQYASABKAgipAEKE0xpc3RNZW1vcmllc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiQKBmZpbHRlchgCIAEoCzIULmxvdC52MS5NZW1vcnlGaWx0ZXISEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkSLQoJcmVhZF9tYXNrGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzayJRChRMaXN0TWVtb3JpZXNSZXNwb25zZRIgCghtZW1vcmllcxgBIAMoCzIOLmxvdC52MS5NZW1vcnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIrsCChVTZWFyY2hNZW1vcmllc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg0KBXF1ZXJ5GAIgASgJEiQKBmZpbHRlchgDIAEoCzIULmxvdC52MS5NZW1vcnlGaWx0ZXISDQoFbGltaXQYBCABKAUSGwoObWluX3NpbWlsYXJpdHkYBSABKAFIAIgBARIgCgdyYW5raW5nGAYgASgOMg8ubG90LnYxLlJhbmtpbmcSDgoGcmVyYW5rGAcgASgIEg8KB2V4cGxhaW4YCCABKAgSLQoJcmVhZF9tYXNrGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIpCgVhc19vZhgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCEQoPX21pbl9zaW1pbGFyaXR5IqABChZTZWFyY2hNZW1vcmllc1Jlc3BvbnNlEh8KBGhpdHMYASADKAsyES5sb3QudjEuTWVtb3J5SGl0EhQKDHJldHJpZXZhbF9pZBgCIAEoCRIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZRIuCgtleHBsYW5hdGlvbhgEIAEoCzIZLmxvdC52MS5SZWNhbGxFeHBsYW5hdGlvbiJhChVEZWxldGVNZW1vcmllc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiQKBmZpbHRlchgCIAEoCzIULmxvdC52MS5NZW1vcnlGaWx0ZXISDwoHZHJ5X3J1bhgDIAEoCCJDChZEZWxldGVNZW1vcmllc1Jlc3BvbnNlEhUKDWRlbGV0ZWRfY291bnQYASABKAMSEgoKbWVtb3J5X2lkcxgCIAMoCTLbEQoNTWVtb3J5U2VydmljZRJJCgxDcmVhdGVNZW1vcnkSGy5sb3QudjEuQ3JlYXRlTWVtb3J5UmVxdWVzdBocLmxvdC52MS5DcmVhdGVNZW1vcnlSZXNwb25zZRJeChNCYXRjaENyZWF0ZU1lbW9yaWVzEiIubG90LnYxLkJhdGNoQ3JlYXRlTWVtb3JpZXNSZXF1ZXN0GiMubG90LnYxLkJhdGNoQ3JlYXRlTWVtb3JpZXNSZXNwb25zZRJFCglHZXRNZW1vcnkSGC5sb3QudjEuR2V0TWVtb3J5UmVxdWVzdBoZLmxvdC52MS5HZXRNZW1vcnlSZXNwb25zZSIDkAIBEkkKDFVwZGF0ZU1lbW9yeRIbLmxvdC52MS5VcGRhdGVNZW1vcnlSZXF1ZXN0GhwubG90LnYxLlVwZGF0ZU1lbW9yeVJlc3BvbnNlEkkKDERlbGV0ZU1lbW9yeRIbLmxvdC52MS5EZWxldGVNZW1vcnlSZXF1ZXN0GhwubG90LnYxLkRlbGV0ZU1lbW9yeVJlc3BvbnNlEk4KDExpc3RNZW1vcmllcxIbLmxvdC52MS5MaXN0TWVtb3JpZXNSZXF1ZXN0GhwubG90LnYxLkxpc3RNZW1vcmllc1Jlc3BvbnNlIgOQAgESVAoOU2VhcmNoTWVtb3JpZXMSHS5sb3QudjEuU2VhcmNoTWVtb3JpZXNSZXF1ZXN0Gh4ubG90LnYxLlNlYXJjaE1lbW9yaWVzUmVzcG9uc2UiA5ACARJPCg5EZWxldGVNZW1vcmllcxIdLmxvdC52MS5EZWxldGVNZW1vcmllc1JlcXVlc3QaHi5sb3QudjEuRGVsZXRlTWVtb3JpZXNSZXNwb25zZRJYChFTYXZlRXJyb3JTb2x1dGlvbhIgLmxvdC52MS5TYXZlRXJyb3JTb2x1dGlvblJlcXVlc3QaIS5sb3QudjEuU2F2ZUVycm9yU29sdXRpb25SZXNwb25zZRJaChBHZXRFcnJvclNvbHV0aW9uEh8ubG90LnYxLkdldEVycm9yU29sdXRpb25SZXF1ZXN0GiAubG90LnYxLkdldEVycm9yU29sdXRpb25SZXNwb25zZSIDkAIBEl4KE1VwZGF0ZUVycm9yU29sdXRpb24SIi5sb3QudjEuVXBkYXRlRXJyb3JTb2x1dGlvblJlcXVlc3QaIy5sb3QudjEuVXBkYXRlRXJyb3JTb2x1dGlvblJlc3BvbnNlEmAKEkZpbmRFcnJvclNvbHV0aW9ucxIhLmxvdC52MS5GaW5kRXJyb3JTb2x1dGlvbnNSZXF1ZXN0GiIubG90LnYxLkZpbmRFcnJvclNvbHV0aW9uc1Jlc3BvbnNlIgOQAgEScwoaUmVjb3JkRXJyb3JTb2x1dGlvbk91dGNvbWUSKS5sb3QudjEuUmVjb3JkRXJyb3JTb2x1dGlvbk91dGNvbWVSZXF1ZXN0GioubG90LnYxLlJlY29yZEVycm9yU29sdXRpb25PdXRjb21lUmVzcG9uc2USYAoSTGlzdEVycm9yU29sdXRpb25zEiEubG90LnYxLkxpc3RFcnJvclNvbHV0aW9uc1JlcXVlc3QaIi5sb3QudjEuTGlzdEVycm9yU29sdXRpb25zUmVzcG9uc2UiA5ACARJeChNEZWxldGVFcnJvclNvbHV0aW9uEiIubG90LnYxLkRlbGV0ZUVycm9yU29sdXRpb25SZXF1ZXN0GiMubG90LnYxLkRlbGV0ZUVycm9yU29sdXRpb25SZXNwb25zZRJMCg1QdXRQcmVmZXJlbmNlEhwubG90LnYxLlB1dFByZWZlcmVuY2VSZXF1ZXN0Gh0ubG90LnYxLlB1dFByZWZlcmVuY2VSZXNwb25zZRJRCg1HZXRQcmVmZXJlbmNlEhwubG90LnYxLkdldFByZWZlcmVuY2VSZXF1ZXN0Gh0ubG90LnYxLkdldFByZWZlcmVuY2VSZXNwb25zZSIDkAIBElcKD0xpc3RQcmVmZXJlbmNlcxIeLmxvdC52MS5MaXN0UHJlZmVyZW5jZXNSZXF1ZXN0Gh8ubG90LnYxLkxpc3RQcmVmZXJlbmNlc1Jlc3BvbnNlIgOQAgESVQoQRGVsZXRlUHJlZmVyZW5jZRIfLmxvdC52MS5EZWxldGVQcmVmZXJlbmNlUmVxdWVzdBogLmxvdC52MS5EZWxldGVQcmVmZXJlbmNlUmVzcG9uc2USUgoPUHV0U2Vzc2lvblZhbHVlEh4ubG90LnYxLlB1dFNlc3Npb25WYWx1ZVJlcXVlc3QaHy5sb3QudjEuUHV0U2Vzc2lvblZhbHVlUmVzcG9uc2USVwoPR2V0U2Vzc2lvblZhbHVlEh4ubG90LnYxLkdldFNlc3Npb25WYWx1ZVJlcXVlc3QaHy5sb3QudjEuR2V0U2Vzc2lvblZhbHVlUmVzcG9uc2UiA5ACARJhChRBcHBlbmRTZXNzaW9uTWVzc2FnZRIjLmxvdC52MS5BcHBlbmRTZXNzaW9uTWVzc2FnZVJlcXVlc3QaJC5sb3QudjEuQXBwZW5kU2Vzc2lvbk1lc3NhZ2VSZXNwb25zZRJICgpHZXRTZXNzaW9uEhkubG90LnYxLkdldFNlc3Npb25SZXF1ZXN0GhoubG90LnYxLkdldFNlc3Npb25SZXNwb25zZSIDkAIBEkkKDENsZWFyU2Vzc2lvbhIbLmxvdC52MS5DbGVhclNlc3Npb25SZXF1ZXN0GhwubG90LnYxLkNsZWFyU2Vzc2lvblJlc3BvbnNlElQKDkdldFRhc2tDb250ZXh0Eh0ubG90LnYxLkdldFRhc2tDb250ZXh0UmVxdWVzdBoeLmxvdC52MS5HZXRUYXNrQ29udGV4dFJlc3BvbnNlIgOQAgESUAoMV2F0Y2hDaGFuZ2VzEhsubG90LnYxLldhdGNoQ2hhbmdlc1JlcXVlc3QaHC5sb3QudjEuV2F0Y2hDaGFuZ2VzUmVzcG9uc2UiA5ACATABQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status, file_lot_v1_change, file_lot_v1_error_solution, file_lot_v1_memory, file_lot_v1_outcome, file_lot_v1_pattern_service, file_lot_v1_preference, file_lot_v1_session, file_lot_v1_task_context]);
 
 /**
  * Request of CreateMemory.
@@ -123,6 +123,14 @@ export type CreateMemoryResponse = Message<"lot.v1.CreateMemoryResponse"> & {
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
   notices: Notice[];
+
+  /**
+   * IDs of stored memories that this one contradicts, nearest first, at most 10; see the notice
+   * CONFLICTS_WITH. Empty for a repeat that stored nothing.
+   *
+   * @generated from field: repeated string conflicting_memory_ids = 4;
+   */
+  conflictingMemoryIds: string[];
 };
 
 /**
@@ -307,6 +315,13 @@ export type GetMemoryRequest = Message<"lot.v1.GetMemoryRequest"> & {
    * @generated from field: string memory_id = 2;
    */
   memoryId: string;
+
+  /**
+   * Return the lineage.
+   *
+   * @generated from field: bool include_lineage = 3;
+   */
+  includeLineage: boolean;
 };
 
 /**
@@ -328,6 +343,21 @@ export type GetMemoryResponse = Message<"lot.v1.GetMemoryResponse"> & {
    * @generated from field: lot.v1.Memory memory = 1;
    */
   memory?: Memory | undefined;
+
+  /**
+   * What it supersedes and what supersedes it, directly or indirectly: nearest first, at most 100
+   * per relation. Only with include_lineage.
+   *
+   * @generated from field: repeated lot.v1.MemoryLineageEntry lineage = 2;
+   */
+  lineage: MemoryLineageEntry[];
+
+  /**
+   * Notices, for example that long fields were omitted because the response would be too large.
+   *
+   * @generated from field: repeated lot.v1.Notice notices = 3;
+   */
+  notices: Notice[];
 };
 
 /**
@@ -336,6 +366,41 @@ export type GetMemoryResponse = Message<"lot.v1.GetMemoryResponse"> & {
  */
 export const GetMemoryResponseSchema: GenMessage<GetMemoryResponse> = /*@__PURE__*/
   messageDesc(file_lot_v1_memory_service, 7);
+
+/**
+ * MemoryLineageEntry is a memory related to another.
+ *
+ * @generated from message lot.v1.MemoryLineageEntry
+ */
+export type MemoryLineageEntry = Message<"lot.v1.MemoryLineageEntry"> & {
+  /**
+   * SUPERSEDED or SUCCESSOR: relation to the requested memory.
+   *
+   * @generated from field: lot.v1.LineageRelation relation = 1;
+   */
+  relation: LineageRelation;
+
+  /**
+   * Memory.
+   *
+   * @generated from field: lot.v1.Memory memory = 2;
+   */
+  memory?: Memory | undefined;
+
+  /**
+   * Distance in steps; 1 is a direct relation.
+   *
+   * @generated from field: int32 distance = 3;
+   */
+  distance: number;
+};
+
+/**
+ * Describes the message lot.v1.MemoryLineageEntry.
+ * Use `create(MemoryLineageEntrySchema)` to create a new message.
+ */
+export const MemoryLineageEntrySchema: GenMessage<MemoryLineageEntry> = /*@__PURE__*/
+  messageDesc(file_lot_v1_memory_service, 8);
 
 /**
  * Request of UpdateMemory.
@@ -397,7 +462,7 @@ export type UpdateMemoryRequest = Message<"lot.v1.UpdateMemoryRequest"> & {
  * Use `create(UpdateMemoryRequestSchema)` to create a new message.
  */
 export const UpdateMemoryRequestSchema: GenMessage<UpdateMemoryRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_memory_service, 8);
+  messageDesc(file_lot_v1_memory_service, 9);
 
 /**
  * Response of UpdateMemory.
@@ -418,6 +483,14 @@ export type UpdateMemoryResponse = Message<"lot.v1.UpdateMemoryResponse"> & {
    * @generated from field: repeated lot.v1.Notice notices = 2;
    */
   notices: Notice[];
+
+  /**
+   * IDs of memories that the new text contradicts, as from CreateMemory. Empty if the text did not
+   * change.
+   *
+   * @generated from field: repeated string conflicting_memory_ids = 3;
+   */
+  conflictingMemoryIds: string[];
 };
 
 /**
@@ -425,7 +498,7 @@ export type UpdateMemoryResponse = Message<"lot.v1.UpdateMemoryResponse"> & {
  * Use `create(UpdateMemoryResponseSchema)` to create a new message.
  */
 export const UpdateMemoryResponseSchema: GenMessage<UpdateMemoryResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_memory_service, 9);
+  messageDesc(file_lot_v1_memory_service, 10);
 
 /**
  * Request of DeleteMemory.
@@ -467,7 +540,7 @@ export type DeleteMemoryRequest = Message<"lot.v1.DeleteMemoryRequest"> & {
  * Use `create(DeleteMemoryRequestSchema)` to create a new message.
  */
 export const DeleteMemoryRequestSchema: GenMessage<DeleteMemoryRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_memory_service, 10);
+  messageDesc(file_lot_v1_memory_service, 11);
 
 /**
  * Response of DeleteMemory.
@@ -488,7 +561,7 @@ export type DeleteMemoryResponse = Message<"lot.v1.DeleteMemoryResponse"> & {
  * Use `create(DeleteMemoryResponseSchema)` to create a new message.
  */
 export const DeleteMemoryResponseSchema: GenMessage<DeleteMemoryResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_memory_service, 11);
+  messageDesc(file_lot_v1_memory_service, 12);
 
 /**
  * Request of ListMemories.
@@ -538,7 +611,7 @@ export type ListMemoriesRequest = Message<"lot.v1.ListMemoriesRequest"> & {
  * Use `create(ListMemoriesRequestSchema)` to create a new message.
  */
 export const ListMemoriesRequestSchema: GenMessage<ListMemoriesRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_memory_service, 12);
+  messageDesc(file_lot_v1_memory_service, 13);
 
 /**
  * Response of ListMemories.
@@ -567,7 +640,7 @@ export type ListMemoriesResponse = Message<"lot.v1.ListMemoriesResponse"> & {
  * Use `create(ListMemoriesResponseSchema)` to create a new message.
  */
 export const ListMemoriesResponseSchema: GenMessage<ListMemoriesResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_memory_service, 13);
+  messageDesc(file_lot_v1_memory_service, 14);
 
 /**
  * Request of SearchMemories.
@@ -643,6 +716,14 @@ export type SearchMemoriesRequest = Message<"lot.v1.SearchMemoriesRequest"> & {
    * @generated from field: google.protobuf.FieldMask read_mask = 9;
    */
   readMask?: FieldMask | undefined;
+
+  /**
+   * Find what was true at this time, of what is stored now: begun by then (valid_from, else
+   * create_time), not ended, and not yet superseded. Unset means now; may be in the future.
+   *
+   * @generated from field: google.protobuf.Timestamp as_of = 11;
+   */
+  asOf?: Timestamp | undefined;
 };
 
 /**
@@ -650,7 +731,7 @@ export type SearchMemoriesRequest = Message<"lot.v1.SearchMemoriesRequest"> & {
  * Use `create(SearchMemoriesRequestSchema)` to create a new message.
  */
 export const SearchMemoriesRequestSchema: GenMessage<SearchMemoriesRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_memory_service, 14);
+  messageDesc(file_lot_v1_memory_service, 15);
 
 /**
  * Response of SearchMemories.
@@ -692,7 +773,7 @@ export type SearchMemoriesResponse = Message<"lot.v1.SearchMemoriesResponse"> & 
  * Use `create(SearchMemoriesResponseSchema)` to create a new message.
  */
 export const SearchMemoriesResponseSchema: GenMessage<SearchMemoriesResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_memory_service, 15);
+  messageDesc(file_lot_v1_memory_service, 16);
 
 /**
  * Request of DeleteMemories.
@@ -727,7 +808,7 @@ export type DeleteMemoriesRequest = Message<"lot.v1.DeleteMemoriesRequest"> & {
  * Use `create(DeleteMemoriesRequestSchema)` to create a new message.
  */
 export const DeleteMemoriesRequestSchema: GenMessage<DeleteMemoriesRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_memory_service, 16);
+  messageDesc(file_lot_v1_memory_service, 17);
 
 /**
  * Response of DeleteMemories.
@@ -755,7 +836,7 @@ export type DeleteMemoriesResponse = Message<"lot.v1.DeleteMemoriesResponse"> & 
  * Use `create(DeleteMemoriesResponseSchema)` to create a new message.
  */
 export const DeleteMemoriesResponseSchema: GenMessage<DeleteMemoriesResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_memory_service, 17);
+  messageDesc(file_lot_v1_memory_service, 18);
 
 /**
  * MemoryService stores knowledge that outlives a task, and the memory of sessions.
@@ -772,8 +853,13 @@ export const MemoryService: GenService<{
    * With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
    * space, except in code) and language identify it. The stored memory is then returned with
    * `created` false, and a notice names fields given differently. Content longer than 64 passages
-   * is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. Errors:
-   * MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
+   * is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. What
+   * is superseded, or no longer true, is not a repeat: the content is then stored again.
+   *
+   * A memory that `supersedes` another marks that one as superseded. One that contradicts others is
+   * stored like any other, and the response names those (`conflicting_memory_ids`). Errors:
+   * MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (the superseded one, or a retry after the memory was
+   * deleted), REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.MemoryService.CreateMemory
    */
@@ -795,7 +881,8 @@ export const MemoryService: GenService<{
     output: typeof BatchCreateMemoriesResponseSchema;
   },
   /**
-   * GetMemory returns a memory. Errors: MEMORY_NOT_FOUND.
+   * GetMemory returns a memory, superseded or not, and on request its lineage. Errors:
+   * MEMORY_NOT_FOUND.
    *
    * @generated from rpc lot.v1.MemoryService.GetMemory
    */
@@ -805,7 +892,8 @@ export const MemoryService: GenService<{
     output: typeof GetMemoryResponseSchema;
   },
   /**
-   * UpdateMemory updates a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
+   * UpdateMemory updates a memory. A new `supersedes` marks that memory as superseded and unmarks
+   * the previous one. Errors: MEMORY_NOT_FOUND (also the superseded one), ETAG_MISMATCH.
    *
    * @generated from rpc lot.v1.MemoryService.UpdateMemory
    */
@@ -815,7 +903,8 @@ export const MemoryService: GenService<{
     output: typeof UpdateMemoryResponseSchema;
   },
   /**
-   * DeleteMemory deletes a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
+   * DeleteMemory deletes a memory; the one it superseded is no longer superseded. Errors:
+   * MEMORY_NOT_FOUND, ETAG_MISMATCH.
    *
    * @generated from rpc lot.v1.MemoryService.DeleteMemory
    */
@@ -825,7 +914,8 @@ export const MemoryService: GenService<{
     output: typeof DeleteMemoryResponseSchema;
   },
   /**
-   * ListMemories lists memories by creation time, newest first. Errors: PAGE_TOKEN_MISMATCH.
+   * ListMemories lists memories by creation time, newest first, superseded ones included. Errors:
+   * PAGE_TOKEN_MISMATCH.
    *
    * @generated from rpc lot.v1.MemoryService.ListMemories
    */
@@ -836,7 +926,7 @@ export const MemoryService: GenService<{
   },
   /**
    * SearchMemories returns the memories matching the filter that are most relevant to a query by
-   * meaning and words.
+   * meaning and words, among those true now, or at `as_of`: not superseded, begun, and not ended.
    *
    * @generated from rpc lot.v1.MemoryService.SearchMemories
    */

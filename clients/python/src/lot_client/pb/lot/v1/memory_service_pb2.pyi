@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.rpc import status_pb2 as _status_pb2
 from lot_client.pb.lot.v1 import memory_pb2 as _memory_pb2
@@ -90,6 +91,7 @@ class CreateMemoryResponse(_message.Message):
     MEMORY_FIELD_NUMBER: _builtins.int
     CREATED_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
+    CONFLICTING_MEMORY_IDS_FIELD_NUMBER: _builtins.int
     created: _builtins.bool
     """False if it already existed."""
     @_builtins.property
@@ -100,16 +102,23 @@ class CreateMemoryResponse(_message.Message):
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
         """Notices, for example that a text is longer than the model reads."""
 
+    @_builtins.property
+    def conflicting_memory_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """IDs of stored memories that this one contradicts, nearest first, at most 10; see the notice
+        CONFLICTS_WITH. Empty for a repeat that stored nothing.
+        """
+
     def __init__(
         self,
         *,
         memory: _memory_pb2.Memory | None = ...,
         created: _builtins.bool = ...,
         notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
+        conflicting_memory_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "memory", b"memory", "notices", b"notices"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conflicting_memory_ids", b"conflicting_memory_ids", "created", b"created", "memory", b"memory", "notices", b"notices"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -261,19 +270,23 @@ class GetMemoryRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     MEMORY_ID_FIELD_NUMBER: _builtins.int
+    INCLUDE_LINEAGE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means `default`."""
     memory_id: _builtins.str
     """Required. Memory ID."""
+    include_lineage: _builtins.bool
+    """Return the lineage."""
     def __init__(
         self,
         *,
         namespace: _builtins.str = ...,
         memory_id: _builtins.str = ...,
+        include_lineage: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory_id", b"memory_id", "namespace", b"namespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["include_lineage", b"include_lineage", "memory_id", b"memory_id", "namespace", b"namespace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -286,6 +299,50 @@ class GetMemoryResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     MEMORY_FIELD_NUMBER: _builtins.int
+    LINEAGE_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def memory(self) -> _memory_pb2.Memory:
+        """Memory."""
+
+    @_builtins.property
+    def lineage(self) -> _containers.RepeatedCompositeFieldContainer[Global___MemoryLineageEntry]:
+        """What it supersedes and what supersedes it, directly or indirectly: nearest first, at most 100
+        per relation. Only with include_lineage.
+        """
+
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """Notices, for example that long fields were omitted because the response would be too large."""
+
+    def __init__(
+        self,
+        *,
+        memory: _memory_pb2.Memory | None = ...,
+        lineage: _abc.Iterable[Global___MemoryLineageEntry] | None = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lineage", b"lineage", "memory", b"memory", "notices", b"notices"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMemoryResponse: _TypeAlias = GetMemoryResponse  # noqa: Y015
+
+@_typing.final
+class MemoryLineageEntry(_message.Message):
+    """MemoryLineageEntry is a memory related to another."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RELATION_FIELD_NUMBER: _builtins.int
+    MEMORY_FIELD_NUMBER: _builtins.int
+    DISTANCE_FIELD_NUMBER: _builtins.int
+    relation: _pattern_service_pb2.LineageRelation.ValueType
+    """SUPERSEDED or SUCCESSOR: relation to the requested memory."""
+    distance: _builtins.int
+    """Distance in steps; 1 is a direct relation."""
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
         """Memory."""
@@ -293,15 +350,17 @@ class GetMemoryResponse(_message.Message):
     def __init__(
         self,
         *,
+        relation: _pattern_service_pb2.LineageRelation.ValueType = ...,
         memory: _memory_pb2.Memory | None = ...,
+        distance: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["distance", b"distance", "memory", b"memory", "relation", b"relation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GetMemoryResponse: _TypeAlias = GetMemoryResponse  # noqa: Y015
+Global___MemoryLineageEntry: _TypeAlias = MemoryLineageEntry  # noqa: Y015
 
 @_typing.final
 class UpdateMemoryRequest(_message.Message):
@@ -365,6 +424,7 @@ class UpdateMemoryResponse(_message.Message):
 
     MEMORY_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
+    CONFLICTING_MEMORY_IDS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
         """The memory after the call."""
@@ -373,15 +433,22 @@ class UpdateMemoryResponse(_message.Message):
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
         """Notices, for example that a text is longer than the model reads."""
 
+    @_builtins.property
+    def conflicting_memory_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """IDs of memories that the new text contradicts, as from CreateMemory. Empty if the text did not
+        change.
+        """
+
     def __init__(
         self,
         *,
         memory: _memory_pb2.Memory | None = ...,
         notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
+        conflicting_memory_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory", "notices", b"notices"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conflicting_memory_ids", b"conflicting_memory_ids", "memory", b"memory", "notices", b"notices"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -532,6 +599,7 @@ class SearchMemoriesRequest(_message.Message):
     RERANK_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
+    AS_OF_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means `default`."""
     query: _builtins.str
@@ -564,6 +632,12 @@ class SearchMemoriesRequest(_message.Message):
         path is an error that lists the valid ones.
         """
 
+    @_builtins.property
+    def as_of(self) -> _timestamp_pb2.Timestamp:
+        """Find what was true at this time, of what is stored now: begun by then (valid_from, else
+        create_time), not ended, and not yet superseded. Unset means now; may be in the future.
+        """
+
     def __init__(
         self,
         *,
@@ -576,10 +650,11 @@ class SearchMemoriesRequest(_message.Message):
         rerank: _builtins.bool = ...,
         explain: _builtins.bool = ...,
         read_mask: _field_mask_pb2.FieldMask | None = ...,
+        as_of: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "filter", b"filter", "min_similarity", b"min_similarity", "read_mask", b"read_mask"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "as_of", b"as_of", "filter", b"filter", "min_similarity", b"min_similarity", "read_mask", b"read_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "explain", b"explain", "filter", b"filter", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace", "query", b"query", "ranking", b"ranking", "read_mask", b"read_mask", "rerank", b"rerank"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "as_of", b"as_of", "explain", b"explain", "filter", b"filter", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace", "query", b"query", "ranking", b"ranking", "read_mask", b"read_mask", "rerank", b"rerank"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__min_similarity: _TypeAlias = _typing.Literal["min_similarity"]  # noqa: Y015
     _WhichOneofArgType__min_similarity: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity"]  # noqa: Y015

@@ -48,8 +48,13 @@ class MemoryServiceStub:
     With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
     space, except in code) and language identify it. The stored memory is then returned with
     `created` false, and a notice names fields given differently. Content longer than 64 passages
-    is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. Errors:
-    MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
+    is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. What
+    is superseded, or no longer true, is not a repeat: the content is then stored again.
+
+    A memory that `supersedes` another marks that one as superseded. One that contradicts others is
+    stored like any other, and the response names those (`conflicting_memory_ids`). Errors:
+    MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (the superseded one, or a retry after the memory was
+    deleted), REQUEST_ID_REUSED.
     """
     BatchCreateMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.BatchCreateMemoriesRequest, _memory_service_pb2.BatchCreateMemoriesResponse]
     """BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
@@ -57,16 +62,24 @@ class MemoryServiceStub:
     whole request; the violation names it. Errors: LIMIT_EXCEEDED.
     """
     GetMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.GetMemoryRequest, _memory_service_pb2.GetMemoryResponse]
-    """GetMemory returns a memory. Errors: MEMORY_NOT_FOUND."""
+    """GetMemory returns a memory, superseded or not, and on request its lineage. Errors:
+    MEMORY_NOT_FOUND.
+    """
     UpdateMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.UpdateMemoryRequest, _memory_service_pb2.UpdateMemoryResponse]
-    """UpdateMemory updates a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
+    """UpdateMemory updates a memory. A new `supersedes` marks that memory as superseded and unmarks
+    the previous one. Errors: MEMORY_NOT_FOUND (also the superseded one), ETAG_MISMATCH.
+    """
     DeleteMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoryRequest, _memory_service_pb2.DeleteMemoryResponse]
-    """DeleteMemory deletes a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
+    """DeleteMemory deletes a memory; the one it superseded is no longer superseded. Errors:
+    MEMORY_NOT_FOUND, ETAG_MISMATCH.
+    """
     ListMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.ListMemoriesRequest, _memory_service_pb2.ListMemoriesResponse]
-    """ListMemories lists memories by creation time, newest first. Errors: PAGE_TOKEN_MISMATCH."""
+    """ListMemories lists memories by creation time, newest first, superseded ones included. Errors:
+    PAGE_TOKEN_MISMATCH.
+    """
     SearchMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMemoriesRequest, _memory_service_pb2.SearchMemoriesResponse]
     """SearchMemories returns the memories matching the filter that are most relevant to a query by
-    meaning and words.
+    meaning and words, among those true now, or at `as_of`: not superseded, begun, and not ended.
     """
     DeleteMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoriesRequest, _memory_service_pb2.DeleteMemoriesResponse]
     """DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
@@ -173,8 +186,13 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
     space, except in code) and language identify it. The stored memory is then returned with
     `created` false, and a notice names fields given differently. Content longer than 64 passages
-    is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. Errors:
-    MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
+    is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. What
+    is superseded, or no longer true, is not a repeat: the content is then stored again.
+
+    A memory that `supersedes` another marks that one as superseded. One that contradicts others is
+    stored like any other, and the response names those (`conflicting_memory_ids`). Errors:
+    MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (the superseded one, or a retry after the memory was
+    deleted), REQUEST_ID_REUSED.
     """
     BatchCreateMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.BatchCreateMemoriesRequest, _memory_service_pb2.BatchCreateMemoriesResponse]  # type: ignore[assignment]
     """BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
@@ -182,16 +200,24 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     whole request; the violation names it. Errors: LIMIT_EXCEEDED.
     """
     GetMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.GetMemoryRequest, _memory_service_pb2.GetMemoryResponse]  # type: ignore[assignment]
-    """GetMemory returns a memory. Errors: MEMORY_NOT_FOUND."""
+    """GetMemory returns a memory, superseded or not, and on request its lineage. Errors:
+    MEMORY_NOT_FOUND.
+    """
     UpdateMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.UpdateMemoryRequest, _memory_service_pb2.UpdateMemoryResponse]  # type: ignore[assignment]
-    """UpdateMemory updates a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
+    """UpdateMemory updates a memory. A new `supersedes` marks that memory as superseded and unmarks
+    the previous one. Errors: MEMORY_NOT_FOUND (also the superseded one), ETAG_MISMATCH.
+    """
     DeleteMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoryRequest, _memory_service_pb2.DeleteMemoryResponse]  # type: ignore[assignment]
-    """DeleteMemory deletes a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
+    """DeleteMemory deletes a memory; the one it superseded is no longer superseded. Errors:
+    MEMORY_NOT_FOUND, ETAG_MISMATCH.
+    """
     ListMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.ListMemoriesRequest, _memory_service_pb2.ListMemoriesResponse]  # type: ignore[assignment]
-    """ListMemories lists memories by creation time, newest first. Errors: PAGE_TOKEN_MISMATCH."""
+    """ListMemories lists memories by creation time, newest first, superseded ones included. Errors:
+    PAGE_TOKEN_MISMATCH.
+    """
     SearchMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMemoriesRequest, _memory_service_pb2.SearchMemoriesResponse]  # type: ignore[assignment]
     """SearchMemories returns the memories matching the filter that are most relevant to a query by
-    meaning and words.
+    meaning and words, among those true now, or at `as_of`: not superseded, begun, and not ended.
     """
     DeleteMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoriesRequest, _memory_service_pb2.DeleteMemoriesResponse]  # type: ignore[assignment]
     """DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
@@ -301,8 +327,13 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
         space, except in code) and language identify it. The stored memory is then returned with
         `created` false, and a notice names fields given differently. Content longer than 64 passages
-        is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. Errors:
-        MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry after the memory was deleted), REQUEST_ID_REUSED.
+        is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. What
+        is superseded, or no longer true, is not a repeat: the content is then stored again.
+
+        A memory that `supersedes` another marks that one as superseded. One that contradicts others is
+        stored like any other, and the response names those (`conflicting_memory_ids`). Errors:
+        MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (the superseded one, or a retry after the memory was
+        deleted), REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod
@@ -322,7 +353,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.GetMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.GetMemoryResponse, _abc.Awaitable[_memory_service_pb2.GetMemoryResponse]]:
-        """GetMemory returns a memory. Errors: MEMORY_NOT_FOUND."""
+        """GetMemory returns a memory, superseded or not, and on request its lineage. Errors:
+        MEMORY_NOT_FOUND.
+        """
 
     @_abc_1.abstractmethod
     def UpdateMemory(
@@ -330,7 +363,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.UpdateMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.UpdateMemoryResponse, _abc.Awaitable[_memory_service_pb2.UpdateMemoryResponse]]:
-        """UpdateMemory updates a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
+        """UpdateMemory updates a memory. A new `supersedes` marks that memory as superseded and unmarks
+        the previous one. Errors: MEMORY_NOT_FOUND (also the superseded one), ETAG_MISMATCH.
+        """
 
     @_abc_1.abstractmethod
     def DeleteMemory(
@@ -338,7 +373,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.DeleteMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.DeleteMemoryResponse, _abc.Awaitable[_memory_service_pb2.DeleteMemoryResponse]]:
-        """DeleteMemory deletes a memory. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
+        """DeleteMemory deletes a memory; the one it superseded is no longer superseded. Errors:
+        MEMORY_NOT_FOUND, ETAG_MISMATCH.
+        """
 
     @_abc_1.abstractmethod
     def ListMemories(
@@ -346,7 +383,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.ListMemoriesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.ListMemoriesResponse, _abc.Awaitable[_memory_service_pb2.ListMemoriesResponse]]:
-        """ListMemories lists memories by creation time, newest first. Errors: PAGE_TOKEN_MISMATCH."""
+        """ListMemories lists memories by creation time, newest first, superseded ones included. Errors:
+        PAGE_TOKEN_MISMATCH.
+        """
 
     @_abc_1.abstractmethod
     def SearchMemories(
@@ -355,7 +394,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.SearchMemoriesResponse, _abc.Awaitable[_memory_service_pb2.SearchMemoriesResponse]]:
         """SearchMemories returns the memories matching the filter that are most relevant to a query by
-        meaning and words.
+        meaning and words, among those true now, or at `as_of`: not superseded, begun, and not ended.
         """
 
     @_abc_1.abstractmethod

@@ -176,6 +176,11 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     """Some of the nearest records were omitted from the context because they are unlikely to help;
     the message gives their number by kind. Set min_similarity to 0 to include them.
     """
+    NOTICE_CODE_CONFLICTS_WITH: _NoticeCode.ValueType  # 10
+    """A saved memory contradicts stored ones: same subject, but another value, the opposite, or
+    negated. All are kept. The message gives their IDs. If the new one is right, set its
+    `supersedes`; if the old one was right until a time, set that one's `valid_until`.
+    """
 
 class NoticeCode(_NoticeCode, metaclass=_NoticeCodeEnumTypeWrapper):
     """NoticeCode is the subject of a notice."""
@@ -214,6 +219,11 @@ or use a limit or a read mask.
 NOTICE_CODE_UNLIKELY_OMITTED: NoticeCode.ValueType  # 8
 """Some of the nearest records were omitted from the context because they are unlikely to help;
 the message gives their number by kind. Set min_similarity to 0 to include them.
+"""
+NOTICE_CODE_CONFLICTS_WITH: NoticeCode.ValueType  # 10
+"""A saved memory contradicts stored ones: same subject, but another value, the opposite, or
+negated. All are kept. The message gives their IDs. If the new one is right, set its
+`supersedes`; if the old one was right until a time, set that one's `valid_until`.
 """
 Global___NoticeCode: _TypeAlias = NoticeCode  # noqa: Y015
 
