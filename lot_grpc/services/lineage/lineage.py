@@ -20,13 +20,13 @@ from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set, upda
 from lot_grpc.kernel.intents import recover
 from lot_grpc.ports import AnyOf, Equals, IdIn, Payload, Record, VectorStore
 from lot_grpc.services.records.collections import REQUESTS
+from lot_grpc.services.records.counters import STATS_REVISION
 from lot_grpc.services.records.lineage import (
     SUPERSEDED,
     SUPERSEDED_BY,
     SUPERSEDED_TIME,
     SUPERSEDES,
 )
-from lot_grpc.services.records.patterns import STATS_REVISION
 from lot_grpc.services.resource_spec import ResourceSpec
 from lot_grpc.services.scanning import scan
 from lot_grpc.services.time_source import TimeSource

@@ -23,13 +23,13 @@ from lot_grpc.kernel.intents import recover
 from lot_grpc.ports import Equals, IdIn, Record
 from lot_grpc.services.admin import ReadyCheck
 from lot_grpc.services.records.collections import MEMORIES
+from lot_grpc.services.records.counters import STATS_REVISION
 from lot_grpc.services.records.memories import (
     INDEXING,
     INDEXING_PROBLEM,
     memory_from_record,
     memory_point,
 )
-from lot_grpc.services.records.patterns import STATS_REVISION
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.work import begin_work, current_work
 

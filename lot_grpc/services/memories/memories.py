@@ -33,6 +33,7 @@ from lot_grpc.services.memories.memory_creator import MemoryCreator
 from lot_grpc.services.memories.spec import MEMORY
 from lot_grpc.services.operations import Resources
 from lot_grpc.services.records.collections import MEMORIES, SORT_KEY
+from lot_grpc.services.records.counters import STATS_REVISION
 from lot_grpc.services.records.lineage import SUPERSEDES
 from lot_grpc.services.records.memories import (
     INDEXING,
@@ -40,7 +41,6 @@ from lot_grpc.services.records.memories import (
     memory_record,
     preserved_in_edits,
 )
-from lot_grpc.services.records.patterns import STATS_REVISION
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.transfer.rows import Row
 
@@ -154,8 +154,7 @@ class Memories(Resources[Memory, MemoryFilter]):
 
     # --- other ways in ------------------------------------------------------------------------
 
-    async def insert(self, namespace: str, records: Sequence[Record]) -> set[str]:
-        """Insert the records that do not exist; return their points."""
+    async def _insert_records(self, records: Sequence[Record]) -> set[str]:
         return await self._lineage.insert(records)
 
     async def after_import(

@@ -40,6 +40,7 @@ from lot_grpc.services.memories.conflict_finder import ConflictFinder
 from lot_grpc.services.memories.drafts import Created, MemoryDraft
 from lot_grpc.services.memories.indexing import MemoryIndexing
 from lot_grpc.services.memories.spec import MEMORY
+from lot_grpc.services.outcomes.logs import forget_older_logs
 from lot_grpc.services.records.collections import MEMORIES
 from lot_grpc.services.records.memories import (
     memory_from_record,
@@ -230,6 +231,9 @@ class MemoryCreator:
         records = [self._record(work, work.indexed) for work in group if work.indexed]
         new = {work.point for work in group if not work.may_be_there}
         inserted = await self._lineage.insert(records, new)
+        reused = [one for one in records if one.id in inserted and one.id not in new]
+        if reused:
+            await forget_older_logs(self._store, MEMORY, reused)
         for work, record in zip(group, records, strict=True):
             if record.id in inserted:
                 truncated = work.indexed is not None and work.indexed.text_truncated

@@ -10,6 +10,7 @@ from lot_grpc.domain.errors import MemoryNotFoundError
 from lot_grpc.domain.memory import Memory, MemoryContent, search_text
 from lot_grpc.ports import Equals, Record, Vector
 from lot_grpc.services.lineage.lineage import note_kind
+from lot_grpc.services.outcomes.logs import logs_of, logs_of_kind
 from lot_grpc.services.records.collections import (
     CODE_VECTOR,
     MEMORIES,
@@ -19,6 +20,7 @@ from lot_grpc.services.records.collections import (
     SPARSE_VECTOR,
     TEXT_VECTOR,
 )
+from lot_grpc.services.records.counters import PENDING, STATS_REVISION
 from lot_grpc.services.records.lineage import SUPERSEDED, SUPERSEDED_BY, SUPERSEDED_TIME
 from lot_grpc.services.records.memories import (
     INDEXING,
@@ -28,7 +30,6 @@ from lot_grpc.services.records.memories import (
     memory_point,
     memory_record,
 )
-from lot_grpc.services.records.patterns import STATS_REVISION
 from lot_grpc.services.resource_spec import (
     CHANGE_INDEXES,
     COMMON_INDEXES,
@@ -63,6 +64,7 @@ MEMORY: Final = ResourceSpec(
     conditions=memory_conditions,
     missing=MemoryNotFoundError,
     method="CreateMemory",
+    counted=True,
     unchanged_as_seen=(STATS_REVISION,),
     seen_keys=("memory_id", "supersedes", "revision", STATS_REVISION, SORT_KEY),
     collection=ResourceCollection(
@@ -87,9 +89,15 @@ MEMORY: Final = ResourceSpec(
             dropped=frozenset(
                 {INDEXING, INDEXING_PROBLEM, SUPERSEDED, SUPERSEDED_BY, SUPERSEDED_TIME}
             ),
+            done={PENDING: []},
             reset={STATS_REVISION: SORT_KEY},
             vectors_missing=lambda payload: INDEXING in payload,
         ),
+    ),
+    belongings=logs_of,
+    cleared_along=(
+        RecordSet(REQUESTS, (Equals("kind", note_kind(ResourceKind.MEMORY)),)),
+        *logs_of_kind(ResourceKind.MEMORY),
     ),
     watch=WatchRule(),
     retention=RetentionRule(
@@ -109,6 +117,4 @@ MEMORY: Final = ResourceSpec(
         text_of=search_text,
         record=_seeded,
     ),
-    # The notes of lineage.
-    cleared_along=(RecordSet(REQUESTS, (Equals("kind", note_kind(ResourceKind.MEMORY)),)),),
 )

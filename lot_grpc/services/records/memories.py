@@ -19,6 +19,13 @@ from lot_grpc.domain.query import MemoryFilter
 from lot_grpc.kernel.create import SIGNATURE
 from lot_grpc.ports import EXPIRES_KEY, Condition, Not, OneOf, Payload, Range, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.records.counters import (
+    PENDING,
+    STATS_REVISION,
+    outcomes_from_payload,
+    outcomes_if_any,
+    uncounted,
+)
 from lot_grpc.services.records.fields import (
     FieldCodec,
     Filters,
@@ -40,12 +47,11 @@ from lot_grpc.services.records.lineage import (
     SUPERSEDED_TIME,
     superseded_filter,
 )
-from lot_grpc.services.records.patterns import STATS_REVISION
 
 INDEXING, INDEXING_PROBLEM = "indexing", "indexing_problem"
 """A record has the first key only while it is pending, and the second after a failed attempt."""
 
-_PRESERVED = (SIGNATURE, STATS_REVISION, SUPERSEDED, SUPERSEDED_BY, SUPERSEDED_TIME)
+_PRESERVED = (SIGNATURE, STATS_REVISION, PENDING, SUPERSEDED, SUPERSEDED_BY, SUPERSEDED_TIME)
 
 _CONTENT = FieldCodec(
     MemoryContent,
@@ -63,6 +69,7 @@ _MEMORY = FieldCodec(
         INDEXING_PROBLEM,
         SUPERSEDED_BY,
         SUPERSEDED_TIME,
+        "outcomes",
     },
 )
 _DETAILS: dict[str, type[ConversationSummary | Project]] = {
@@ -95,7 +102,8 @@ def memory_record(
     """Encode it whole. ``preserved``: keys of the replaced record (``preserved_in_edits``)."""
     payload = {
         **content_payload(memory.content),
-        **(preserved or {STATS_REVISION: 0}),
+        **outcomes_if_any(memory.outcomes),
+        **(preserved or uncounted()),
         **_MEMORY.write(memory),
         SORT_KEY: sort_key,
     }
@@ -131,6 +139,7 @@ def memory_from_record(record: Record) -> Memory:
         indexing_problem=payload.get(INDEXING_PROBLEM, ""),
         superseded_by=payload.get(SUPERSEDED_BY, ""),
         superseded_time=payload.get(SUPERSEDED_TIME),
+        outcomes=outcomes_from_payload(payload),
     )
 
 

@@ -229,6 +229,8 @@ type Memory struct {
 	// about it. Empty if no attempt has failed. The server retries until it succeeds, pausing for at
 	// most a minute between attempts.
 	IndexingProblem string `protobuf:"bytes,21,opt,name=indexing_problem,json=indexingProblem,proto3" json:"indexing_problem,omitempty"`
+	// Output only. Outcomes of uses, recorded by RecordOutcome; unset if there are none.
+	Outcomes *OutcomeStats `protobuf:"bytes,22,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
 	// ID of the memory this one replaces, which must exist: a correction, or what has become of it.
 	// From the time on at which this memory begins to be true (valid_from, else create_time),
 	// searches and task contexts omit that one. It stays for history (`as_of`, ListMemories), and is
@@ -447,6 +449,13 @@ func (x *Memory) GetIndexingProblem() string {
 		return x.IndexingProblem
 	}
 	return ""
+}
+
+func (x *Memory) GetOutcomes() *OutcomeStats {
+	if x != nil {
+		return x.Outcomes
+	}
+	return nil
 }
 
 func (x *Memory) GetSupersedes() string {
@@ -966,7 +975,8 @@ var File_lot_v1_memory_proto protoreflect.FileDescriptor
 
 const file_lot_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x13lot/v1/memory.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xdc\t\n" +
+	"\x13lot/v1/memory.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\x8e\n" +
+	"\n" +
 	"\x06Memory\x12\x1b\n" +
 	"\tmemory_id\x18\x01 \x01(\tR\bmemoryId\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lot.v1.MemoryKindR\x04kind\x12\x14\n" +
@@ -995,7 +1005,8 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"expireTime\x12-\n" +
 	"\x03ttl\x18\x13 \x01(\v2\x19.google.protobuf.DurationH\x01R\x03ttl\x121\n" +
 	"\bindexing\x18\x14 \x01(\x0e2\x15.lot.v1.IndexingStateR\bindexing\x12)\n" +
-	"\x10indexing_problem\x18\x15 \x01(\tR\x0findexingProblem\x12\x1e\n" +
+	"\x10indexing_problem\x18\x15 \x01(\tR\x0findexingProblem\x120\n" +
+	"\boutcomes\x18\x16 \x01(\v2\x14.lot.v1.OutcomeStatsR\boutcomes\x12\x1e\n" +
 	"\n" +
 	"supersedes\x18\x17 \x01(\tR\n" +
 	"supersedes\x12#\n" +
@@ -1107,7 +1118,8 @@ var file_lot_v1_memory_proto_goTypes = []any{
 	(*structpb.Struct)(nil),            // 10: google.protobuf.Struct
 	(*timestamppb.Timestamp)(nil),      // 11: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),        // 12: google.protobuf.Duration
-	(*ScorePart)(nil),                  // 13: lot.v1.ScorePart
+	(*OutcomeStats)(nil),               // 13: lot.v1.OutcomeStats
+	(*ScorePart)(nil),                  // 14: lot.v1.ScorePart
 }
 var file_lot_v1_memory_proto_depIdxs = []int32{
 	1,  // 0: lot.v1.Memory.kind:type_name -> lot.v1.MemoryKind
@@ -1120,22 +1132,23 @@ var file_lot_v1_memory_proto_depIdxs = []int32{
 	11, // 7: lot.v1.Memory.expire_time:type_name -> google.protobuf.Timestamp
 	12, // 8: lot.v1.Memory.ttl:type_name -> google.protobuf.Duration
 	0,  // 9: lot.v1.Memory.indexing:type_name -> lot.v1.IndexingState
-	11, // 10: lot.v1.Memory.valid_from:type_name -> google.protobuf.Timestamp
-	11, // 11: lot.v1.Memory.valid_until:type_name -> google.protobuf.Timestamp
-	11, // 12: lot.v1.Memory.superseded_time:type_name -> google.protobuf.Timestamp
-	11, // 13: lot.v1.ProjectDetails.last_accessed_time:type_name -> google.protobuf.Timestamp
-	1,  // 14: lot.v1.MemoryFilter.kinds:type_name -> lot.v1.MemoryKind
-	9,  // 15: lot.v1.MemoryFilter.labels:type_name -> lot.v1.MemoryFilter.LabelsEntry
-	11, // 16: lot.v1.MemoryFilter.created_after:type_name -> google.protobuf.Timestamp
-	11, // 17: lot.v1.MemoryFilter.created_before:type_name -> google.protobuf.Timestamp
-	2,  // 18: lot.v1.MemoryHit.memory:type_name -> lot.v1.Memory
-	13, // 19: lot.v1.MemoryHit.score_parts:type_name -> lot.v1.ScorePart
-	7,  // 20: lot.v1.MemoryHit.passage:type_name -> lot.v1.Passage
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	13, // 10: lot.v1.Memory.outcomes:type_name -> lot.v1.OutcomeStats
+	11, // 11: lot.v1.Memory.valid_from:type_name -> google.protobuf.Timestamp
+	11, // 12: lot.v1.Memory.valid_until:type_name -> google.protobuf.Timestamp
+	11, // 13: lot.v1.Memory.superseded_time:type_name -> google.protobuf.Timestamp
+	11, // 14: lot.v1.ProjectDetails.last_accessed_time:type_name -> google.protobuf.Timestamp
+	1,  // 15: lot.v1.MemoryFilter.kinds:type_name -> lot.v1.MemoryKind
+	9,  // 16: lot.v1.MemoryFilter.labels:type_name -> lot.v1.MemoryFilter.LabelsEntry
+	11, // 17: lot.v1.MemoryFilter.created_after:type_name -> google.protobuf.Timestamp
+	11, // 18: lot.v1.MemoryFilter.created_before:type_name -> google.protobuf.Timestamp
+	2,  // 19: lot.v1.MemoryHit.memory:type_name -> lot.v1.Memory
+	14, // 20: lot.v1.MemoryHit.score_parts:type_name -> lot.v1.ScorePart
+	7,  // 21: lot.v1.MemoryHit.passage:type_name -> lot.v1.Passage
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_memory_proto_init() }

@@ -158,6 +158,7 @@ class Memory(_message.Message):
     TTL_FIELD_NUMBER: _builtins.int
     INDEXING_FIELD_NUMBER: _builtins.int
     INDEXING_PROBLEM_FIELD_NUMBER: _builtins.int
+    OUTCOMES_FIELD_NUMBER: _builtins.int
     SUPERSEDES_FIELD_NUMBER: _builtins.int
     SUPERSEDED_BY_FIELD_NUMBER: _builtins.int
     VALID_FROM_FIELD_NUMBER: _builtins.int
@@ -255,6 +256,10 @@ class Memory(_message.Message):
         """Input only. Time until expiry, from now; more than 0."""
 
     @_builtins.property
+    def outcomes(self) -> _outcome_pb2.OutcomeStats:
+        """Output only. Outcomes of uses, recorded by RecordOutcome; unset if there are none."""
+
+    @_builtins.property
     def valid_from(self) -> _timestamp_pb2.Timestamp:
         """When this begins to be true. Unset means with create_time. May be in the past or the future."""
 
@@ -295,15 +300,16 @@ class Memory(_message.Message):
         ttl: _duration_pb2.Duration | None = ...,
         indexing: Global___IndexingState.ValueType = ...,
         indexing_problem: _builtins.str = ...,
+        outcomes: _outcome_pb2.OutcomeStats | None = ...,
         supersedes: _builtins.str = ...,
         superseded_by: _builtins.str = ...,
         valid_from: _timestamp_pb2.Timestamp | None = ...,
         valid_until: _timestamp_pb2.Timestamp | None = ...,
         superseded_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "metadata", b"metadata", "project", b"project", "superseded_time", b"superseded_time", "ttl", b"ttl", "update_time", b"update_time", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "metadata", b"metadata", "outcomes", b"outcomes", "project", b"project", "superseded_time", b"superseded_time", "ttl", b"ttl", "update_time", b"update_time", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "content", b"content", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "indexing", b"indexing", "indexing_problem", b"indexing_problem", "kind", b"kind", "labels", b"labels", "language", b"language", "memory_id", b"memory_id", "metadata", b"metadata", "namespace", b"namespace", "pinned", b"pinned", "project", b"project", "source_uri", b"source_uri", "superseded_by", b"superseded_by", "superseded_time", b"superseded_time", "supersedes", b"supersedes", "tags", b"tags", "title", b"title", "ttl", b"ttl", "update_time", b"update_time", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "content", b"content", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "indexing", b"indexing", "indexing_problem", b"indexing_problem", "kind", b"kind", "labels", b"labels", "language", b"language", "memory_id", b"memory_id", "metadata", b"metadata", "namespace", b"namespace", "outcomes", b"outcomes", "pinned", b"pinned", "project", b"project", "source_uri", b"source_uri", "superseded_by", b"superseded_by", "superseded_time", b"superseded_time", "supersedes", b"supersedes", "tags", b"tags", "title", b"title", "ttl", b"ttl", "update_time", b"update_time", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__importance: _TypeAlias = _typing.Literal["importance"]  # noqa: Y015
     _WhichOneofArgType__importance: _TypeAlias = _typing.Literal["_importance", b"_importance"]  # noqa: Y015
