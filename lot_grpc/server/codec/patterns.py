@@ -157,7 +157,7 @@ request_from_pb = Decoder(
     service_pb.RecallPatternsRequest,
     RecallOptions,
     defaults={"limit": 5},
-    omit={"namespace", "filter", "read_mask", "legs"},
+    omit={"namespace", "filter", "read_mask", "legs", "as_of"},
 )
 
 _hit: Encoder[Hit[Pattern], service_pb.PatternHit] = Encoder(
