@@ -218,7 +218,8 @@ def _check_marks(records: list[Record], id_key: str) -> None:
     for record in sorted(records, key=lambda record: record.payload["sort_key"]):
         if superseded := record.payload.get("supersedes"):
             newest[superseded] = record.payload[id_key]
-            begin = int(record.payload.get("valid_from") or record.payload["create_time"])
+            own: Any = record.payload
+            begin: int = own.get("valid_from", own["create_time"])
             begins[superseded] = min(begin, begins.get(superseded, begin))
     for record in records:
         payload = record.payload

@@ -536,7 +536,7 @@ async def answers(world: World, query: str, legs: Legs = Legs.BM25) -> list[tupl
     services, asked = world.services, RecallOptions(query, 20, legs=legs)
     about_patterns = pattern_request(asked, PatternFilter())
     about_episodes = episode_request(asked, EpisodeFilter(), success_only=False)
-    about_memories = memory_request(asked, MemoryFilter(), world.clock.now())
+    about_memories = memory_request(asked, MemoryFilter())
     patterns = (await services.recall.patterns.find(NS, about_patterns)).hits
     episodes = (await services.recall.episodes.find(NS, about_episodes)).hits
     memories = (await services.recall.memories.find(NS, about_memories)).hits

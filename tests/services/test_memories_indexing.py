@@ -108,9 +108,7 @@ async def test_it_is_found_by_its_words_at_once_and_by_meaning_once_indexed(worl
 async def test_its_last_word_is_found_at_once(world: World) -> None:
     await create(world, long_text(1, 20) + " Zanzibar")
     asked = RecallOptions("Zanzibar", 5, legs=Legs.BM25)
-    found = await world.services.recall.memories.find(
-        NS, memory_request(asked, MemoryFilter(), world.clock.now())
-    )
+    found = await world.services.recall.memories.find(NS, memory_request(asked, MemoryFilter()))
     assert [hit.thing.memory_id for hit in found.hits] == ["m"]
 
 

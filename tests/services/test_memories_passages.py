@@ -64,9 +64,7 @@ async def find(
     world: World, query: str = ASKED, legs: Legs = Legs.HYBRID, **named: Any
 ) -> list[tuple[Hit[Memory], Passage | None]]:
     asked = RecallOptions(query, 10, legs=legs, **named)
-    found = await world.services.recall.memories.find(
-        NS, memory_request(asked, MemoryFilter(), world.clock.now())
-    )
+    found = await world.services.recall.memories.find(NS, memory_request(asked, MemoryFilter()))
     things = [hit.thing for hit in found.hits]
     passages = await world.services.memories.passages.of(things, found.vector)
     return list(zip(found.hits, passages, strict=True))

@@ -68,9 +68,10 @@ async def marks(world: World) -> dict[str, str]:
 
 
 async def found(world: World, as_of: int | None = None, **named: Any) -> set[str]:
-    options = RecallOptions("fact", 20, as_of=as_of)
-    request = memory_request(options, MemoryFilter(**named), world.clock.now())
-    hits = (await world.services.recall.memories.find(NS, request)).hits
+    criteria, services = MemoryFilter(**named), world.services
+    true = await services.recall.validity.conditions(NS, criteria, as_of)
+    request = memory_request(RecallOptions("fact", 20), criteria, true)
+    hits = (await services.recall.memories.find(NS, request)).hits
     return {hit.thing.memory_id for hit in hits}
 
 

@@ -249,6 +249,6 @@ async def test_memories_are_found_by_meaning_within_their_filter():
         NS, memory("ports are open", kind=MemoryKind.FACT, importance=0.9)
     )
     for narrowed in (MemoryFilter(kinds=(MemoryKind.FACT,)), MemoryFilter(min_importance=0.8)):
-        question = memory_request(RecallOptions("the port is 8080", 3), narrowed, world.clock.now())
+        question = memory_request(RecallOptions("the port is 8080", 3), narrowed)
         answer = await world.services.recall.memories.find(NS, question)
         assert [hit.thing.memory_id for hit in answer.hits] == [kept.memory.memory_id]

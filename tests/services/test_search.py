@@ -331,9 +331,7 @@ async def test_reranking_nothing_is_no_error(world):
 async def test_memories_are_reranked_too(world):
     for content in NEAR:
         await world.services.memories.memories.create(NS, memory(content))
-    question = memory_request(
-        RecallOptions(ASKED, 5, rerank=True), MemoryFilter(), world.clock.now()
-    )
+    question = memory_request(RecallOptions(ASKED, 5, rerank=True), MemoryFilter())
     answer = await world.services.recall.memories.find(NS, question)
     assert all(part(hit, "rerank") is not None for hit in answer.hits)
 

@@ -232,6 +232,7 @@ FULL_MEMORY_FILTER = MemoryFilter(
     created_after=1,
     created_before=9,
     pinned=True,
+    superseded=True,
 )
 FULL_ERROR_SOLUTION_FILTER = ErrorSolutionFilter(
     error_types=("KeyError",),

@@ -181,7 +181,17 @@ request_from_pb = Decoder(
     service_pb.RecallEpisodesRequest,
     RecallOptions,
     defaults={"limit": 5, "ranking": Ranking.RELEVANCE},
-    omit={"namespace", "filter", "read_mask", "success_only", "explain", "rerank", "legs", "seed"},
+    omit={
+        "namespace",
+        "filter",
+        "read_mask",
+        "success_only",
+        "explain",
+        "rerank",
+        "legs",
+        "seed",
+        "as_of",
+    },
 )
 
 _hit: Encoder[Hit[Episode], service_pb.EpisodeHit] = Encoder(

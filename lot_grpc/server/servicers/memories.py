@@ -153,9 +153,9 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
         self, request: pb.SearchMemoriesRequest, context: Context
     ) -> pb.SearchMemoriesResponse:
         requested, narrowed = codec.request_from_pb(request), codec.filter_from_pb(request.filter)
-        found = await self._services.recall.memories.find(
-            namespace_of(request), memory_request(requested, narrowed, self._clock.now())
-        )
+        namespace, recall = namespace_of(request), self._services.recall
+        true = await recall.validity.conditions(namespace, narrowed, requested.as_of)
+        found = await recall.memories.find(namespace, memory_request(requested, narrowed, true))
         passages = await self._services.memories.passages.of(
             [hit.thing for hit in found.hits], found.vector
         )

@@ -108,7 +108,7 @@ class TaskContextBuilder:
         change_watcher: ChangeWatcher,
     ) -> None:
         self._store = runtime.store
-        self._time = runtime.time
+        self._validity = recall.validity
         self._embedder = runtime.model
         self._retrievals = runtime.retrievals
         self._patterns = PatternChooser(runtime.store, recall.patterns)
@@ -217,9 +217,9 @@ class TaskContextBuilder:
     async def _remembered(
         self, namespace: str, request: ContextRequest, with_it: _Shared
     ) -> list[Hit[Memory]]:
-        options = _recall(request, request.limit)
-        recall_request = memory_request(options, MemoryFilter(), self._time.now())
-        recall_request = _narrowed(recall_request, request)
+        options, criteria = _recall(request, request.limit), MemoryFilter()
+        true = await self._validity.conditions(namespace, criteria)
+        recall_request = _narrowed(memory_request(options, criteria, true), request)
         return (await self._memories.find(namespace, with_it.recall_request(recall_request))).hits
 
     async def _solutions(

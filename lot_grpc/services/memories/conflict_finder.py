@@ -14,10 +14,10 @@ from typing import Final
 from lot_grpc.domain.memory import Memory, search_text
 from lot_grpc.domain.passages import is_short
 from lot_grpc.lexical.conflicts import contradiction
-from lot_grpc.ports import SearchQuery, Vector
+from lot_grpc.ports import Not, SearchQuery, Vector
 from lot_grpc.services.memories.drafts import Conflict
 from lot_grpc.services.records.collections import MEMORIES, TEXT_VECTOR
-from lot_grpc.services.records.memories import memory_from_record, memory_point, not_over
+from lot_grpc.services.records.memories import memory_from_record, memory_point, over_at
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
 
@@ -59,7 +59,7 @@ class ConflictFinder:
     def _query(self, vector: Vector) -> SearchQuery:
         # One more, since it finds itself.
         most = _NEAREST + 1
-        where = not_over(self._time.now())
+        where = [Not(one) for one in over_at(self._time.now())]
         return SearchQuery(TEXT_VECTOR, vector, most, where, records=most)
 
 

@@ -14,6 +14,7 @@ from lot_grpc.services.recall.recall import Recall
 from lot_grpc.services.recall.reranks import Reranks
 from lot_grpc.services.recall.search_target import SearchTarget, T
 from lot_grpc.services.recall.targets import episode_target, memory_target, pattern_target
+from lot_grpc.services.recall.validity import Validity
 from lot_grpc.services.runtime import Runtime
 
 
@@ -34,6 +35,7 @@ class RecallModule:
         def recall(target: SearchTarget[T], ranked: RankingWeights = weights) -> Recall[T]:
             return Recall(store, runtime.model, runtime.retrievals, reranks, ranked, target)
 
+        self.validity = Validity(runtime)
         self.learned_tasks = LearnedTasks(store)
         evidence = PatternEvidence(store, runtime.time, weights)
         self.patterns = recall(pattern_target(evidence, self.learned_tasks, watcher))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter, Ranking
+from lot_grpc.ports import Condition
 from lot_grpc.services.changes.watcher import ChangeWatcher
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.episodes.spec import EPISODE
@@ -25,12 +27,7 @@ from lot_grpc.services.records.episodes import (
     episode_from_record,
 )
 from lot_grpc.services.records.fields import Filters
-from lot_grpc.services.records.memories import (
-    known_by,
-    memory_filters,
-    memory_from_record,
-    true_at,
-)
+from lot_grpc.services.records.memories import memory_filters, memory_from_record
 from lot_grpc.services.records.patterns import pattern_filters, pattern_from_record
 
 
@@ -112,12 +109,11 @@ def episode_request(
     return _request(options, filters)
 
 
-def memory_request(options: RecallOptions, criteria: MemoryFilter, now: int) -> RecallRequest:
-    """A recall request for memories."""
-    filters = memory_filters(criteria)
-    time, known = (now, []) if options.as_of is None else (options.as_of, known_by(options.as_of))
-    filters["as_of"] = [*true_at(time, superseded=bool(criteria.superseded)), *known]
-    return _request(options, filters)
+def memory_request(
+    options: RecallOptions, criteria: MemoryFilter, true: Sequence[Condition] = ()
+) -> RecallRequest:
+    """A recall request for memories; ``true`` are the conditions on when they are true."""
+    return _request(options, {**memory_filters(criteria), "as_of": list(true)})
 
 
 def _request(options: RecallOptions, filters: Filters) -> RecallRequest:

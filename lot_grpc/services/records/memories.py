@@ -17,7 +17,7 @@ from lot_grpc.domain.memory import (
 )
 from lot_grpc.domain.query import MemoryFilter
 from lot_grpc.kernel.create import SIGNATURE
-from lot_grpc.ports import EXPIRES_KEY, Condition, Not, OneOf, Payload, Range, Record, Vector
+from lot_grpc.ports import EXPIRES_KEY, Condition, OneOf, Payload, Range, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.counters import (
     PENDING,
@@ -170,23 +170,20 @@ def begin_of(payload: Mapping[str, Any]) -> int:
     return int(payload.get("valid_from", payload["create_time"]))
 
 
-def true_at(time: int, *, superseded: bool = False) -> list[Condition]:
-    """Begun and not over at a time."""
-    return [Not(Range("valid_from", gt=time)), *not_over(time, superseded=superseded)]
+def untrue_at(time: int, *, superseded: bool = False) -> list[Condition]:
+    """Of each of these none may hold of what is true at a time: not begun, and ``over_at``."""
+    return [Range("valid_from", gt=time), *over_at(time, superseded=superseded)]
 
 
-def not_over(time: int, *, superseded: bool = False) -> list[Condition]:
-    """Not ended and, unless ``superseded``, not superseded at a time.
-
-    Negated, since few records have these keys: excluding those is as fast as no condition.
-    """
+def over_at(time: int, *, superseded: bool = False) -> list[Condition]:
+    """Ended or, unless ``superseded`` ones are wanted, superseded at a time."""
     keys = ("valid_until",) if superseded else ("valid_until", SUPERSEDED_TIME)
-    return [Not(Range(key, lte=time)) for key in keys]
+    return [Range(key, lte=time) for key in keys]
 
 
-def known_by(time: int) -> list[Condition]:
-    """Of those that are ``true_at`` a time: created, or expressly begun, by then."""
-    return [OneOf((Range("create_time", lte=time), Range("valid_from", lte=time)))]
+def known_by(time: int) -> Condition:
+    """Created, or expressly begun, by a time."""
+    return OneOf((Range("create_time", lte=time), Range("valid_from", lte=time)))
 
 
 def memory_conditions(criteria: MemoryFilter) -> list[Condition]:
