@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash, etag_of
 from lot_grpc.domain.languages import is_code
+from lot_grpc.domain.origin import AGENT, Origin, Review
 from lot_grpc.domain.sameness import different_fields as different
 from lot_grpc.domain.search_text import SearchText, joined
 from lot_grpc.domain.text_form import visible
@@ -78,6 +79,7 @@ class MemoryContent:
     details: Details | None = None
     expire_time: int | None = None
     """Microseconds since 1970; None is never."""
+    origin: Origin = AGENT
 
     def check(self) -> None:
         """Check what the contract cannot express: content, and details that fit the kind."""
@@ -108,6 +110,7 @@ class Memory:
     update_time: int
     indexing: IndexingState = IndexingState.COMPLETE
     indexing_problem: str = ""
+    review: Review | None = None
 
     @property
     def etag(self) -> str:

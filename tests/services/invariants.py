@@ -43,6 +43,7 @@ from lot_grpc.services.records.error_solutions import (
     error_solution_from_record,
     error_solution_point,
 )
+from lot_grpc.services.records.origin import held_back
 from lot_grpc.services.records.patterns import claim_point, pattern_from_record
 from lot_grpc.services.resources import REGISTRY
 from tests.services.world import World, draft, rows
@@ -203,7 +204,7 @@ def _check_lineage(patterns: list[Record]) -> None:
     """Marks follow what supersedes what; a parent that is a group's head names its members."""
     newest: dict[str, str] = {}
     for record in sorted(patterns, key=lambda record: record.payload["sort_key"]):
-        if superseded := record.payload.get("supersedes"):
+        if (superseded := record.payload.get("supersedes")) and not held_back(record.payload):
             newest[superseded] = record.payload["pattern_id"]
     heads = {r.payload["pattern_id"]: r.payload for r in patterns if "group_level" in r.payload}
     for record in patterns:
@@ -356,7 +357,7 @@ _HOW_IT_CAME_ABOUT = {
     "sort_key", "create_time", "update_time", "record_time", "last_used_time", "start_time",
     "active_time", "abandoning", "reuse_revision", "pending_reuses",
     "end_time", "epoch", "writer_epoch", "writer_base", "writer_base_epoch", "request",
-    "pending_ids", "stats_revision", "delete_time", "undone_time",
+    "pending_ids", "stats_revision", "delete_time", "undone_time", "review_time",
     "pending_feedback", "last_feedback_time",
     "pending_steps", "pending_events",
     "pending_requests", "expires", "result_revision", "time", "target_key", "extracted_pattern_ids",

@@ -29,6 +29,7 @@ from lot_grpc.services.records.memories import (
     memory_from_record,
     memory_point,
 )
+from lot_grpc.services.records.patterns import STATS_REVISION
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.work import begin_work, current_work
 
@@ -141,7 +142,8 @@ class MemoryIndexing:
             ours = (INDEXING, INDEXING_PROBLEM)
             payload = {key: value for key, value in record.payload.items() if key not in ours}
             new = replace(record, payload=payload, vectors={**record.vectors, **vectors})
-            await replace_as_read(self._store, MEMORIES, record, new, "revision", INDEXING)
+            seen = ("revision", INDEXING, STATS_REVISION)
+            await replace_as_read(self._store, MEMORIES, record, new, *seen)
             return True
 
         return await compare_and_set(ResourceKind.MEMORY, task.memory_id, attempt)

@@ -32,7 +32,11 @@ from lot_grpc.services.records.memories import (
     memory_record,
     preserved_in_edits,
 )
+from lot_grpc.services.records.patterns import STATS_REVISION
+from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.runtime import Runtime
+
+_SEEN = ("revision", INDEXING, STATS_REVISION)
 
 
 class Memories(Resources[Memory, MemoryFilter]):
@@ -41,6 +45,7 @@ class Memories(Resources[Memory, MemoryFilter]):
     def __init__(self, runtime: Runtime, indexing: MemoryIndexing) -> None:
         super().__init__(MEMORY, runtime)
         self._indexing = indexing
+        self._policies = Policies(runtime.store, runtime.time)
         self._creator = MemoryCreator(runtime, indexing)
 
     async def read(self, record: Record) -> Memory:
@@ -69,13 +74,15 @@ class Memories(Resources[Memory, MemoryFilter]):
     async def update(self, namespace: str, memory_id: str, edit: MemoryEdit, etag: str) -> Updated:
         """Apply an edit to the memory that has ``etag`` (empty: any).
 
-        Raises MemoryNotFoundError, EtagMismatchError, RequestInvalidError, ContentionError.
+        Raises MemoryNotFoundError, EtagMismatchError, RequestInvalidError, OriginReservedError,
+        OriginRaisedError, ContentionError.
         """
 
         async def attempt() -> Updated:
             record = await self.read_record(namespace, memory_id, vectors=True, etag=etag)
             memory, now = memory_from_record(record), self._time.now()
             content = edit.apply(memory.content, now)
+            content = edit.editor.apply(memory.content, content, ResourceKind.MEMORY, memory_id)
             content.check()
             if content.expire_time != memory.content.expire_time:
                 check_expiry(ResourceKind.MEMORY, content.expire_time, now)
@@ -86,6 +93,7 @@ class Memories(Resources[Memory, MemoryFilter]):
                 content=content,
                 revision=memory.revision + 1,
                 update_time=max(now, memory.update_time),
+                review=await self._policies.review_of_edit(memory, content, edit.editor),
             )
             indexed = Indexed(dict(record.vectors))
             if (text := search_text(content)) != search_text(memory.content):
@@ -94,7 +102,7 @@ class Memories(Resources[Memory, MemoryFilter]):
                 edited = replace(edited, indexing=state, indexing_problem="")
             unchanged_fields = preserved_in_edits(record.payload)
             new = memory_record(edited, record.payload[SORT_KEY], indexed.vectors, unchanged_fields)
-            await replace_as_read(self._store, MEMORIES, record, new, "revision", INDEXING)
+            await replace_as_read(self._store, MEMORIES, record, new, *_SEEN)
             return Updated(edited, indexed.text_truncated, indexed.pending)
 
         updated = await compare_and_set(ResourceKind.MEMORY, memory_id, attempt)

@@ -8,7 +8,8 @@ the memory with that id was edited to other content, the next id of the content 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from lot_grpc.domain.change import ResourceKind
@@ -26,6 +27,7 @@ from lot_grpc.domain.memory import (
     same_memory_id,
     search_text,
 )
+from lot_grpc.domain.origin import OriginKind, review_of_new
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.kernel.create import Creation
@@ -41,6 +43,7 @@ from lot_grpc.services.records.memories import (
     memory_point,
     memory_record,
 )
+from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
 
@@ -79,6 +82,7 @@ class MemoryCreator:
         self._indexer = runtime.indexer
         self._time = runtime.time
         self._create = runtime.create
+        self._policies = Policies(runtime.store, runtime.time)
 
     async def create_many(
         self, namespace: str, drafts: Sequence[MemoryDraft]
@@ -177,11 +181,19 @@ class MemoryCreator:
         """Insert those whose id is free, each id once; the others are looked at again."""
         fresh = {work.point: work for work in reversed(works)}
         unindexed = [work for work in fresh.values() if work.indexed is None]
+        if not fresh:
+            return
         texts = [search_text(work.draft.content) for work in unindexed]
-        for work, indexed in zip(unindexed, await self._indexer.first_vectors(texts), strict=True):
+        made, review_origins = await asyncio.gather(
+            self._indexer.first_vectors(texts),
+            self._policies.review_origins(works[0].namespace),
+        )
+        for work, indexed in zip(unindexed, made, strict=True):
             work.indexed = indexed
         for group in _groups([work for work in works if fresh.get(work.point) is work]):
-            records = [self._record(work, work.indexed) for work in group if work.indexed]
+            records = [
+                self._record(work, work.indexed, review_origins) for work in group if work.indexed
+            ]
             inserted = await self._store.insert(MEMORIES, records)
             for work, record in zip(group, records, strict=True):
                 if record.id in inserted:
@@ -189,11 +201,14 @@ class MemoryCreator:
                     work.result = Created(memory_from_record(record), True, truncated)
                     self._indexing.add(work.result.memory)  # even if the call fails later on
 
-    def _record(self, work: _Work, indexed: Indexed) -> Record:
+    def _record(
+        self, work: _Work, indexed: Indexed, review_origins: Collection[OriginKind]
+    ) -> Record:
         now = self._time.now()
         content = with_ttl(work.draft.content, work.draft.ttl, now)
         state = IndexingState.PENDING if indexed.pending else IndexingState.COMPLETE
-        memory = Memory(work.namespace, work.id, content, 1, now, now, state)
+        review = review_of_new(content.origin, review_origins)
+        memory = Memory(work.namespace, work.id, content, 1, now, now, state, review=review)
         return work.sign(memory_record(memory, self._time.sort_key(), indexed.vectors))
 
 

@@ -28,6 +28,7 @@ from lot_grpc.services.records.memories import (
 from lot_grpc.services.resource_spec import (
     CHANGE_INDEXES,
     COMMON_INDEXES,
+    REVIEW_INDEXES,
     Bound,
     ExportRule,
     ResourceCollection,
@@ -69,6 +70,7 @@ MEMORY: Final = ResourceSpec(
         expires=True,
         indexes=COMMON_INDEXES
         | CHANGE_INDEXES
+        | REVIEW_INDEXES
         | indexes(
             keyword=f"kind language source_uri project_status tech_stack {INDEXING}",
             floating="importance",

@@ -1,15 +1,15 @@
 """Which pattern supersedes which, and what a pattern was made from.
 
 If N supersedes X, N's content says so, and the mark on X is derived from it. Whoever writes,
-changes or deletes such an N first records a note, then writes N, then sets X's mark to the newest
-pattern that names X by a compare-and-set of X's ``stats_revision``, and then deletes the note. From
-a note that a dead process left, the mark is derived again, so it is never wrong for long. No etag
-changes.
+changes, reviews or deletes such an N first records a note, then writes N, then sets X's mark to the
+newest pattern that names X by a compare-and-set of X's ``stats_revision``, and then deletes the
+note. An N that is held back by its review does not count. From a note that a dead process left, the
+mark is derived again, so it is never wrong for long. No etag changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,6 +25,7 @@ from lot_grpc.kernel.compare_and_set import compare_and_set, update_as_read
 from lot_grpc.kernel.intents import recover
 from lot_grpc.ports import AnyOf, Equals, IdIn, Order, Record, VectorStore
 from lot_grpc.services.records.collections import PATTERNS, REQUESTS, SORT_KEY
+from lot_grpc.services.records.origin import RECALLABLE
 from lot_grpc.services.records.patterns import (
     STATS_REVISION,
     SUPERSEDED,
@@ -112,6 +113,22 @@ class Lineage:
         if circle:
             raise _circle()
 
+    async def carry_out(
+        self, old: Pattern, new: Pattern, write: Callable[[], Awaitable[bool]]
+    ) -> bool:
+        """Write an edit or a review of a pattern, and let the marks of what it supersedes follow.
+
+        Raises what ``begin`` and ``follow`` raise.
+        """
+        before, after = old.content.supersedes, new.content.supersedes
+        if before == after and (not before or old.review == new.review):
+            return await write()
+        named = "" if before == after else after  # one that stays may be gone, which is no error
+        note = await self.begin(old.namespace, old.pattern_id, named, before)
+        written = await write()
+        await self.follow(note)
+        return written
+
     async def drop(self, note: Note) -> None:
         """Delete a note whose write did not happen, or is complete."""
         await self._store.delete(REQUESTS, note.namespace, [IdIn((note.point,))])
@@ -156,7 +173,7 @@ class Lineage:
             self._store,
             PATTERNS,
             records[0].namespace,
-            [AnyOf("supersedes", ids)],
+            [AnyOf("supersedes", ids), RECALLABLE],
             payload=("pattern_id", "supersedes", SORT_KEY),
         ):
             superseded = one.payload["supersedes"]
@@ -179,7 +196,7 @@ class Lineage:
             newest = await self._store.scroll(
                 PATTERNS,
                 namespace,
-                [Equals("supersedes", pattern_id)],
+                [Equals("supersedes", pattern_id), RECALLABLE],
                 limit=1,
                 order=Order(SORT_KEY, descending=True),
                 payload=("pattern_id",),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lot_grpc.domain.change import ResourceKind
+from lot_grpc.domain.origin import NO_EDITOR, Editor, Review
 from lot_grpc.domain.pattern import Pattern, PatternContent, dedupe_hash, search_text
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_set
@@ -41,6 +43,7 @@ from lot_grpc.services.records.patterns import (
     pattern_record,
     preserved_in_edits,
 )
+from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.transfer.rows import Row
@@ -52,13 +55,14 @@ class PatternEdit:
     """New values of the named fields of a content; ``ttl`` (microseconds) instead of an expiry.
 
     ``sets_confidence`` is False for an edit that has a confidence among all else, as one does that
-    writes back what it read: it leaves one alone that feedback moved.
+    writes back what it read: it leaves one alone that feedback moved. ``editor`` is who edits.
     """
 
     content: PatternContent
     fields: frozenset[str]
     ttl: int | None = None
     sets_confidence: bool = True
+    editor: Editor = NO_EDITOR
 
     def unchanged_fields(self, pattern: Pattern) -> tuple[str, ...]:
         """The fields that this edit does not change although its values differ."""
@@ -98,6 +102,7 @@ class Patterns(Resources[Pattern, PatternFilter]):
         super().__init__(PATTERN, runtime)
         self._content_index = content_index
         self._lineage = lineage
+        self._policies = Policies(runtime.store, runtime.time)
 
     async def insert(self, namespace: str, records: Sequence[Record]) -> set[str]:
         """Insert those that do not exist; return their points.
@@ -123,7 +128,8 @@ class Patterns(Resources[Pattern, PatternFilter]):
 
         Counters are never overwritten: an outcome or a feedback that comes between is kept and the
         edit tried again on top of it. Raises PatternNotFoundError (also for what it is to
-        supersede), EtagMismatchError, RequestInvalidError, ContentionError.
+        supersede), EtagMismatchError, RequestInvalidError, OriginReservedError, OriginRaisedError,
+        ContentionError.
         """
 
         async def attempt() -> Updated:
@@ -132,6 +138,7 @@ class Patterns(Resources[Pattern, PatternFilter]):
             unchanged_fields = edit.unchanged_fields(pattern)
             written = replace(edit, fields=edit.fields - set(unchanged_fields))
             content = written.apply(pattern.content, self._time.now())
+            content = edit.editor.apply(pattern.content, content, self.spec.kind, pattern_id)
             content.check()
             if content.task_type_pattern != pattern.content.task_type_pattern:
                 check_regex(content.task_type_pattern, "pattern.task_type_pattern")
@@ -146,28 +153,14 @@ class Patterns(Resources[Pattern, PatternFilter]):
                 content=content,
                 revision=pattern.revision + 1,
                 update_time=max(self._time.now(), pattern.update_time),
+                review=await self._policies.review_of_edit(pattern, content, edit.editor),
             )
-            if not await self._replace_with_lineage(record, pattern, edited, indexed.vectors):
+            write = partial(self._replace, record, pattern, edited, indexed.vectors)
+            if not await self._lineage.carry_out(pattern, edited, write):
                 raise ConflictError
             return Updated(edited, indexed.text_truncated, indexed.code_truncated, unchanged_fields)
 
         return await compare_and_set(ResourceKind.PATTERN, pattern_id, attempt)
-
-    async def _replace_with_lineage(
-        self,
-        record: Record,
-        pattern: Pattern,
-        edited: Pattern,
-        vectors: Mapping[str, Vector],
-    ) -> bool:
-        """Write the edit, and let the marks of what it supersedes follow."""
-        old, new = pattern.content.supersedes, edited.content.supersedes
-        if old == new:
-            return await self._replace(record, pattern, edited, vectors)
-        note = await self._lineage.begin(pattern.namespace, pattern.pattern_id, new, old)
-        written = await self._replace(record, pattern, edited, vectors)
-        await self._lineage.follow(note)
-        return written
 
     async def _replace(
         self,
@@ -195,6 +188,24 @@ class Patterns(Resources[Pattern, PatternFilter]):
             old_claim = claim_point(pattern.namespace, pattern.content)
             await self._content_index.release(pattern.namespace, old_claim, pattern.pattern_id)
         return written
+
+    # --- reviewing ----------------------------------------------------------------------------
+
+    async def review(
+        self, namespace: str, id: str, given: Review, etag: str
+    ) -> tuple[Review, bool]:
+        """Set the review of a pattern, and let the mark of what it supersedes follow."""
+        review, changed = await super().review(namespace, id, given, etag)
+        if not changed:  # a try that died may have left the mark as it was
+            record = await self.find_record(namespace, id)
+            if record is not None and (superseded := record.payload.get("supersedes")):
+                await self._lineage.settle(namespace, superseded)
+        return review, changed
+
+    async def _write_review(self, record: Record, review: Review) -> bool:
+        pattern = pattern_from_record(record)
+        write = partial(super()._write_review, record, review)
+        return await self._lineage.carry_out(pattern, replace(pattern, review=review), write)
 
     # --- deleting -----------------------------------------------------------------------------
 

@@ -48,6 +48,7 @@ from lot_grpc.services.records.patterns import (
 from lot_grpc.services.resource_spec import (
     CHANGE_INDEXES,
     COMMON_INDEXES,
+    REVIEW_INDEXES,
     Bound,
     ExportRule,
     Place,
@@ -124,6 +125,7 @@ PATTERN: Final = ResourceSpec(
         expires=True,
         indexes=COMMON_INDEXES
         | CHANGE_INDEXES
+        | REVIEW_INDEXES
         | indexes(
             keyword=(
                 "kind code_kind pattern_type language category task_type "

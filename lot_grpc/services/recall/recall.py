@@ -39,6 +39,7 @@ from lot_grpc.services.recall.reranks import Reranked, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
 from lot_grpc.services.recall.search_target import SearchTarget
+from lot_grpc.services.records.origin import held_back
 
 T = TypeVar("T")
 
@@ -242,7 +243,13 @@ class Recall(Generic[T]):
             namespace, request.query, vector, tuple(found for found, _ in pairs)
         )
         if self._target.on_recall is not None:
-            self._target.on_recall(namespace, request.query, pairs, retrieval_id)
+            # What only a reviewer finds is not for watchers, who may act on it.
+            recallable = [
+                pair
+                for hit, pair in zip(hits, pairs, strict=True)
+                if not held_back(hit.record.payload)
+            ]
+            self._target.on_recall(namespace, request.query, recallable, retrieval_id)
         return retrieval_id
 
     async def _self_matched(self, namespace: str, request: RecallRequest) -> frozenset[str]:

@@ -18,6 +18,7 @@ from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import (
     FieldCodec,
     after,
+    all_conditions,
     all_of,
     any_of,
     at_least,
@@ -25,6 +26,14 @@ from lot_grpc.services.records.fields import (
     equals,
     label_keys,
     label_pairs,
+)
+from lot_grpc.services.records.origin import (
+    REVIEW,
+    origin_filters,
+    origin_of,
+    origin_payload,
+    review_of,
+    review_payload,
 )
 from lot_grpc.services.records.patterns import (
     PENDING,
@@ -35,13 +44,14 @@ from lot_grpc.services.records.patterns import (
 
 _CONTENT = FieldCodec(
     ErrorSolutionContent,
+    skip={"origin"},
     always={"worked", "pinned"},  # since filters name them
     rename={"expire_time": EXPIRES_KEY},
 )
 _SOLUTION = FieldCodec(
     ErrorSolution,
     sparse=False,
-    skip={"namespace", "content", "signature", "outcomes", "signed_by"},
+    skip={"namespace", "content", "signature", "outcomes", "signed_by", REVIEW},
 )
 
 
@@ -52,7 +62,11 @@ def error_solution_point(namespace: str, error_solution_id: str) -> str:
 
 def content_payload(content: ErrorSolutionContent) -> Payload:
     """The keys of a content."""
-    return {**_CONTENT.write(content), **label_keys(content.labels)}
+    return {
+        **_CONTENT.write(content),
+        **label_keys(content.labels),
+        **origin_payload(content.origin),
+    }
 
 
 def signature_payload(content: ErrorSolutionContent) -> Payload:
@@ -75,6 +89,7 @@ def error_solution_record(
     payload = {
         **content_payload(solution.content),
         **outcomes_payload(solution.outcomes),
+        **review_payload(solution.review),
         **(preserved or {STATS_REVISION: 0, PENDING: []}),
         **signature_payload(solution.content),
         **_SOLUTION.write(solution),
@@ -90,10 +105,11 @@ def error_solution_from_record(record: Record) -> ErrorSolution:
     return _SOLUTION.read(
         payload,
         namespace=record.namespace,
-        content=_CONTENT.read(payload),
+        content=_CONTENT.read(payload, origin=origin_of(payload)),
         signature=payload["signature"],
         outcomes=outcomes_from_payload(payload),
         signed_by=payload.get("signed_by", 0),
+        review=review_of(payload),
     )
 
 
@@ -117,4 +133,5 @@ def error_solution_conditions(criteria: ErrorSolutionFilter) -> list[Condition]:
         *at_least("success_rate", criteria.min_success_rate),
         *at_least("usage_count", criteria.min_usage_count),
         *equals("pinned", criteria.pinned),
+        *all_conditions(origin_filters(criteria)),
     ]

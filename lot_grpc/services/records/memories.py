@@ -34,20 +34,29 @@ from lot_grpc.services.records.fields import (
     label_pairs,
     plain,
 )
+from lot_grpc.services.records.origin import (
+    REVIEW,
+    origin_filters,
+    origin_of,
+    origin_payload,
+    review_of,
+    review_payload,
+)
+from lot_grpc.services.records.patterns import STATS_REVISION
 
 INDEXING, INDEXING_PROBLEM = "indexing", "indexing_problem"
 """A record has the first key only while it is pending, and the second after a failed attempt."""
 
-_PRESERVED = (SIGNATURE,)
+_PRESERVED = (SIGNATURE, STATS_REVISION)
 
 _CONTENT = FieldCodec(
     MemoryContent,
-    skip={"details"},
+    skip={"details", "origin"},
     always={"kind", "pinned", "importance"},  # since filters name them
     rename={"expire_time": EXPIRES_KEY},
 )
 _MEMORY = FieldCodec(
-    Memory, sparse=False, skip={"namespace", "content", INDEXING, INDEXING_PROBLEM}
+    Memory, sparse=False, skip={"namespace", "content", INDEXING, INDEXING_PROBLEM, REVIEW}
 )
 _DETAILS: dict[str, type[ConversationSummary | Project]] = {
     "conversation_summary": ConversationSummary,
@@ -62,7 +71,11 @@ def memory_point(namespace: str, memory_id: str) -> str:
 
 def content_payload(content: MemoryContent) -> Payload:
     """The keys that an edit writes. Filterable details are also at the top level."""
-    payload = {**_CONTENT.write(content), **label_keys(content.labels)}
+    payload = {
+        **_CONTENT.write(content),
+        **label_keys(content.labels),
+        **origin_payload(content.origin),
+    }
     for name, cls in _DETAILS.items():
         if isinstance(content.details, cls):
             details = {key: plain(value) for key, value in asdict(content.details).items()}
@@ -79,6 +92,7 @@ def memory_record(
     """Encode it whole. ``preserved``: keys of the replaced record (``preserved_in_edits``)."""
     payload = {
         **content_payload(memory.content),
+        **review_payload(memory.review),
         **(preserved or {}),
         **_MEMORY.write(memory),
         SORT_KEY: sort_key,
@@ -106,13 +120,16 @@ def _details(stored: Mapping[str, Any] | None) -> ConversationSummary | Project 
 def memory_from_record(record: Record) -> Memory:
     """Decode the memory of a record."""
     payload = record.payload
-    content = _CONTENT.read(payload, details=_details(payload.get("details")))
+    content = _CONTENT.read(
+        payload, details=_details(payload.get("details")), origin=origin_of(payload)
+    )
     return _MEMORY.read(
         payload,
         namespace=record.namespace,
         content=content,
         indexing=IndexingState(payload.get(INDEXING, IndexingState.COMPLETE)),
         indexing_problem=payload.get(INDEXING_PROBLEM, ""),
+        review=review_of(payload),
     )
 
 
@@ -134,6 +151,7 @@ def memory_filters(criteria: MemoryFilter) -> Filters:
         "min_importance": at_least("importance", criteria.min_importance),
         "max_importance": at_most("importance", criteria.max_importance),
         "pinned": equals("pinned", criteria.pinned),
+        **origin_filters(criteria),
     }
 
 

@@ -32,6 +32,14 @@ from lot_grpc.services.records.fields import (
     label_keys,
     label_pairs,
 )
+from lot_grpc.services.records.origin import (
+    REVIEW,
+    origin_filters,
+    origin_of,
+    origin_payload,
+    review_of,
+    review_payload,
+)
 
 STATS_REVISION = "stats_revision"
 PENDING = "pending_ids"
@@ -52,6 +60,7 @@ _PRESERVED = (
 
 _CONTENT = FieldCodec(
     PatternContent,
+    skip={"origin"},
     always={"kind", "pattern_type", "pinned"},  # since filters name them
     rename={"expire_time": EXPIRES_KEY},
     values={"actions": FieldCodec(Action, always={"args", "note"})},
@@ -59,7 +68,9 @@ _CONTENT = FieldCodec(
 _OUTCOMES = FieldCodec(OutcomeStats, sparse=False)
 _FEEDBACK = FieldCodec(FeedbackCounts)
 _PATTERN = FieldCodec(
-    Pattern, sparse=False, skip={"namespace", "content", "outcomes", "feedback", SUPERSEDED_BY}
+    Pattern,
+    sparse=False,
+    skip={"namespace", "content", "outcomes", "feedback", SUPERSEDED_BY, REVIEW},
 )
 
 
@@ -75,7 +86,11 @@ def claim_point(namespace: str, content: PatternContent) -> str:
 
 def content_payload(content: PatternContent) -> Payload:
     """The keys that an edit writes."""
-    return {**_CONTENT.write(content), **label_keys(content.labels)}
+    return {
+        **_CONTENT.write(content),
+        **label_keys(content.labels),
+        **origin_payload(content.origin),
+    }
 
 
 def outcomes_payload(outcomes: OutcomeStats) -> Payload:
@@ -109,6 +124,7 @@ def pattern_record(
         **content_payload(pattern.content),
         **outcomes_payload(pattern.outcomes),
         **feedback_payload(pattern.feedback),
+        **review_payload(pattern.review),
         **(preserved or {STATS_REVISION: 0, PENDING: []}),
         **_PATTERN.write(pattern),
         SORT_KEY: sort_key,
@@ -128,10 +144,11 @@ def pattern_from_record(record: Record) -> Pattern:
     return _PATTERN.read(
         payload,
         namespace=record.namespace,
-        content=_CONTENT.read(payload),
+        content=_CONTENT.read(payload, origin=origin_of(payload)),
         outcomes=_OUTCOMES.read(payload),
         feedback=_FEEDBACK.read(payload),
         superseded_by=payload.get(SUPERSEDED_BY, ""),
+        review=review_of(payload),
     )
 
 
@@ -159,6 +176,7 @@ def pattern_filters(criteria: PatternFilter) -> Filters:
         "min_usage_count": at_least("usage_count", criteria.min_usage_count),
         "pinned": equals("pinned", criteria.pinned),
         "superseded": _superseded(criteria.superseded),
+        **origin_filters(criteria),
     }
 
 

@@ -229,8 +229,16 @@ type Memory struct {
 	// about it. Empty if no attempt has failed. The server retries until it succeeds, pausing for at
 	// most a minute between attempts.
 	IndexingProblem string `protobuf:"bytes,21,opt,name=indexing_problem,json=indexingProblem,proto3" json:"indexing_problem,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Who wrote the text. See Origin for what an edit may change; in an update, it says who edits. An
+	// update that does not give it, or gives the stored one back without naming it in update_mask,
+	// counts as by an AGENT, or by the stored origin if that is less trusted.
+	Origin *Origin `protobuf:"bytes,27,opt,name=origin,proto3" json:"origin,omitempty"`
+	// Output only. Review, unset if none is needed. A write of the text by an origin in
+	// NamespacePolicy.review_origins makes it PENDING; only ReviewRecords changes it otherwise.
+	// Changes neither etag nor update_time.
+	Review        *Review `protobuf:"bytes,28,opt,name=review,proto3" json:"review,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Memory) Reset() {
@@ -432,6 +440,20 @@ func (x *Memory) GetIndexingProblem() string {
 	return ""
 }
 
+func (x *Memory) GetOrigin() *Origin {
+	if x != nil {
+		return x.Origin
+	}
+	return nil
+}
+
+func (x *Memory) GetReview() *Review {
+	if x != nil {
+		return x.Review
+	}
+	return nil
+}
+
 type isMemory_Details interface {
 	isMemory_Details()
 }
@@ -626,6 +648,10 @@ type MemoryFilter struct {
 	CreatedAfter *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=created_after,json=createdAfter,proto3" json:"created_after,omitempty"`
 	// create_time is earlier than this.
 	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=created_before,json=createdBefore,proto3" json:"created_before,omitempty"`
+	// Kinds of origin.
+	Origins []OriginKind `protobuf:"varint,15,rep,packed,name=origins,proto3,enum=lot.v1.OriginKind" json:"origins,omitempty"`
+	// States of the review. SearchMemories leaves PENDING and REJECTED ones out unless this names any.
+	Reviews       []ReviewState `protobuf:"varint,16,rep,packed,name=reviews,proto3,enum=lot.v1.ReviewState" json:"reviews,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -747,6 +773,20 @@ func (x *MemoryFilter) GetCreatedAfter() *timestamppb.Timestamp {
 func (x *MemoryFilter) GetCreatedBefore() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CreatedBefore
+	}
+	return nil
+}
+
+func (x *MemoryFilter) GetOrigins() []OriginKind {
+	if x != nil {
+		return x.Origins
+	}
+	return nil
+}
+
+func (x *MemoryFilter) GetReviews() []ReviewState {
+	if x != nil {
+		return x.Reviews
 	}
 	return nil
 }
@@ -903,7 +943,7 @@ var File_lot_v1_memory_proto protoreflect.FileDescriptor
 
 const file_lot_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x13lot/v1/memory.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xda\a\n" +
+	"\x13lot/v1/memory.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13lot/v1/origin.proto\x1a\x14lot/v1/outcome.proto\"\xaa\b\n" +
 	"\x06Memory\x12\x1b\n" +
 	"\tmemory_id\x18\x01 \x01(\tR\bmemoryId\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lot.v1.MemoryKindR\x04kind\x12\x14\n" +
@@ -932,7 +972,9 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"expireTime\x12-\n" +
 	"\x03ttl\x18\x13 \x01(\v2\x19.google.protobuf.DurationH\x01R\x03ttl\x121\n" +
 	"\bindexing\x18\x14 \x01(\x0e2\x15.lot.v1.IndexingStateR\bindexing\x12)\n" +
-	"\x10indexing_problem\x18\x15 \x01(\tR\x0findexingProblem\x1a9\n" +
+	"\x10indexing_problem\x18\x15 \x01(\tR\x0findexingProblem\x12&\n" +
+	"\x06origin\x18\x1b \x01(\v2\x0e.lot.v1.OriginR\x06origin\x12&\n" +
+	"\x06review\x18\x1c \x01(\v2\x0e.lot.v1.ReviewR\x06review\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
@@ -948,7 +990,7 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"\n" +
 	"tech_stack\x18\x02 \x03(\tR\ttechStack\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x12H\n" +
-	"\x12last_accessed_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x10lastAccessedTime\"\x96\x05\n" +
+	"\x12last_accessed_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x10lastAccessedTime\"\xf3\x05\n" +
 	"\fMemoryFilter\x12(\n" +
 	"\x05kinds\x18\x01 \x03(\x0e2\x12.lot.v1.MemoryKindR\x05kinds\x12\x1c\n" +
 	"\tlanguages\x18\x02 \x03(\tR\tlanguages\x12\x19\n" +
@@ -965,7 +1007,9 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"\n" +
 	"tech_stack\x18\v \x03(\tR\ttechStack\x12?\n" +
 	"\rcreated_after\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\fcreatedAfter\x12A\n" +
-	"\x0ecreated_before\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\rcreatedBefore\x1a9\n" +
+	"\x0ecreated_before\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\rcreatedBefore\x12,\n" +
+	"\aorigins\x18\x0f \x03(\x0e2\x12.lot.v1.OriginKindR\aorigins\x12-\n" +
+	"\areviews\x18\x10 \x03(\x0e2\x13.lot.v1.ReviewStateR\areviews\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x11\n" +
@@ -1031,7 +1075,11 @@ var file_lot_v1_memory_proto_goTypes = []any{
 	(*structpb.Struct)(nil),            // 10: google.protobuf.Struct
 	(*timestamppb.Timestamp)(nil),      // 11: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),        // 12: google.protobuf.Duration
-	(*ScorePart)(nil),                  // 13: lot.v1.ScorePart
+	(*Origin)(nil),                     // 13: lot.v1.Origin
+	(*Review)(nil),                     // 14: lot.v1.Review
+	(OriginKind)(0),                    // 15: lot.v1.OriginKind
+	(ReviewState)(0),                   // 16: lot.v1.ReviewState
+	(*ScorePart)(nil),                  // 17: lot.v1.ScorePart
 }
 var file_lot_v1_memory_proto_depIdxs = []int32{
 	1,  // 0: lot.v1.Memory.kind:type_name -> lot.v1.MemoryKind
@@ -1044,19 +1092,23 @@ var file_lot_v1_memory_proto_depIdxs = []int32{
 	11, // 7: lot.v1.Memory.expire_time:type_name -> google.protobuf.Timestamp
 	12, // 8: lot.v1.Memory.ttl:type_name -> google.protobuf.Duration
 	0,  // 9: lot.v1.Memory.indexing:type_name -> lot.v1.IndexingState
-	11, // 10: lot.v1.ProjectDetails.last_accessed_time:type_name -> google.protobuf.Timestamp
-	1,  // 11: lot.v1.MemoryFilter.kinds:type_name -> lot.v1.MemoryKind
-	9,  // 12: lot.v1.MemoryFilter.labels:type_name -> lot.v1.MemoryFilter.LabelsEntry
-	11, // 13: lot.v1.MemoryFilter.created_after:type_name -> google.protobuf.Timestamp
-	11, // 14: lot.v1.MemoryFilter.created_before:type_name -> google.protobuf.Timestamp
-	2,  // 15: lot.v1.MemoryHit.memory:type_name -> lot.v1.Memory
-	13, // 16: lot.v1.MemoryHit.score_parts:type_name -> lot.v1.ScorePart
-	7,  // 17: lot.v1.MemoryHit.passage:type_name -> lot.v1.Passage
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	13, // 10: lot.v1.Memory.origin:type_name -> lot.v1.Origin
+	14, // 11: lot.v1.Memory.review:type_name -> lot.v1.Review
+	11, // 12: lot.v1.ProjectDetails.last_accessed_time:type_name -> google.protobuf.Timestamp
+	1,  // 13: lot.v1.MemoryFilter.kinds:type_name -> lot.v1.MemoryKind
+	9,  // 14: lot.v1.MemoryFilter.labels:type_name -> lot.v1.MemoryFilter.LabelsEntry
+	11, // 15: lot.v1.MemoryFilter.created_after:type_name -> google.protobuf.Timestamp
+	11, // 16: lot.v1.MemoryFilter.created_before:type_name -> google.protobuf.Timestamp
+	15, // 17: lot.v1.MemoryFilter.origins:type_name -> lot.v1.OriginKind
+	16, // 18: lot.v1.MemoryFilter.reviews:type_name -> lot.v1.ReviewState
+	2,  // 19: lot.v1.MemoryHit.memory:type_name -> lot.v1.Memory
+	17, // 20: lot.v1.MemoryHit.score_parts:type_name -> lot.v1.ScorePart
+	7,  // 21: lot.v1.MemoryHit.passage:type_name -> lot.v1.Passage
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_memory_proto_init() }
@@ -1064,6 +1116,7 @@ func file_lot_v1_memory_proto_init() {
 	if File_lot_v1_memory_proto != nil {
 		return
 	}
+	file_lot_v1_origin_proto_init()
 	file_lot_v1_outcome_proto_init()
 	file_lot_v1_memory_proto_msgTypes[0].OneofWrappers = []any{
 		(*Memory_ConversationSummary)(nil),
