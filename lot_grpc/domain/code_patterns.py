@@ -9,6 +9,7 @@ from typing import Any
 
 from lot_grpc.domain.code_shapes import CodeForm, CodePiece, complexity_level
 from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.origin import BY_SERVER
 from lot_grpc.domain.pattern import CodeKind, PatternContent, PatternKind
 from lot_grpc.domain.search_text import spoken
 
@@ -66,6 +67,7 @@ def piece_content(
         complexity=complexity_level(piece.cyclomatic_complexity),
         tags=piece.tags,
         metadata=_metadata(piece, success_metrics),
+        origin=BY_SERVER,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from lot_grpc.domain.json_values import as_doubles
+from lot_grpc.domain.origin import BY_SERVER
 from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import Pattern, PatternContent, PatternKind
 from lot_grpc.domain.slots import Slots
@@ -95,6 +96,7 @@ def generalised(members: Sequence[Pattern], summary: GroupSummary) -> PatternCon
         tools=_usual(contents, lambda c: c.tools),
         tags=_usual(contents, lambda c: c.tags),
         labels=dict(_usual(contents, lambda c: tuple(sorted(c.labels.items())))),
+        origin=BY_SERVER,
         metadata={
             "slots": slots.examples(_EXAMPLES, _LONGEST_EXAMPLE),
             "member_count": summary.size,

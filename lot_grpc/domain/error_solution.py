@@ -11,6 +11,7 @@ from lot_grpc.domain.error_text.identity import distinct_text
 from lot_grpc.domain.error_text.signature import VERSION, ErrorRead, read_error
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash, etag_of
+from lot_grpc.domain.origin import AGENT, Origin, OriginKind, Review, ReviewState
 from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.sameness import different_fields as different
 from lot_grpc.domain.search_text import SearchText, joined
@@ -39,6 +40,7 @@ class ErrorSolutionContent:
     pinned: bool = False
     expire_time: int | None = None
     """Microseconds since 1970; None is never."""
+    origin: Origin = AGENT
 
     @property
     def error(self) -> ErrorRead:
@@ -80,6 +82,7 @@ class ErrorSolution:
     create_time: int
     update_time: int
     signed_by: int = VERSION
+    review: Review | None = None
 
     @property
     def etag(self) -> str:
@@ -103,6 +106,8 @@ class ErrorSolutionFilter:
     created_after: int | None = None
     created_before: int | None = None
     pinned: bool | None = None
+    origins: tuple[OriginKind, ...] = ()
+    reviews: tuple[ReviewState, ...] = ()
 
 
 def search_text(content: ErrorSolutionContent) -> SearchText:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash, etag_of
 from lot_grpc.domain.languages import is_code
+from lot_grpc.domain.origin import AGENT, Origin, Review
 from lot_grpc.domain.outcomes import NO_OUTCOMES, OutcomeStats
 from lot_grpc.domain.sameness import different_fields as different
 from lot_grpc.domain.search_text import SearchText, joined
@@ -84,6 +85,7 @@ class MemoryContent:
     """Microseconds since 1970; None is from the creation on."""
     valid_until: int | None = None
     """Microseconds since 1970, exclusive; None is without an end."""
+    origin: Origin = AGENT
 
     def check(self, create_time: int | None = None) -> None:
         """Check what the contract cannot express: content, times, and details that fit the kind.
@@ -133,6 +135,7 @@ class Memory:
     superseded_by: str = ""
     superseded_time: int | None = None
     outcomes: OutcomeStats = NO_OUTCOMES
+    review: Review | None = None
 
     @property
     def etag(self) -> str:

@@ -12,6 +12,7 @@ from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.feedback import NO_FEEDBACK, FeedbackCounts
 from lot_grpc.domain.ids import content_hash, etag_of
 from lot_grpc.domain.json_values import as_doubles
+from lot_grpc.domain.origin import AGENT, Origin, Review
 from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.sameness import different_fields as different
 from lot_grpc.domain.search_text import SearchText, joined
@@ -95,6 +96,7 @@ class PatternContent:
     supersedes: str = ""
     expire_time: int | None = None
     """Microseconds since 1970; None is never."""
+    origin: Origin = AGENT
 
     def check(self) -> None:
         """Check what the contract cannot express: a task, and ``code_kind`` only for CODE."""
@@ -122,6 +124,7 @@ class Pattern:
     feedback: FeedbackCounts = NO_FEEDBACK
     superseded_by: str = ""
     """The newest pattern that supersedes this one."""
+    review: Review | None = None
 
     @property
     def etag(self) -> str:

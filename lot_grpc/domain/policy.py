@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from lot_grpc.domain.action_values import ALPHA, GAMMA
 from lot_grpc.domain.ids import etag_of
+from lot_grpc.domain.origin import OriginKind
 from lot_grpc.domain.recommendation import DEFAULT_BOOST, DEFAULT_THRESHOLD
 
 
@@ -15,6 +16,7 @@ class NamespacePolicy:
     """Bounds on what is kept; 0 and None mean no bound. Ages in microseconds.
 
     The thresholds are those of recommendations, then learning rate and discount of action values.
+    ``review_origins``: the origins whose writes need a review.
     """
 
     max_episodes: int = 0
@@ -29,15 +31,13 @@ class NamespacePolicy:
     confidence_boost: float = DEFAULT_BOOST
     action_learning_rate: float = ALPHA
     action_discount: float = GAMMA
+    review_origins: tuple[OriginKind, ...] = ()
 
 
 DEFAULT = NamespacePolicy()
 """Keep everything."""
 
-THRESHOLDS = frozenset(
-    {"similarity_threshold", "confidence_boost", "action_learning_rate", "action_discount"}
-)
-BOUNDS = frozenset(field.name for field in fields(NamespacePolicy)) - THRESHOLDS
+BOUNDS = frozenset(one.name for one in fields(NamespacePolicy) if one.name.startswith("max_"))
 
 
 class PolicyPreset(StrEnum):
@@ -47,7 +47,7 @@ class PolicyPreset(StrEnum):
     BOUNDED = "bounded"
 
     def apply(self, policy: NamespacePolicy) -> NamespacePolicy:
-        """A policy with the bounds of this preset and its own thresholds."""
+        """A policy with the bounds of this preset, and all else as it is."""
         preset = _PRESETS[self]
         return replace(policy, **{name: getattr(preset, name) for name in BOUNDS})
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.episode import EpisodeStatus
 from lot_grpc.domain.memory import MemoryKind
+from lot_grpc.domain.origin import OriginKind, ReviewState
 from lot_grpc.domain.pattern import CodeKind, PatternKind, PatternType
 
 
@@ -62,6 +63,9 @@ class PatternFilter:
     pinned: bool | None = None
     superseded: bool | None = None
     """None: recall and distillation leave superseded ones out, all else takes both."""
+    origins: tuple[OriginKind, ...] = ()
+    reviews: tuple[ReviewState, ...] = ()
+    """Empty: recall leaves those out that are held back, lists take all; for memories too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +109,5 @@ class MemoryFilter:
     pinned: bool | None = None
     superseded: bool | None = None
     """None: recall leaves out those superseded by its time, all else takes both."""
+    origins: tuple[OriginKind, ...] = ()
+    reviews: tuple[ReviewState, ...] = ()

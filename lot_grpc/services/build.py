@@ -21,6 +21,7 @@ from lot_grpc.services.preferences.preferences import Preferences
 from lot_grpc.services.recall.module import RecallModule
 from lot_grpc.services.reindex.reindexer import OpenModel, Reindexer, no_other_model
 from lot_grpc.services.retention.module import RetentionModule
+from lot_grpc.services.reviews import RecordReviewer
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.seeder import KnowledgeSeeder
 from lot_grpc.services.sessions.module import SessionsModule
@@ -65,6 +66,7 @@ class Services:
         self.retention = retention = RetentionModule(runtime, resources)
         self.clearing = clearing = ClearingModule(runtime, episodes)
         self.transfer = TransferModule(runtime, resources)
+        self.reviewer = RecordReviewer(resources, runtime.time)
         self.seeder = KnowledgeSeeder(runtime, resources)
         self.reindexer = Reindexer(runtime, open_model)
         self.admin = Admin(runtime, (memories.indexing.check,))

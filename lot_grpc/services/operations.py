@@ -7,14 +7,18 @@ than one record, has a subclass, which its ``module.py`` provides.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set, require_etag
+from lot_grpc.domain.origin import Review
+from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_set, require_etag
 from lot_grpc.kernel.tombstones import Tombstone
 from lot_grpc.ports import EXPIRES_KEY, Range, Record
 from lot_grpc.services.outcomes.logs import forget_logs, forget_older_logs
 from lot_grpc.services.paging import Fits, Page, Position, any_size, read_each, read_page
 from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.records.counters import STATS_REVISION
+from lot_grpc.services.records.origin import REVIEW_NOTE, review_of, review_payload
 from lot_grpc.services.resource_spec import ResourceSpec
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.transfer.rows import Row
@@ -166,6 +170,40 @@ class Resources(Generic[T, F]):
             deleted = Record(point, stone.namespace, {self.spec.id_key: stone.id})
             older = [Range(SORT_KEY, lt=left.payload[SORT_KEY])] if left else []
             await forget_logs(self._store, self.spec, deleted, older)
+
+    # --- reviewing ----------------------------------------------------------------------------
+
+    async def review(
+        self, namespace: str, id: str, given: Review, etag: str
+    ) -> tuple[Review, bool]:
+        """Set the review of the one that has ``etag`` (empty: any), unless it is the same already.
+
+        Returns the review, and whether it was set. What is reviewed is the content at that moment:
+        an edit in between makes it start over. Raises the kind's NotFoundError, EtagMismatchError,
+        ContentionError.
+        """
+
+        async def attempt() -> tuple[Review, bool]:
+            record = await self.read_record(namespace, id, etag=etag)
+            stored = review_of(record.payload)
+            if stored is not None and replace(stored, review_time=given.review_time) == given:
+                return stored, False
+            if not await self._write_review(record, given):
+                raise ConflictError
+            return given, True
+
+        return await compare_and_set(self.spec.kind, id, attempt)
+
+    async def _write_review(self, record: Record, review: Review) -> bool:
+        """Write it unless the record has changed. As for a counter, its etag stays."""
+        number = record.payload.get(STATS_REVISION, 0) + 1
+        return await self._store.update(
+            self._collection,
+            record.namespace,
+            record.id,
+            set={REVIEW_NOTE: "", **review_payload(review), STATS_REVISION: number},
+            when=as_read(record, "revision", STATS_REVISION),
+        )
 
     # --- exports and imports ------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from lot_grpc.services.records.collections import (
     SORT_KEY,
     WRITER_ID,
 )
+from lot_grpc.services.records.origin import ORIGIN_KIND, REVIEW
 
 Place: TypeAlias = tuple[str, str]
 """A collection, and the point in it."""
@@ -61,6 +62,9 @@ def indexes(
 
 COMMON_INDEXES: Final = indexes(keyword="tags label_pairs", integer=f"create_time {SORT_KEY}")
 """For kinds whose records have tags, labels and a creation time, and are listed."""
+
+REVIEW_INDEXES: Final = indexes(keyword=f"{ORIGIN_KIND} {REVIEW}")
+"""For kinds whose records have an origin and a review."""
 
 CHANGE_INDEXES: Final = indexes(keyword=WRITER_ID, integer=CHANGE_SEQ)
 """For collections that the change feed reads."""

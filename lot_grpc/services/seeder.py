@@ -14,10 +14,13 @@ from typing import Any, Final
 
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.knowledge import PACK_LABEL, KnowledgePack
+from lot_grpc.domain.origin import Origin, OriginKind, review_of_new
 from lot_grpc.knowledge import built_in_packs
 from lot_grpc.ports import Record, Vector
 from lot_grpc.services.operations import ResourcesByKind
+from lot_grpc.services.records.origin import origin_of, review_payload
 from lot_grpc.services.resource_spec import ResourceSpec, SeedRule
+from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.runtime import Runtime
 
 _AT_ONCE: Final = 256
@@ -73,6 +76,7 @@ class KnowledgeSeeder:
         self._time = runtime.time
         self._tombstones = runtime.tombstones
         self._resources = resources
+        self._policies = Policies(runtime.store, runtime.time)
         packs = runtime.settings.packs
         self._packs = {pack.name: pack for pack in (built_in_packs() if packs is None else packs)}
 
@@ -126,17 +130,22 @@ class KnowledgeSeeder:
 
     async def _write(self, namespace: str, things: Sequence[_Seed]) -> set[str]:
         """Embed all in one call and write each kind in one; return the points of new ones."""
+        review_origins = await self._policies.review_origins(namespace)
         indexed = await self._indexer.vectors([one.rule.text_of(one.content) for one in things])
         vectors = {one.point: made.vectors for one, made in zip(things, indexed, strict=True)}
         made: set[str] = set()
         for seeds in _by_collection(things).values():
             records = [self._record(namespace, one, vectors[one.point]) for one in seeds]
+            for record in records:
+                review = review_of_new(origin_of(record.payload), review_origins)
+                record.payload.update(review_payload(review))
             made |= await self._resources.of(seeds[0].resource.kind).insert(namespace, records)
         return made
 
     def _record(self, namespace: str, seed: _Seed, vectors: Mapping[str, Vector]) -> Record:
         labelled = {**seed.content.labels, PACK_LABEL: seed.pack}
-        content = replace(seed.content, labels=labelled)
+        origin = Origin(OriginKind.IMPORT, seed.pack)
+        content = replace(seed.content, labels=labelled, origin=origin)
         now, key = self._time.now(), self._time.sort_key()
         return seed.rule.record(namespace, seed.id, content, now, key, vectors)
 

@@ -27,6 +27,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "AdminService.UpdateNamespacePolicy": {"policy": {"max_patterns": 9}},
     "EpisodeService.DeleteEpisode": {"episode_id": "e"},
     "AdminService.SeedKnowledge": {},
+    "AdminService.ReviewRecords": {"resource_kind": 1, "items": [{"id": "m"}], "state": 2},
     "AdminService.Reindex": {"model": "m"},
     "EpisodeService.AnalyzeFailures": {},
     "EpisodeService.EndEpisode": {"episode_id": "e", "status": 2},

@@ -10,7 +10,7 @@ from tests.server.service import Lot
 
 GIVEN_BY_SERVER = (
     "pattern_id", "outcomes", "namespace", "etag", "create_time", "update_time", "feedback",
-    "superseded_by",
+    "superseded_by", "review",
 )  # fmt: skip
 
 
@@ -62,6 +62,7 @@ def whole_pattern() -> Any:
         parent_pattern_id="p-0",
         supersedes="p-9",
         expire_time=LATER,
+        origin={"kind": "ORIGIN_KIND_TOOL", "name": "pytest"},
     )
 
 

@@ -121,6 +121,10 @@ async def _max_patterns(lot: Lot) -> int:
     return int((await lot.admin.GetNamespacePolicy()).policy.max_patterns)
 
 
+async def _reviews(lot: Lot) -> Any:
+    return [one.review.state for one in (await lot.memories.ListMemories()).memories]
+
+
 async def _memories(lot: Lot) -> list[str]:
     answer = await lot.memories.SearchMemories(query="c")
     return sorted(hit.memory.content for hit in answer.hits)
@@ -206,6 +210,7 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "CreateMemory": (_memories, ["c"], ["c", "c2"]),
     "BatchCreateMemories": (_memories, ["c"], ["c", "c2", "c3"]),
     "UpdateMemory": (_memories, ["c"], ["edited"]),
+    "ReviewRecords": (_reviews, [0], [2]),
     "DeleteMemories": (_memories, ["c"], []),
     "DeleteMemory": (_memories, ["c"], []),
     "ClearNamespace": (_memories, ["c"], []),

@@ -121,7 +121,7 @@ def test_the_table_has_all_that_take_an_etag():
     files |= {dependency for file in files for dependency in file.dependencies}
     messages = {one for file in files for one in file.message_types_by_name.values()}
     having = {m.name for m in messages if "etag" in m.fields_by_name}
-    assert having - {f"{name}Request" for name in taking} == OUTPUT
+    assert having - {f"{name}Request" for name in taking} == OUTPUT | {"ReviewItem"}
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)

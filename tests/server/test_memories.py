@@ -18,6 +18,7 @@ P: Any = memory_pb2
 GIVEN_BY_SERVER = (
     "memory_id", "namespace", "etag", "create_time", "update_time", "indexing", "indexing_problem",
     "outcomes",
+    "review",
 )  # fmt: skip
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
 PROJECT: dict[str, Any] = {
@@ -44,6 +45,7 @@ def whole_memory() -> Any:
         source_uri="https://example.com/a?b=c#d",
         project=PROJECT,
         expire_time=LATER,
+        origin={"kind": "ORIGIN_KIND_TOOL", "name": "pytest"},
     )
 
 
@@ -276,6 +278,7 @@ FILTERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ({"max_importance": 0.0}, {"importance": 0.0}, {"importance": 0.01}),
     ({"pinned": True}, {"pinned": True}, {}),
     ({"pinned": False}, {}, {"pinned": True}),
+    ({"origins": [1, 3]}, {}, {"origin": {"kind": 5}}),
 ]
 
 
@@ -306,7 +309,7 @@ async def test_filters_by_time_of_creation_leave_their_bounds_out(lot):
 
 def test_every_field_of_the_filter_is_in_a_test_above():
     tried = {name for requested, _, _ in FILTERS for name in requested}
-    tried |= {"created_after", "created_before"}
+    tried |= {"created_after", "created_before", "reviews"}  # the last: test_admin_reviews
     assert tried == set(P.MemoryFilter.DESCRIPTOR.fields_by_name)
 
 

@@ -28,6 +28,7 @@ FULL: dict[str, Any] = {
     "metadata": {"seen": 3.0},
     "source_episode_ids": ["e-1"],
     "pinned": True,
+    "origin": {"kind": "ORIGIN_KIND_PERSON", "name": "alice"},
 }
 
 
@@ -152,6 +153,7 @@ FILTERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ({"min_success_rate": 0.5}, {"initial_success_rate": 0.5}, {"initial_success_rate": 0.49}),
     ({"pinned": True}, {"pinned": True}, {}),
     ({"pinned": False}, {}, {"pinned": True}),
+    ({"origins": [5]}, {"origin": {"kind": 5}}, {"origin": {"name": "a"}}),
 ]  # fmt: skip
 
 
@@ -181,6 +183,7 @@ async def test_filters_by_time_of_creation_leave_their_bounds_out(lot):
 def test_every_field_of_the_filter_is_in_a_test_above():
     tried = {name for requested, _, _ in FILTERS for name in requested}
     tried |= {"created_after", "created_before", "min_usage_count"}
+    tried |= {"reviews"}  # test_admin_reviews
     assert tried == set(error_solution_pb2.ErrorSolutionFilter.DESCRIPTOR.fields_by_name)
 
 

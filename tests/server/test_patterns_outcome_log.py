@@ -136,5 +136,5 @@ async def test_an_explanation_counts_what_each_filter_keeps_out(lot):
         explain=True,
     )
     counts = {one.field: one.excluded_count for one in answer.explanation.filters}
-    assert counts == {"languages": 2, "min_usage_count": 3, "superseded": 0}
+    assert counts == {"languages": 2, "min_usage_count": 3, "superseded": 0, "reviews": 0}
     assert answer.explanation.matching_count == 0

@@ -140,6 +140,7 @@ FILTERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ({"min_usage_count": 1}, {"used": 1}, {}),
     ({"min_reliability": 0.2}, {"used": 1}, {}),
     ({"superseded": True}, {}, {"supersedes": "in"}),
+    ({"origins": [3]}, {"origin": {"name": "planner"}}, {"origin": {"kind": 5}}),
 ]
 
 
@@ -175,7 +176,7 @@ async def test_filters_by_time_of_creation_leave_their_bounds_out(lot):
 
 def test_every_field_of_the_filter_is_in_a_test_above():
     tried = {name for requested, _, _ in FILTERS for name in requested}
-    tried |= {"created_after", "created_before"}
+    tried |= {"created_after", "created_before", "reviews"}  # the last: test_admin_reviews
     assert tried == set(P.PatternFilter.DESCRIPTOR.fields_by_name)
 
 

@@ -23,8 +23,12 @@ UPDATES = {
     if "update_mask" in method.input_type.fields_by_name
 }
 MOVED_BY_EVERY_EDIT = ("etag", "update_time")
-DERIVED = {"ErrorSolution": ("signature", "outcomes")}
-"""Output-only fields that follow others; their own tests are elsewhere."""
+DERIVED = {
+    "ErrorSolution": ("signature", "outcomes", "origin"),
+    "Memory": ("origin",),
+    "Pattern": ("origin",),
+}
+"""Fields that follow others, as the origin follows the text; their own tests are elsewhere."""
 BASES = [
     ("UpdateMemory", {"details": "project"}),
     ("UpdateMemory", {"details": "conversation_summary"}),
@@ -161,7 +165,7 @@ async def test_each_path_sets_just_itself(lot: Lot, rpc: str, oneofs: dict[str, 
         if len(oneof.fields) > 1 and not first.HasField(one.name)
     }
     # Which kind a thing is decides what else it may have: it is set on its own in other tests.
-    paths = list(leaves(kind, output_only(kind) | absent | {"kind"}))
+    paths = list(leaves(kind, output_only(kind) | absent | {"kind", "origin"}))
     assert len(paths) > 9
     for masked in (True, False):
         for path in paths:

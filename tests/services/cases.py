@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.learning_event import TargetKind
+from lot_grpc.domain.origin import ReviewState
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.transfer import ImportConflictPolicy
 from lot_grpc.services.patterns.drafts import Dedupe
@@ -112,6 +113,14 @@ from tests.services.steps.patterns import (
     three_patterns,
     updates,
 )
+from tests.services.steps.reviews import (
+    approved,
+    held_back,
+    reviews,
+    reviews_models,
+    rewrites_successor,
+    saves_as_model,
+)
 
 CASES = [
     Case("save new", nothing, saves("new"), repeatable=False, contents=("new",)),
@@ -182,6 +191,17 @@ CASES = [
     Case("supersede another", chain, supersedes("mid", "other")),
     Case("supersede no more", chain, supersedes("mid", "")),
     Case("delete a successor", chain, deletes_successor),
+    Case("save what is held back", reviews_models, saves_as_model(request_id="r")),
+    Case(
+        "save a successor that is held back",
+        held_back,
+        saves_as_model(supersedes="old", request_id="r"),
+    ),
+    Case("approve a pattern", held_back, reviews(ResourceKind.PATTERN)),
+    Case("reject a pattern", approved, reviews(ResourceKind.PATTERN, ReviewState.REJECTED)),
+    Case("edit an approved pattern", approved, rewrites_successor),
+    Case("approve a memory", held_back, reviews(ResourceKind.MEMORY, note="read")),
+    Case("approve an error solution", held_back, reviews(ResourceKind.ERROR_SOLUTION)),
     Case("distil", alike, distils),
     Case("distil again", alike_and_more, distils),
     Case("start", nothing, starts(episode_id="e")),

@@ -46,6 +46,7 @@ from lot_grpc.services.records.error_solutions import (
     error_solution_from_record,
     error_solution_point,
 )
+from lot_grpc.services.records.origin import held_back
 from lot_grpc.services.records.outcomes import RETRIEVAL, outcome_from_record
 from lot_grpc.services.records.patterns import claim_point, pattern_from_record
 from lot_grpc.services.resources import REGISTRY
@@ -216,7 +217,7 @@ def _check_marks(records: list[Record], id_key: str) -> None:
     newest: dict[str, str] = {}
     begins: dict[str, int] = {}
     for record in sorted(records, key=lambda record: record.payload["sort_key"]):
-        if superseded := record.payload.get("supersedes"):
+        if (superseded := record.payload.get("supersedes")) and not held_back(record.payload):
             newest[superseded] = record.payload[id_key]
             own: Any = record.payload
             begin: int = own.get("valid_from", own["create_time"])
@@ -381,6 +382,7 @@ _HOW_IT_CAME_ABOUT = {
     "active_time", "abandoning", "reuse_revision", "pending_reuses",
     "end_time", "epoch", "writer_epoch", "writer_base", "writer_base_epoch", "request",
     "pending_ids", "stats_revision", "superseded_time", "delete_time", "undone_time", "resource",
+    "review_time",
     "pending_feedback", "last_feedback_time",
     "pending_steps", "pending_events",
     "pending_requests", "expires", "result_revision", "time", "target_key", "extracted_pattern_ids",

@@ -118,6 +118,7 @@ async def test_an_explanation_tells_the_outcomes_that_counted_and_what_each_filt
         "min_success_rate": 1,
         "min_usage_count": 1,
         "superseded": 0,
+        "reviews": 0,
     }
     assert (answer.explanation.matching, answer.explanation.in_namespace) == (1, 3)
 

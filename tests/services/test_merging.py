@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lot_grpc.domain.origin import AGENT
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Action, PatternKind, PatternType
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
@@ -15,6 +16,7 @@ from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.records.collections import FEEDBACK, OUTCOMES, PATTERNS
 from lot_grpc.services.runtime import PatternLearning
 from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault
+from tests.services.steps.reviews import MODEL, reviews_models
 from tests.services.world import (
     MINUTE,
     NS,
@@ -61,6 +63,17 @@ async def test_what_is_near_to_nothing_is_stored_and_claims_its_content(world):
     assert (stored.created, stored.merged_at) == (True, None)
     again = await save(world, FAR)
     assert (again.created, again.pattern.pattern_id) == (False, stored.pattern.pattern_id)
+
+
+async def test_nothing_is_merged_into_what_is_held_back_by_its_review(world):
+    await reviews_models(world, NS)
+    pending = await save(world, TASK, origin=MODEL)
+    assert pending.pattern.review is not None
+    near = await merge(world)
+    assert near.created
+    by_model = await merge(world, NEAR + " of today", origin=MODEL)
+    assert by_model.pattern.pattern_id == near.pattern.pattern_id
+    assert (by_model.pattern.review, by_model.pattern.content.origin) == (None, AGENT)
 
 
 async def test_the_same_content_is_a_repeat_as_with_exact_and_no_merge(world):

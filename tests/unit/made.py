@@ -20,6 +20,7 @@ from lot_grpc.domain.feedback import FeedbackCounts
 from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.label_keys import is_label_key
 from lot_grpc.domain.memory import ConversationSummary, Memory, MemoryContent, MemoryKind, Project
+from lot_grpc.domain.origin import Origin, OriginKind, Review, ReviewState
 from lot_grpc.domain.outcomes import Outcome, OutcomeStats
 from lot_grpc.domain.pattern import (
     Action,
@@ -56,6 +57,8 @@ json_values = st.recursive(st.none() | st.booleans() | numbers | words, _nested,
 """As a Struct gives them: every number a double."""
 
 json_objects = st.dictionaries(words, json_values, max_size=3)
+origins = st.builds(Origin, st.sampled_from(OriginKind), words)
+reviews = st.none() | st.builds(Review, st.sampled_from(ReviewState), words, st.none() | times)
 actions = st.builds(Action, some_words, json_objects, words)
 
 pattern_contents = st.builds(
@@ -89,6 +92,7 @@ pattern_contents = st.builds(
     parent_pattern_id=st.just("") | ids,
     supersedes=st.just("") | ids,
     expire_time=st.none() | times,
+    origin=origins,
 )
 
 outcomes = st.builds(
@@ -120,6 +124,7 @@ patterns = st.builds(
     revision=st.integers(1, 10**6),
     create_time=times,
     update_time=times,
+    review=reviews,
 )
 
 resource_refs = st.builds(
@@ -240,10 +245,12 @@ memories = st.builds(
         source_uri=words,
         details=details,
         expire_time=st.none() | times,
+        origin=origins,
     ),
     revision=st.integers(1, 10**6),
     create_time=times,
     update_time=times,
+    review=reviews,
 )
 
 feedback_facts = st.builds(
@@ -277,10 +284,12 @@ error_solutions = st.builds(
         source_episode_ids=many_ids,
         pinned=st.booleans(),
         expire_time=st.none() | times,
+        origin=origins,
     ),
     signature=some_words,
     outcomes=outcomes,
     revision=st.integers(1, 10**6),
     create_time=times,
     update_time=times,
+    review=reviews,
 )

@@ -22,18 +22,19 @@ from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pattern_service
 from lot_grpc.server.codec import episodes, error_solutions, memories, patterns
 from lot_grpc.server.codec.values import time_to_pb
 from tests.unit import made
-from tests.unit.converting import OUTCOMES, PATTERN_OUTPUT_ONLY, as_pattern
+from tests.unit.converting import OUTCOMES, PATTERN_OUTPUT_ONLY, REVIEW, as_pattern
 from tests.unit.filled import filled, names, set_field
 
 MEMORY_OUTPUT_ONLY = {
     "memory_id", "namespace", "etag", "create_time", "update_time", "indexing", "indexing_problem",
     "outcomes",
+    "review",
 }  # fmt: skip
 
 
 ERROR_SOLUTION_OUTPUT_ONLY = {
     "error_solution_id", "signature", "outcomes", "namespace", "etag", "create_time",
-    "update_time",
+    "update_time", "review",
 }  # fmt: skip
 
 
@@ -131,9 +132,12 @@ def test_an_id_inside_must_be_the_one_beside():
 
 
 def as_memory(message: memory_pb2.Memory) -> Memory:
-    draft = memories.draft_from_pb(memory_service.CreateMemoryRequest(memory=message))
+    content = memories.content_from_pb(message)
     state = IndexingState.PENDING, "the model is away"
-    return Memory("ns", "m-1", draft.content, 26, 1_000_001, 2_000_002, *state, outcomes=OUTCOMES)
+    return Memory(
+        "ns", "m-1", content, 26, 1_000_001, 2_000_002, *state,
+        superseded_by="m-2", superseded_time=3_000_003, outcomes=OUTCOMES, review=REVIEW,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("details", ["conversation_summary", "project"])
@@ -272,11 +276,11 @@ def test_wrong_times_of_events_are_told_with_their_place():
 
 
 def as_error_solution(message: error_solution_pb2.ErrorSolution) -> ErrorSolution:
-    request = error_solution_pb2.SaveErrorSolutionRequest(error_solution=message)
-    content = error_solutions.draft_from_pb(request).content
+    content = error_solutions.content_from_pb(message)
     return ErrorSolution(
-        "ns", "s-1", content, content.error.signature, OUTCOMES, 26, 1_000_001, 2_000_002
-    )
+        "ns", "s-1", content, content.error.signature, OUTCOMES, 26, 1_000_001, 2_000_002,
+        review=REVIEW,
+    )  # fmt: skip
 
 
 def test_every_field_of_an_error_solution_is_read_and_given_back():

@@ -14,6 +14,7 @@ from lot_grpc.domain.episode import EpisodeStatus
 from lot_grpc.domain.error_solution import ErrorSolutionFilter
 from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.memory import MemoryKind
+from lot_grpc.domain.origin import OriginKind, ReviewState
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import CodeKind, PatternKind, PatternType, search_text
 from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter
@@ -199,6 +200,8 @@ FULL_PATTERN_FILTER = PatternFilter(
     created_before=9,
     pinned=False,
     superseded=False,
+    origins=(OriginKind.AGENT, OriginKind.MODEL),
+    reviews=(ReviewState.PENDING,),
 )
 FULL_EPISODE_FILTER = EpisodeFilter(
     statuses=(EpisodeStatus.FAILED,),
@@ -233,6 +236,8 @@ FULL_MEMORY_FILTER = MemoryFilter(
     created_before=9,
     pinned=True,
     superseded=True,
+    origins=(OriginKind.AGENT, OriginKind.MODEL),
+    reviews=(ReviewState.PENDING,),
 )
 FULL_ERROR_SOLUTION_FILTER = ErrorSolutionFilter(
     error_types=("KeyError",),
@@ -247,6 +252,8 @@ FULL_ERROR_SOLUTION_FILTER = ErrorSolutionFilter(
     created_after=1,
     created_before=9,
     pinned=False,
+    origins=(OriginKind.AGENT, OriginKind.MODEL),
+    reviews=(ReviewState.PENDING,),
 )
 FILTERS = [
     (names.PATTERNS, FULL_PATTERN_FILTER, pattern_conditions),
@@ -304,6 +311,8 @@ def test_every_key_that_a_filter_names_is_indexed_with_its_type(collection, aske
     for key, value in leaves(conditions(asked)):
         index = SPECS[collection].indexes.get(key)
         assert index is not None, f"{collection}.{key} has no index"
+        if value is None:  # that the key is missing
+            continue
         assert isinstance(value, types[index]), f"{collection}.{key} is {index}, not {value!r}"
         assert (index is Index.BOOL) == isinstance(value, bool)
 

@@ -66,7 +66,11 @@ each = pytest.mark.parametrize("draft", DRAFTS, ids=lambda draft: type(draft).__
 def newer(value: Any, **given: Any) -> Any:
     """The same as a later version has it, with one more field, ``given`` or by default."""
     if is_dataclass(value) and not isinstance(value, type):
-        values = {one.name: newer(getattr(value, one.name)) for one in fields(value)}
+        given_values = {one: getattr(value, one.name) for one in fields(value)}
+        values = {
+            one.name: given_value if given_value == one.default else newer(given_value)
+            for one, given_value in given_values.items()
+        }
         more = [
             ("text_of_later", str, field(default="")),
             ("list_of_later", tuple, field(default=())),

@@ -10,6 +10,7 @@ from lot_grpc.domain.counting import counted
 from lot_grpc.domain.episode import EpisodeStatus
 from lot_grpc.domain.json_values import json_text
 from lot_grpc.domain.memory import ConversationSummary, Memory, MemoryKind, Project
+from lot_grpc.domain.origin import AGENT, Origin, OriginKind
 from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import Action, PatternContent, PatternType
 from lot_grpc.domain.preference import Preference
@@ -17,6 +18,15 @@ from lot_grpc.domain.recommendation import Recommendations
 from lot_grpc.domain.text_form import visible
 
 _MOST_IDS = 5
+
+_BY = {
+    OriginKind.PERSON: "by a person",
+    OriginKind.TOOL: "observed by a tool",
+    OriginKind.AGENT: "by an agent",
+    OriginKind.EXTRACTION: "extracted",
+    OriginKind.MODEL: "by a model, without evidence",
+    OriginKind.IMPORT: "imported",
+}
 
 
 def error_entry(known: KnownError, bounds: Bounds) -> Entry:
@@ -28,6 +38,7 @@ def error_entry(known: KnownError, bounds: Bounds) -> Entry:
     caption = [span(solution.error_solution_id), kind]
     if not content.worked:
         caption.append("NOT solved by this")
+    caption += _by(content.origin)
     caption.append(_used(solution.outcomes, "helped", solution.update_time))
     message = content.error_message
     if content.error_type and content.error_type not in message:
@@ -51,6 +62,7 @@ def pattern_entry(known: KnownPattern, bounds: Bounds) -> Entry:
         caption.append("TO AVOID")
     if known.matched:
         caption.append("learned for such tasks")
+    caption += _by(content.origin)
     caption += _likely(known.match)
     caption.append(_used(pattern.outcomes, "worked", pattern.update_time))
     title = visible(content.title) or content.task
@@ -107,7 +119,9 @@ def memory_entry(memory: Memory, bounds: Bounds) -> Entry:
     """A memory."""
     content = memory.content
     kind = content.kind.value.replace("_", " ")
-    caption = f"{span(memory.memory_id)}, {kind}, {day(memory.update_time)}"
+    caption = ", ".join(
+        (span(memory.memory_id), kind, *_by(content.origin), day(memory.update_time))
+    )
     if content.kind is MemoryKind.CODE_SNIPPET:
         title = visible(content.title) or content.language or "code"
         entry = Entry.headed(bounds, caption, title)
@@ -145,6 +159,13 @@ def episode_entry(known: KnownEpisode, bounds: Bounds) -> Entry:
         entry.listing("What helped", end.success_factors)
         entry.listing("Tools", end.tools_used)
     return entry
+
+
+def _by(origin: Origin) -> list[str]:
+    """Who wrote it, unless that is an agent without a name."""
+    if origin == AGENT:
+        return []
+    return [f"{_BY[origin.kind]} {span(origin.name)}" if origin.name else _BY[origin.kind]]
 
 
 def _likely(match: float | None) -> list[str]:

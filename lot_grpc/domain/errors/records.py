@@ -256,3 +256,33 @@ class NamespaceClearingError(LotError):
             namespace=namespace,
         )
         self.namespace = namespace
+
+
+class OriginReservedError(LotError):
+    """The request gives an origin that only the server sets."""
+
+    reason = "ORIGIN_RESERVED"
+
+    def __init__(self, field: str, given: str) -> None:
+        super().__init__(
+            f"{field}: {given} is set by the server only; give the origin of whoever writes: "
+            "PERSON, TOOL, AGENT, MODEL or IMPORT",
+            field=field,
+            given=given,
+        )
+
+
+class OriginRaisedError(LotError):
+    """An edit of the origin alone, to one that is not less trusted."""
+
+    reason = "ORIGIN_RAISED"
+
+    def __init__(self, resource_kind: str, id: str, given: str, current: str) -> None:
+        super().__init__(
+            f"the origin of {resource_kind} {id!r} is {current}, and an edit of the origin alone "
+            f"can only lower it, not make it {given} or rename it; approve the record with "
+            "ReviewRecords, or store it as a new one",
+            id=id,
+            given=given,
+            current=current,
+        )

@@ -12,6 +12,7 @@ from lot_grpc.domain.extraction.digest import ErrorSeen, Step, error_seen
 from lot_grpc.domain.extraction.errors_met import ErrorMet
 from lot_grpc.domain.extraction.single import language_of
 from lot_grpc.domain.json_values import json_text
+from lot_grpc.domain.origin import BY_SERVER
 from lot_grpc.domain.text_form import visible
 
 EXTRACTED: Final = "extracted"
@@ -48,6 +49,7 @@ def error_solution_of(episode: Episode, met: ErrorMet) -> ErrorSolutionContent:
         worked=met.worked,
         tags=(EXTRACTED,),
         source_episode_ids=(episode.episode_id,),
+        origin=BY_SERVER,
     )
 
 

@@ -16,6 +16,7 @@ from lot_grpc.domain.extraction.sequences import common_sequence
 from lot_grpc.domain.extraction.task_regex import task_regex
 from lot_grpc.domain.extraction.telling import recommended_context, task_sentence
 from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.origin import BY_SERVER
 from lot_grpc.domain.outcomes import wilson_lower_bound
 from lot_grpc.domain.pattern import Action, PatternContent, PatternKind, PatternType
 
@@ -116,6 +117,7 @@ def learn(
         confidence=_confidence(learning_task.pattern_type, len(focus), len(compared), signs),
         source_episode_ids=_sources(digests),
         metadata={EXTRACTION: _provenance(learning_task, digests, successes, support, signs)},
+        origin=BY_SERVER,
     )
     return Learned(learning_task, content, successes / len(digests))
 

@@ -9,6 +9,7 @@ from lot_grpc.domain.episode import Episode
 from lot_grpc.domain.extraction.digest import Step
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.languages import language_name
+from lot_grpc.domain.origin import BY_SERVER
 from lot_grpc.domain.pattern import Action, PatternContent
 
 MOST_ARGS: Final = 4_096
@@ -47,6 +48,7 @@ def task_pattern(episode: Episode, steps: Sequence[Step | None]) -> PatternConte
         tags=start.tags,
         labels=start.labels,
         source_episode_ids=(episode.episode_id,),
+        origin=BY_SERVER,
     )
 
 

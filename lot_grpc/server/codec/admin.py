@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit, PolicyPreset, StoredPolicy
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
@@ -12,8 +12,10 @@ from lot_grpc.server.codec.generic import Decoder, Encoder, Whole
 from lot_grpc.server.codec.pairs import fields_beside
 from lot_grpc.server.codec.values import EnumCodec, resource_kind_to_pb, time_to_pb
 from lot_grpc.server.masks import updated_paths
+from lot_grpc.server.status import to_status
 from lot_grpc.services.clearing.namespaces import NamespaceUsage
 from lot_grpc.services.reindex.reindexer import ReindexStep
+from lot_grpc.services.reviews import ReviewDraft, Reviewed
 from lot_grpc.services.seeder import Seeded, SeededPack, Seeds
 
 _PRESET = EnumCodec(policy_pb.PolicyPreset.DESCRIPTOR, PolicyPreset)
@@ -58,6 +60,25 @@ def policy_edit_from_pb(message: policy_pb.UpdateNamespacePolicyRequest) -> Poli
     """An edit: the preset, and the paths in the mask or populated in the policy."""
     paths = updated_paths(message.policy, message.update_mask, _OUTPUT_ONLY)
     return PolicyEdit(_policy(message.policy), frozenset(paths), _PRESET.from_pb(message.preset))
+
+
+# --- reviews --------------------------------------------------------------------------------------
+
+review_draft_from_pb = Decoder(pb.ReviewRecordsRequest, ReviewDraft, omit={"namespace"})
+_reviewed = Encoder(
+    Reviewed,
+    pb.ReviewResult,
+    values={"error": to_status},
+)
+
+
+def reviewed_to_pb(results: Sequence[Reviewed]) -> pb.ReviewRecordsResponse:
+    """The results of a review."""
+    return pb.ReviewRecordsResponse(
+        results=map(_reviewed, results),
+        changed_count=sum(one.changed for one in results),
+        failed_count=sum(one.error is not None for one in results),
+    )
 
 
 # --- seeding and reindexing -----------------------------------------------------------------------

@@ -14,6 +14,7 @@ from lot_grpc.domain.languages import language_name
 from lot_grpc.pb.lot.v1 import error_solution_pb2 as pb
 from lot_grpc.server.codec.generic import Decoder, Encoder, Whole
 from lot_grpc.server.codec.notices import text_notices, unchanged_notices, unread_notices
+from lot_grpc.server.codec.origin import check_origin, editor_of
 from lot_grpc.server.codec.outcomes import outcomes_to_pb
 from lot_grpc.server.codec.pairs import fields_beside
 from lot_grpc.server.codec.patterns import same_id
@@ -59,13 +60,15 @@ def content_from_pb(given: pb.ErrorSolution) -> ErrorSolutionContent:
 def edit_from_pb(message: pb.ErrorSolution, mask: FieldMask) -> ErrorSolutionEdit:
     """An edit: the paths in the mask, or else those populated in the error solution."""
     fields, ttl = edited_fields(message, mask, _OUTPUT_ONLY, "error_solution")
-    return ErrorSolutionEdit(content_from_pb(message), fields, ttl)
+    editor, others = editor_of(message, mask, fields)
+    return ErrorSolutionEdit(content_from_pb(message), frozenset(others), ttl, editor)
 
 
 def draft_from_pb(message: pb.SaveErrorSolutionRequest) -> ErrorSolutionDraft:
     """An error solution to save."""
     given = message.error_solution
     same_id("error_solution", given.error_solution_id, message.error_solution_id)
+    check_origin(given, "error_solution")
     content, ttl = content_from_pb(given), ttl_of(given, "error_solution")
     return _draft(message, content=content, ttl=ttl)
 

@@ -19,6 +19,7 @@ from lot_grpc.pb.lot.v1 import memory_service_pb2 as service_pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2
 from lot_grpc.server.codec.generic import Decoder, Encoder
 from lot_grpc.server.codec.notices import conflict_notices, passage_notices, unchanged_notices
+from lot_grpc.server.codec.origin import check_origin, editor_of
 from lot_grpc.server.codec.outcomes import outcomes_if_any_to_pb, score_part_to_pb
 from lot_grpc.server.codec.patterns import same_id
 from lot_grpc.server.codec.values import ttl_of
@@ -41,6 +42,7 @@ _OUTPUT_ONLY = frozenset(
         "superseded_by",
         "superseded_time",
         "outcomes",
+        "review",
     }
 )
 _FIELD_OF = {
@@ -93,6 +95,7 @@ def draft_from_pb(
 ) -> MemoryDraft:
     """A memory to create."""
     same_id("memory", message.memory.memory_id, message.memory_id)
+    check_origin(message.memory, "memory")
     return MemoryDraft(
         content_from_pb(message.memory),
         message.memory_id,
@@ -104,7 +107,7 @@ def draft_from_pb(
 
 def edit_from_pb(message: pb.Memory, mask: FieldMask) -> MemoryEdit:
     """An edit: the paths in the mask, or else those populated in the memory."""
-    paths = updated_paths(message, mask, _OUTPUT_ONLY)
+    editor, paths = editor_of(message, mask, updated_paths(message, mask, _OUTPUT_ONLY))
     fields: set[str] = set()
     leaves: dict[type[Details], frozenset[str]] = {}
     for path in paths:
@@ -115,7 +118,7 @@ def edit_from_pb(message: pb.Memory, mask: FieldMask) -> MemoryEdit:
         else:
             fields.add(_FIELD_OF.get(name, name))
     ttl = ttl_of(message, "memory") if "expire_time" in fields else None
-    return MemoryEdit(content_from_pb(message), frozenset(fields), ttl, leaves)
+    return MemoryEdit(content_from_pb(message), frozenset(fields), ttl, leaves, editor)
 
 
 def created_to_pb(created: Created) -> service_pb.CreateMemoryResponse:

@@ -16,6 +16,7 @@ from lot_grpc.pb.lot.v1 import pattern_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as service_pb
 from lot_grpc.server.codec.generic import Decoder, Encoder, Whole
 from lot_grpc.server.codec.notices import merged_notices, text_notices, unchanged_notices
+from lot_grpc.server.codec.origin import check_origin, editor_of
 from lot_grpc.server.codec.outcomes import (
     outcome_evidence_to_pb,
     outcomes_to_pb,
@@ -97,6 +98,7 @@ def draft_from_pb(
 ) -> PatternDraft:
     """A pattern to save."""
     same_id("pattern", message.pattern.pattern_id, message.pattern_id)
+    check_origin(message.pattern, "pattern")
     content, ttl = content_from_pb(message.pattern), ttl_of(message.pattern, "pattern")
     if isinstance(message, service_pb.SavePatternItem):
         return _draft_of_item(message, content=content, ttl=ttl)
@@ -106,8 +108,11 @@ def draft_from_pb(
 def edit_from_pb(message: pb.Pattern, mask: FieldMask) -> PatternEdit:
     """An edit: the paths in the mask, or else those populated in the pattern."""
     fields, ttl = edited_fields(message, mask, _OUTPUT_ONLY, "pattern")
+    editor, others = editor_of(message, mask, fields)
     named = "confidence" in mask.paths
-    return PatternEdit(content_from_pb(message), fields, ttl, sets_confidence=named)
+    return PatternEdit(
+        content_from_pb(message), frozenset(others), ttl, sets_confidence=named, editor=editor
+    )
 
 
 def saved_to_pb(saved: Saved) -> service_pb.SavePatternResponse:

@@ -143,6 +143,14 @@ class AdminServicer(TransferRpcs):
             ),
         )
 
+    async def ReviewRecords(
+        self, request: pb.ReviewRecordsRequest, context: Context
+    ) -> pb.ReviewRecordsResponse:
+        draft = codec.review_draft_from_pb(request)
+        return codec.reviewed_to_pb(
+            await self._services.reviewer.review(namespace_of(request), draft)
+        )
+
     async def SeedKnowledge(
         self, request: pb.SeedKnowledgeRequest, context: Context
     ) -> pb.SeedKnowledgeResponse:

@@ -9,7 +9,7 @@ next: it finds the same groups under the same ids and marks the remaining member
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from lot_grpc.domain.distillation import (
@@ -25,6 +25,7 @@ from lot_grpc.domain.distillation import (
     summed,
 )
 from lot_grpc.domain.errors import invalid
+from lot_grpc.domain.origin import BY_SERVER, OriginKind, review_of_new
 from lot_grpc.domain.pattern import Pattern, PatternContent
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.ports import VectorStore
@@ -36,11 +37,13 @@ from lot_grpc.services.records.groups import (
     LEVEL,
     head_id,
 )
+from lot_grpc.services.records.origin import held_back
 from lot_grpc.services.records.patterns import (
     pattern_conditions,
     pattern_from_record,
     pattern_point,
 )
+from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
 
@@ -111,6 +114,7 @@ class Distiller:
         self._store = store
         self._time = time_source
         self._heads = Heads(store, indexer, time_source)
+        self._policies = Policies(store, time_source)
         self._defaults = defaults or DistillDefaults()
 
     async def distil(self, namespace: str, request: DistillRequest) -> Distilled:
@@ -122,9 +126,13 @@ class Distiller:
         if narrowed.superseded is None:
             narrowed = replace(narrowed, superseded=False)
         land = await survey(self._store, namespace, pattern_conditions(narrowed))
-        groups = await regroup(self._store, namespace, land, similarity, least)
+        review_origins = await self._policies.review_origins(namespace)
+        made_held_back = BY_SERVER.kind in review_origins
+        groups = await regroup(
+            self._store, namespace, land, similarity, least, made_held_back=made_held_back
+        )
         await self._name(namespace, groups)
-        run = _Run(namespace, similarity, TimeSlice(rest=1.0))
+        run = _Run(namespace, similarity, review_origins, TimeSlice(rest=1.0))
         changed = []
         for group in groups:
             if await self._make(run, group):
@@ -133,7 +141,7 @@ class Distiller:
         if request.dry_run:
             _assume_marks(groups)
         else:
-            await self._heads.write(namespace, changed)
+            await self._heads.write(namespace, changed, review_origins)
             for group in groups:
                 await self._heads.mark(namespace, group, run.time_slice)
         top = [
@@ -187,7 +195,7 @@ class Distiller:
         )
         made = await _generalised(await self._best_of(run.namespace, group), summary)
         if group.head is not None:
-            group.pattern = remade(group.head, made)
+            group.pattern = remade(group.head, made, run.review_origins)
             return group.pattern != pattern_from_record(group.head)
         now = self._time.now()
         content = replace(
@@ -195,7 +203,11 @@ class Distiller:
             confidence=confidence_of(outcomes),
             parent_pattern_id=group.parent.pattern_id if group.parent else "",
         )
-        group.pattern = Pattern(run.namespace, group.pattern_id, content, outcomes, 1, now, now)
+        review = review_of_new(content.origin, run.review_origins)
+        pattern_id = group.pattern_id
+        group.pattern = Pattern(
+            run.namespace, pattern_id, content, outcomes, 1, now, now, review=review
+        )
         return True
 
     async def _best_of(self, namespace: str, group: Group) -> list[Pattern]:
@@ -210,13 +222,15 @@ class Distiller:
         )
         points = [pattern_point(namespace, one.pattern_id) for one in ranked]
         found = await self._store.get(PATTERNS, namespace, points)
-        return [pattern_from_record(found[point]) for point in points if point in found]
+        records = [found[point] for point in points if point in found]
+        return [pattern_from_record(one) for one in records if not held_back(one.payload)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
     namespace: str
     similarity: float
+    review_origins: Collection[OriginKind]
     time_slice: TimeSlice
 
 

@@ -1,4 +1,8 @@
-"""The existing groups of a namespace, and what a run makes of them."""
+"""The existing groups of a namespace, and what a run makes of them.
+
+What is held back by its review is no member of any group, and a group whose head is held back is no
+member of a group above.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,7 @@ from lot_grpc.services.records.groups import (
     is_head_id,
     seen,
 )
+from lot_grpc.services.records.origin import RECALLABLE, held_back
 from lot_grpc.services.records.patterns import pattern_point
 from lot_grpc.services.scanning import scan
 from lot_grpc.services.time_slice import TimeSlice
@@ -77,6 +82,15 @@ class Group:
     def task(self) -> str:
         """That of its oldest member."""
         return min(zip(self._direct, self.tasks, strict=True), key=lambda one: one[0].age)[1][0]
+
+    def may_be_member(self, *, made_held_back: bool) -> bool:
+        """Whether a group above may generalise its head.
+
+        ``made_held_back``: what a run makes is held back, and so is a head that it made or remakes.
+        """
+        if self.head is None:
+            return not made_held_back
+        return not held_back(self.head.payload) and not (self.extended and made_held_back)
 
     @property
     def _direct(self) -> list[Seen | Group]:
@@ -167,7 +181,8 @@ def _best(loose: list[Seen]) -> list[Seen]:
 
 async def _seen(store: VectorStore, namespace: str, where: Sequence[Condition]) -> dict[str, Seen]:
     found = {}
-    async for record in scan(store, PATTERNS, namespace, where, payload=SEEN_KEYS):
+    recallable = [*where, RECALLABLE]
+    async for record in scan(store, PATTERNS, namespace, recallable, payload=SEEN_KEYS):
         one = seen(record)
         found[one.pattern_id] = one
     return found
@@ -182,8 +197,9 @@ async def _get_seen(
         for record in (
             await store.get(PATTERNS, namespace, points[start : start + _BATCH])
         ).values():
-            one = seen(record)
-            found[one.pattern_id] = one
+            if not held_back(record.payload):
+                one = seen(record)
+                found[one.pattern_id] = one
     return found
 
 
@@ -191,13 +207,22 @@ async def _get_seen(
 
 
 async def regroup(
-    store: VectorStore, namespace: str, land: Landscape, similarity: float, least: int
+    store: VectorStore,
+    namespace: str,
+    land: Landscape,
+    similarity: float,
+    least: int,
+    *,
+    made_held_back: bool,
 ) -> list[Group]:
-    """All groups of the kinds that were looked at, with what now joins them, and the new ones."""
+    """All groups of the kinds that were looked at, with what now joins them, and the new ones.
+
+    ``made_held_back``: whether heads that are made or remade are held back.
+    """
     keys = sorted({one.key for one in land.looked_at.values()})
     groups = []
     for key in keys:
-        groups += await _regroup_key(store, namespace, land, key, similarity, least)
+        groups += await _regroup_key(store, namespace, land, key, similarity, least, made_held_back)
     return groups
 
 
@@ -208,6 +233,7 @@ async def _regroup_key(
     key: str,
     similarity: float,
     least: int,
+    made_held_back: bool,
 ) -> list[Group]:
     loose = [one for one in land.loose if one.key == key]
     heads = {i: head for i, head in land.heads.items() if head.payload[KEY] == key}
@@ -223,6 +249,7 @@ async def _regroup_key(
     level = await _join(level, entering, 1, key, similarity, least)
     groups = list(level)
     for number in range(2, LEVELS + 1):
+        level = [one for one in level if one.may_be_member(made_held_back=made_held_back)]
         upper = _upper(level, heads, number, key)
         free = [_part(group) for group in level if group.parent is None]
         free.sort(key=lambda one: one.member.age)

@@ -6,12 +6,19 @@ completed by the next. Concurrent edits are never overwritten.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 
 from lot_grpc.domain.change import ResourceKind
+from lot_grpc.domain.origin import OriginKind, rewritten
 from lot_grpc.domain.pattern import Pattern, PatternContent, search_text
-from lot_grpc.kernel.compare_and_set import compare_and_set, replace_as_read, update_as_read
+from lot_grpc.kernel.compare_and_set import (
+    ConflictError,
+    as_read,
+    compare_and_set,
+    update_as_read,
+)
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.distillation.groups import Group
 from lot_grpc.services.indexer import Indexer
@@ -47,7 +54,9 @@ class Heads:
         self._time = time_source
         self._lineage = PatternLineage(store, time_source)
 
-    async def write(self, namespace: str, groups: Sequence[Group]) -> None:
+    async def write(
+        self, namespace: str, groups: Sequence[Group], review_origins: Collection[OriginKind]
+    ) -> None:
         """Write heads, the inner ones first."""
         for start in range(0, len(groups), _EMBEDDED_AT_ONCE):
             some = groups[start : start + _EMBEDDED_AT_ONCE]
@@ -55,7 +64,7 @@ class Heads:
             await self._insert(namespace, new)
             for group in some:
                 if group.head is not None:
-                    await self._rewrite(namespace, group)
+                    await self._rewrite(namespace, group, review_origins)
 
     async def _insert(self, namespace: str, groups: Sequence[Group]) -> None:
         patterns = [group.pattern for group in groups if group.pattern]
@@ -81,7 +90,9 @@ class Heads:
             if record.id in stored:
                 group.pattern = pattern_from_record(stored[record.id])
 
-    async def _rewrite(self, namespace: str, group: Group) -> None:
+    async def _rewrite(
+        self, namespace: str, group: Group, review_origins: Collection[OriginKind]
+    ) -> None:
         """Replace a head that got members, on top of whatever came between.
 
         Raises ContentionError.
@@ -95,7 +106,7 @@ class Heads:
             if point not in found:
                 return  # deleted in the meantime; the next run regroups its members
             record = found[point]
-            old, pattern = pattern_from_record(record), remade(record, made)
+            old, pattern = pattern_from_record(record), remade(record, made, review_origins)
             if pattern == old:
                 return
             texts = search_text(old.content), search_text(pattern.content)
@@ -108,7 +119,10 @@ class Heads:
             preserved = preserved_in_edits(record.payload)
             preserved[MADE] = {**preserved[MADE], **_made_now(record, made)}
             new = pattern_record(pattern, record.payload[SORT_KEY], indexed.vectors, preserved)
-            await replace_as_read(self._store, PATTERNS, record, new, "revision", STATS_REVISION)
+            as_before = as_read(record, "revision", STATS_REVISION)
+            write = partial(self._store.replace, PATTERNS, new, as_before)
+            if not await self._lineage.carry_out(record, new.payload, write):
+                raise ConflictError
             group.pattern = pattern
 
         await compare_and_set(ResourceKind.PATTERN, group.pattern_id, attempt)
@@ -154,13 +168,12 @@ class Heads:
         return await compare_and_set(ResourceKind.PATTERN, head, attempt)
 
 
-def remade(head: Record, made: PatternContent) -> Pattern:
+def remade(head: Record, made: PatternContent, review_origins: Collection[OriginKind]) -> Pattern:
     """The stored head with its regenerated fields, except those that a caller has edited."""
     stored = pattern_from_record(head)
     fields = untouched(stored.content, head.payload[MADE])
-    return replace(
-        stored, content=replace(stored.content, **{name: getattr(made, name) for name in fields})
-    )
+    content = replace(stored.content, **{name: getattr(made, name) for name in fields})
+    return rewritten(stored, content, review_origins)
 
 
 def _made_now(head: Record, made: PatternContent) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionContent
+from lot_grpc.domain.origin import NO_EDITOR, Editor
 from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.services.expiry import with_ttl
 
@@ -30,11 +31,15 @@ class ErrorSolutionDraft:
 
 @dataclass(frozen=True, slots=True)
 class ErrorSolutionEdit:
-    """New values of the named fields of a content; ``ttl`` (microseconds) instead of an expiry."""
+    """New values of the named fields of a content; ``ttl`` (microseconds) instead of an expiry.
+
+    ``editor`` is who edits.
+    """
 
     content: ErrorSolutionContent
     fields: frozenset[str]
     ttl: int | None = None
+    editor: Editor = NO_EDITOR
 
     def apply(self, old: ErrorSolutionContent, now: int) -> ErrorSolutionContent:
         """The content after the edit."""

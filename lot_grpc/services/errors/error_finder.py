@@ -69,6 +69,7 @@ from lot_grpc.services.records.error_solutions import (
     error_solution_from_record,
     error_texts,
 )
+from lot_grpc.services.records.origin import RECALLABLE
 
 _REMEMBERED: Final = 4_096
 """Stored errors whose parsed form is cached; each takes a few KB at most."""
@@ -346,7 +347,7 @@ def _conditions(request: ErrorQuery, *, worked: bool) -> list[Condition]:
         categories=request.categories,
         worked=worked,
     )
-    where = [*error_solution_conditions(narrowed), *request.where]
+    where = [*error_solution_conditions(narrowed), RECALLABLE, *request.where]
     if request.error_type:
         where.append(OneOf((Equals("error_type", request.error_type), Missing("error_type"))))
     return where

@@ -8,6 +8,7 @@ its former content takes the next id in line.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 from lot_grpc.domain.change import ResourceKind
@@ -22,6 +23,7 @@ from lot_grpc.domain.error_solution import (
 from lot_grpc.domain.errors import (
     ErrorSolutionIdInUseError,
 )
+from lot_grpc.domain.origin import review_of_new
 from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import compare_and_set, insert_new, replace_as_read
@@ -44,6 +46,7 @@ from lot_grpc.services.records.error_solutions import (
     error_solution_record,
 )
 from lot_grpc.services.records.patterns import preserved_in_edits
+from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.scanning import scan
 
@@ -53,6 +56,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(ERROR_SOLUTION, runtime)
+        self._policies = Policies(runtime.store, runtime.time)
 
     # --- saving -------------------------------------------------------------------------------
 
@@ -110,8 +114,12 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
 
     async def _insert(self, creation: Creation, draft: ErrorSolutionDraft) -> SavedErrorSolution:
         namespace, solution_id = creation.namespace, creation.id
-        indexed = await self._indexer.vectors_of(search_text(draft.content))
-        solution = self._made(namespace, solution_id, draft)
+        indexed, review_origins = await asyncio.gather(
+            self._indexer.vectors_of(search_text(draft.content)),
+            self._policies.review_origins(namespace),
+        )
+        review = review_of_new(draft.content.origin, review_origins)
+        solution = replace(self._made(namespace, solution_id, draft), review=review)
         record = error_solution_record(solution, self._time.sort_key(), indexed.vectors)
         await insert_new(self._store, ERROR_SOLUTIONS, creation.sign(record))
         await forget_older_logs(self._store, ERROR_SOLUTION, [record])
@@ -151,7 +159,8 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
         """Apply an edit if ``etag`` matches (empty: any); True means the text was truncated.
 
         If an outcome is counted in the meantime, the edit is retried on top of it. Raises
-        ErrorSolutionNotFoundError, EtagMismatchError, RequestInvalidError, ContentionError.
+        ErrorSolutionNotFoundError, EtagMismatchError, RequestInvalidError, OriginReservedError,
+        OriginRaisedError, ContentionError.
         """
 
         async def attempt() -> tuple[ErrorSolution, bool]:
@@ -159,6 +168,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
             solution = error_solution_from_record(record)
             old, now = solution.content, self._time.now()
             content = edit.apply(old, now)
+            content = edit.editor.apply(old, content, self.spec.kind, error_solution_id)
             content.check()
             await read_aside(content.error_type, content.error_message)
             if content.expire_time != old.expire_time:
@@ -173,6 +183,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
                 signature=content.error.signature,
                 revision=solution.revision + 1,
                 update_time=max(now, solution.update_time),
+                review=await self._policies.review_of_edit(solution, content, edit.editor),
             )
             if solution.outcomes == OutcomeStats(success_rate=old.first_success_rate):
                 edited = replace(

@@ -29,6 +29,7 @@ from lot_grpc.services.records.error_solutions import (
 from lot_grpc.services.resource_spec import (
     CHANGE_INDEXES,
     COMMON_INDEXES,
+    REVIEW_INDEXES,
     Bound,
     ExportRule,
     ResourceCollection,
@@ -80,6 +81,7 @@ ERROR_SOLUTION: Final = ResourceSpec(
         expires=True,
         indexes=COMMON_INDEXES
         | CHANGE_INDEXES
+        | REVIEW_INDEXES
         | indexes(
             keyword="signature signatures error_type language categories",
             boolean="worked pinned",

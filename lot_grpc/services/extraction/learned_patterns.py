@@ -7,14 +7,16 @@ pattern that was never used takes its group's new rate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Final
 
 from lot_grpc.domain.change import ResourceKind
-from lot_grpc.domain.extraction.learning import EXTRACTION, Learned
+from lot_grpc.domain.extraction.learning import EXTRACTION, Learned, LearningTask
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.json_values import as_doubles
+from lot_grpc.domain.origin import OriginKind, review_of_new, rewritten
 from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import Pattern, PatternContent, search_text
 from lot_grpc.domain.sameness import same_content
@@ -34,6 +36,7 @@ from lot_grpc.services.records.patterns import (
     pattern_record,
     preserved_in_edits,
 )
+from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.time_source import TimeSource
 
 _WRITTEN: Final = (
@@ -64,6 +67,7 @@ class LearnedPatterns:
         self._indexer = indexer
         self._time = time_source
         self._lineage = PatternLineage(store, time_source)
+        self._policies = Policies(store, time_source)
 
     async def find(self, namespace: str, pattern_id: str) -> Pattern | None:
         """The pattern with an id; None if it does not exist."""
@@ -73,24 +77,30 @@ class LearnedPatterns:
     async def preview(self, learned: Learned) -> Pattern:
         """What ``store`` would return."""
         learning_task = learned.learning_task
-        return self._plan(
-            learned, await self._record(learning_task.namespace, learning_task.pattern_id)
-        ).pattern
+        before = await self._record(learning_task.namespace, learning_task.pattern_id)
+        return self._plan(learned, before, await self._review_origins(learning_task)).pattern
 
     async def store(self, learned: Learned) -> Pattern:
         """Create or update the pattern. Idempotent."""
         learning_task = learned.learning_task
 
+        review_origins = await self._review_origins(learning_task)
+
         async def attempt() -> Pattern:
             before = await self._record(learning_task.namespace, learning_task.pattern_id)
-            plan = self._plan(learned, before)
+            plan = self._plan(learned, before, review_origins)
             if plan.changed and not await self._write(plan):
                 raise ConflictError
             return plan.pattern
 
         return await compare_and_set(ResourceKind.PATTERN, learning_task.pattern_id, attempt)
 
-    def _plan(self, learned: Learned, before: Record | None) -> _Plan:
+    async def _review_origins(self, learning_task: LearningTask) -> Collection[OriginKind]:
+        return await self._policies.review_origins(learning_task.namespace)
+
+    def _plan(
+        self, learned: Learned, before: Record | None, review_origins: Collection[OriginKind]
+    ) -> _Plan:
         learning_task, now = learned.learning_task, self._time.now()
         hashes = _hashes(learned.content)
         fresh = OutcomeStats(success_rate=learned.success_rate)
@@ -103,6 +113,7 @@ class LearnedPatterns:
                 1,
                 now,
                 now,
+                review=review_of_new(learned.content.origin, review_origins),
             )
             return _Plan(pattern, changed=True, before=None, hashes=hashes)
         stored = pattern_from_record(before)
@@ -114,8 +125,7 @@ class LearnedPatterns:
         if same_content(stored.content, content) and not moved:
             return _Plan(stored, changed=False, before=before, hashes=written)
         edited = replace(
-            stored,
-            content=content,
+            rewritten(stored, content, review_origins),
             outcomes=outcomes,
             revision=stored.revision + 1,
             update_time=max(now, stored.update_time),
@@ -132,9 +142,10 @@ class LearnedPatterns:
         indexed = await self._indexer.vectors_after_edit(before, *map(search_text, contents))
         preserved = {**preserved_in_edits(before.payload), LEARNED_FIELDS: dict(plan.hashes)}
         record = pattern_record(plan.pattern, before.payload[SORT_KEY], indexed.vectors, preserved)
-        return await self._store.replace(
-            PATTERNS, record, as_read(before, "revision", STATS_REVISION)
+        write = partial(
+            self._store.replace, PATTERNS, record, as_read(before, "revision", STATS_REVISION)
         )
+        return await self._lineage.carry_out(before, record.payload, write)
 
     async def _insert(self, plan: _Plan) -> bool:
         pattern = plan.pattern

@@ -1,14 +1,15 @@
 """Which record of a kind supersedes which.
 
 If N supersedes X, N's content says so, and the mark on X is derived from it. Whoever writes,
-changes or deletes such an N first records a note, then writes N, then sets X's mark by all that
-name X, by a compare-and-set of X's ``stats_revision``, and then deletes the note. From a note that
-a dead process left, the mark is derived again, so it is never wrong for long. No etag changes.
+changes, reviews or deletes such an N first records a note, then writes N, then sets X's mark by all
+that name X, by a compare-and-set of X's ``stats_revision``, and then deletes the note. An N that is
+held back by its review does not count. From a note that a dead process left, the mark is derived
+again, so it is never wrong for long. No etag changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,6 +28,7 @@ from lot_grpc.services.records.lineage import (
     SUPERSEDED_TIME,
     SUPERSEDES,
 )
+from lot_grpc.services.records.origin import RECALLABLE, held_back
 from lot_grpc.services.resource_spec import ResourceSpec
 from lot_grpc.services.scanning import scan
 from lot_grpc.services.time_source import TimeSource
@@ -79,7 +81,7 @@ class Lineage(Generic[T]):
         spec: ResourceSpec,
         store: VectorStore,
         time_source: TimeSource,
-        begin_of: Callable[[Payload], int] | None = None,
+        begin_of: Callable[[Mapping[str, Any]], int] | None = None,
     ) -> None:
         """``begin_of``: from when on a successor supersedes; None: at once, and no time is kept."""
         self._spec = spec
@@ -122,6 +124,25 @@ class Lineage(Generic[T]):
         await self.drop(note)
         if circle:
             raise self._circle()
+
+    async def carry_out(
+        self, before: Record, after: Mapping[str, Any], write: Callable[[], Awaitable[bool]]
+    ) -> bool:
+        """Write a change of a record, and let the marks of what it supersedes follow.
+
+        ``after`` is its payload then. Raises what ``begin`` and ``follow`` raise.
+        """
+        old, new = (one.get(SUPERSEDES, "") for one in (before.payload, after))
+        if old == new and (not old or self._counts(before.payload) == self._counts(after)):
+            return await write()
+        note = await self.begin(before.namespace, before.payload[self._spec.id_key], new, old)
+        written = await write()
+        await self.follow(note)
+        return written
+
+    def _counts(self, payload: Mapping[str, Any]) -> tuple[bool, int | None]:
+        """Whether a record supersedes, as far as its review goes, and from when on."""
+        return held_back(payload), self._begin_of(payload) if self._begin_of else None
 
     async def drop(self, note: Note) -> None:
         """Delete a note whose write did not happen, or is complete."""
@@ -217,7 +238,7 @@ class Lineage(Generic[T]):
             nobody[SUPERSEDED_TIME] = None
         marks = {one: dict(nobody) for one in ids}
         keys = (id_key, SUPERSEDES, *(("create_time", "valid_from") if timed else ()))
-        where = [AnyOf(SUPERSEDES, ids)]
+        where = [AnyOf(SUPERSEDES, ids), RECALLABLE]
         async for row in scan(self._store, self._collection, namespace, where, payload=keys):
             mark = marks[row.payload[SUPERSEDES]]
             mark.update({SUPERSEDED: True, SUPERSEDED_BY: row.payload[id_key]})  # oldest first

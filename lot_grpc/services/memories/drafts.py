@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.memory import Details, Memory, MemoryContent
+from lot_grpc.domain.origin import NO_EDITOR, Editor
 from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.lexical.conflicts import Contradiction
 from lot_grpc.services.expiry import check_expiry, with_ttl
@@ -69,13 +70,14 @@ class Created:
 class MemoryEdit:
     """New values of the named fields of a content; ``ttl`` (microseconds) instead of an expiry.
 
-    ``leaves``: of details of a kind, just these fields.
+    ``leaves``: of details of a kind, just these fields. ``editor`` is who edits.
     """
 
     content: MemoryContent
     fields: frozenset[str]
     ttl: int | None = None
     leaves: Mapping[type[Details], frozenset[str]] = field(default_factory=dict)
+    editor: Editor = NO_EDITOR
 
     def apply(self, old: MemoryContent, now: int) -> MemoryContent:
         """The content after the edit."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import (
@@ -15,12 +16,12 @@ from lot_grpc.kernel.compare_and_set import (
     ConflictError,
     as_read,
     compare_and_set,
-    replace_as_read,
 )
 from lot_grpc.ports import Record
 from lot_grpc.services.expiry import check_expiry
 from lot_grpc.services.indexer import Indexed
 from lot_grpc.services.lineage.lineage import Lineage
+from lot_grpc.services.lineage.resources import SupersedingResources
 from lot_grpc.services.memories.conflict_finder import ConflictFinder
 from lot_grpc.services.memories.drafts import (
     Created,
@@ -31,29 +32,29 @@ from lot_grpc.services.memories.drafts import (
 from lot_grpc.services.memories.indexing import MemoryIndexing
 from lot_grpc.services.memories.memory_creator import MemoryCreator
 from lot_grpc.services.memories.spec import MEMORY
-from lot_grpc.services.operations import Resources
 from lot_grpc.services.records.collections import MEMORIES, SORT_KEY
 from lot_grpc.services.records.counters import STATS_REVISION
-from lot_grpc.services.records.lineage import SUPERSEDES
 from lot_grpc.services.records.memories import (
     INDEXING,
     memory_from_record,
     memory_record,
     preserved_in_edits,
 )
+from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.runtime import Runtime
-from lot_grpc.services.transfer.rows import Row
+
+_SEEN = ("revision", INDEXING, STATS_REVISION)
 
 
-class Memories(Resources[Memory, MemoryFilter]):
+class Memories(SupersedingResources[Memory, MemoryFilter]):
     """The memories of all namespaces."""
 
     def __init__(
         self, runtime: Runtime, indexing: MemoryIndexing, lineage: Lineage[Memory]
     ) -> None:
-        super().__init__(MEMORY, runtime)
+        super().__init__(MEMORY, runtime, lineage)
         self._indexing = indexing
-        self._lineage = lineage
+        self._policies = Policies(runtime.store, runtime.time)
         self._conflicts = ConflictFinder(runtime)
         self._creator = MemoryCreator(runtime, indexing, lineage, self._conflicts)
 
@@ -84,13 +85,14 @@ class Memories(Resources[Memory, MemoryFilter]):
         """Apply an edit to the memory that has ``etag`` (empty: any).
 
         Raises MemoryNotFoundError (also for what it is to supersede), EtagMismatchError,
-        RequestInvalidError, ContentionError.
+        RequestInvalidError, OriginReservedError, OriginRaisedError, ContentionError.
         """
 
         async def attempt() -> Updated:
             record = await self.read_record(namespace, memory_id, vectors=True, etag=etag)
             memory, now = memory_from_record(record), self._time.now()
             content = edit.apply(memory.content, now)
+            content = edit.editor.apply(memory.content, content, ResourceKind.MEMORY, memory_id)
             content.check(memory.create_time)
             if content.expire_time != memory.content.expire_time:
                 check_expiry(ResourceKind.MEMORY, content.expire_time, now)
@@ -101,6 +103,7 @@ class Memories(Resources[Memory, MemoryFilter]):
                 content=content,
                 revision=memory.revision + 1,
                 update_time=max(now, memory.update_time),
+                review=await self._policies.review_of_edit(memory, content, edit.editor),
             )
             indexed = Indexed(dict(record.vectors))
             text, old_text = search_text(content), search_text(memory.content)
@@ -110,7 +113,9 @@ class Memories(Resources[Memory, MemoryFilter]):
                 edited = replace(edited, indexing=state, indexing_problem="")
             unchanged_fields = preserved_in_edits(record.payload)
             new = memory_record(edited, record.payload[SORT_KEY], indexed.vectors, unchanged_fields)
-            await self._replace_with_lineage(record, memory, new)
+            write = partial(self._store.replace, MEMORIES, new, as_read(record, *_SEEN))
+            if not await self._lineage.carry_out(record, new.payload, write):
+                raise ConflictError
             return Updated(edited, indexed.text_truncated, indexed.pending, text != old_text)
 
         updated = await compare_and_set(ResourceKind.MEMORY, memory_id, attempt)
@@ -119,46 +124,3 @@ class Memories(Resources[Memory, MemoryFilter]):
             return updated
         [conflicts] = await self._conflicts.of(namespace, [updated.memory])
         return replace(updated, conflicts=conflicts)
-
-    async def _replace_with_lineage(self, record: Record, memory: Memory, new: Record) -> None:
-        """Write an edit, and let the marks of what it supersedes follow. Raises ConflictError."""
-        edited = memory_from_record(new)
-        old, given = memory.content.supersedes, edited.content.supersedes
-        keys = ("revision", STATS_REVISION, INDEXING)
-        if old == given and (not old or memory.begin == edited.begin):
-            await replace_as_read(self._store, MEMORIES, record, new, *keys)
-            return
-        note = await self._lineage.begin(memory.namespace, memory.memory_id, given, old)
-        written = await self._store.replace(MEMORIES, new, as_read(record, *keys))
-        await self._lineage.follow(note)
-        if not written:
-            raise ConflictError
-
-    # --- deleting -----------------------------------------------------------------------------
-
-    async def _delete(self, record: Record, unchanged: Sequence[str]) -> bool:
-        """Delete a memory, and let the mark of what it supersedes follow."""
-        superseded = record.payload.get(SUPERSEDES, "")
-        if not superseded:
-            return await super()._delete(record, unchanged)
-        memory_id = record.payload["memory_id"]
-        note = await self._lineage.begin(record.namespace, memory_id, "", superseded)
-        deleted = await super()._delete(record, unchanged)
-        await self._lineage.follow(note)
-        return deleted
-
-    async def finish_expiry(self, record: Record) -> None:
-        """What it superseded is true again."""
-        if superseded := record.payload.get(SUPERSEDES):
-            await self._lineage.settle(record.namespace, superseded)
-
-    # --- other ways in ------------------------------------------------------------------------
-
-    async def _insert_records(self, records: Sequence[Record]) -> set[str]:
-        return await self._lineage.insert(records)
-
-    async def after_import(
-        self, namespace: str, rows: Mapping[str, Row], former: Mapping[str, Record]
-    ) -> None:
-        """Mark what memories that came supersede, and those of them that others supersede."""
-        await self._lineage.settle_imported(namespace, rows, former)

@@ -10,7 +10,8 @@ the content is tried.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lot_grpc.domain.change import ResourceKind
@@ -29,6 +30,7 @@ from lot_grpc.domain.memory import (
     same_memory_id,
     search_text,
 )
+from lot_grpc.domain.origin import OriginKind, review_of_new
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.kernel.create import Creation, Earlier
@@ -47,6 +49,7 @@ from lot_grpc.services.records.memories import (
     memory_point,
     memory_record,
 )
+from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
 
@@ -93,6 +96,7 @@ class MemoryCreator:
         self._indexer = runtime.indexer
         self._time = runtime.time
         self._create = runtime.create
+        self._policies = Policies(runtime.store, runtime.time)
 
     async def create_many(
         self, namespace: str, drafts: Sequence[MemoryDraft]
@@ -207,28 +211,38 @@ class MemoryCreator:
         works = _open(works)
         fresh = {work.point: work for work in reversed(works)}
         unindexed = [work for work in fresh.values() if work.indexed is None]
+        if not fresh:
+            return
         texts = [search_text(work.draft.content) for work in unindexed]
-        for work, indexed in zip(unindexed, await self._indexer.first_vectors(texts), strict=True):
+        made, review_origins = await asyncio.gather(
+            self._indexer.first_vectors(texts),
+            self._policies.review_origins(works[0].namespace),
+        )
+        for work, indexed in zip(unindexed, made, strict=True):
             work.indexed = indexed
         ready = [work for work in works if fresh.get(work.point) is work]
         for group in _groups([work for work in ready if not work.draft.content.supersedes]):
-            await self._insert_group(group)
+            await self._insert_group(group, review_origins)
         for work in ready:
             if work.draft.content.supersedes:
-                await self._supersede(work)
+                await self._supersede(work, review_origins)
 
-    async def _supersede(self, work: _Work) -> None:
+    async def _supersede(self, work: _Work, review_origins: Collection[OriginKind]) -> None:
         """Insert one that supersedes another; that may be of this batch."""
         superseded = work.draft.content.supersedes
         try:
             note = await self._lineage.begin(work.namespace, work.id, superseded)
-            await self._insert_group([work])
+            await self._insert_group([work], review_origins)
             await self._lineage.follow(note)
         except (MemoryNotFoundError, RequestInvalidError) as error:
             work.result = error
 
-    async def _insert_group(self, group: Sequence[_Work]) -> None:
-        records = [self._record(work, work.indexed) for work in group if work.indexed]
+    async def _insert_group(
+        self, group: Sequence[_Work], review_origins: Collection[OriginKind]
+    ) -> None:
+        records = [
+            self._record(work, work.indexed, review_origins) for work in group if work.indexed
+        ]
         new = {work.point for work in group if not work.may_be_there}
         inserted = await self._lineage.insert(records, new)
         reused = [one for one in records if one.id in inserted and one.id not in new]
@@ -251,11 +265,14 @@ class MemoryCreator:
         for (work, created), found in zip(new, conflicts, strict=True):
             work.result = replace(created, conflicts=found)
 
-    def _record(self, work: _Work, indexed: Indexed) -> Record:
+    def _record(
+        self, work: _Work, indexed: Indexed, review_origins: Collection[OriginKind]
+    ) -> Record:
         now = self._time.now()
         content = with_ttl(work.draft.content, work.draft.ttl, now)
         state = IndexingState.PENDING if indexed.pending else IndexingState.COMPLETE
-        memory = Memory(work.namespace, work.id, content, 1, now, now, state)
+        review = review_of_new(content.origin, review_origins)
+        memory = Memory(work.namespace, work.id, content, 1, now, now, state, review=review)
         return work.sign(memory_record(memory, self._time.sort_key(), indexed.vectors))
 
 

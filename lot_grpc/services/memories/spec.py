@@ -33,6 +33,7 @@ from lot_grpc.services.records.memories import (
 from lot_grpc.services.resource_spec import (
     CHANGE_INDEXES,
     COMMON_INDEXES,
+    REVIEW_INDEXES,
     Bound,
     ExportRule,
     RecordSet,
@@ -77,6 +78,7 @@ MEMORY: Final = ResourceSpec(
         expires=True,
         indexes=COMMON_INDEXES
         | CHANGE_INDEXES
+        | REVIEW_INDEXES
         | indexes(
             keyword=f"kind language source_uri project_status tech_stack supersedes {INDEXING}",
             floating="importance",

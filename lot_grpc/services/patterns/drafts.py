@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
 from lot_grpc.domain.errors import LotError, invalid
+from lot_grpc.domain.origin import OriginKind
 from lot_grpc.domain.pattern import Pattern, PatternContent
 from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.kernel.create import Creation
@@ -89,12 +91,16 @@ class Saved:
 
 @dataclass(slots=True, kw_only=True)
 class SaveWork(Creation):
-    """A draft being saved. ``outcome_id`` identifies the success that a repeat counts."""
+    """A draft being saved.
+
+    ``outcome_id`` identifies the success that a repeat counts. ``review_origins`` is the policy's.
+    """
 
     draft: PatternDraft
     outcome_id: str
     claimed: bool = False
     indexed: Indexed | None = None
+    review_origins: Collection[OriginKind] = ()
     record: Record | None = None
     result: Saved | LotError | None = None
     claim: str = ""

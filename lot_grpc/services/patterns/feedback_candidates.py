@@ -12,7 +12,9 @@ from lot_grpc.domain.query import PatternFilter
 from lot_grpc.ports import Condition, IdIn, Not, Order, Range, Record, VectorStore
 from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.records.collections import PATTERNS, SORT_KEY
-from lot_grpc.services.records.patterns import pattern_conditions
+from lot_grpc.services.records.fields import all_conditions
+from lot_grpc.services.records.origin import recalled
+from lot_grpc.services.records.patterns import pattern_filters
 from lot_grpc.services.time_slice import TimeSlice
 
 MOST_EXAMINED = 1000
@@ -73,7 +75,8 @@ class FeedbackCandidates:
 
     async def find(self, namespace: str, criteria: PatternFilter, limit: int) -> Candidates:
         """The best ``limit`` patterns that match the filter."""
-        where = [*pattern_conditions(criteria), Range("usage_count", gte=1)]
+        criteria_met = all_conditions(recalled(pattern_filters(criteria)))
+        where = [*criteria_met, Range("usage_count", gte=1)]
         best = _Best(limit, [])
         examined, exact = 0, True
         bound = math.inf

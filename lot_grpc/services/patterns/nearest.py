@@ -12,6 +12,7 @@ from lot_grpc.lexical.contrast import may_mean_the_same
 from lot_grpc.ports import Condition, Equals, Missing, Not, Record, SearchQuery, Vector, VectorStore
 from lot_grpc.services.records.collections import CODE_VECTOR, PATTERNS, TEXT_VECTOR
 from lot_grpc.services.records.lineage import SUPERSEDED
+from lot_grpc.services.records.origin import RECALLABLE
 from lot_grpc.services.records.patterns import pattern_from_record
 
 _LOOKED_AT = 10
@@ -64,6 +65,7 @@ def _same_sort(content: PatternContent) -> list[Condition]:
         Equals("pattern_type", content.pattern_type.value),
         language,
         Not(Equals(SUPERSEDED, True)),
+        RECALLABLE,  # else what is held back would swallow what is trusted
     ]
 
 

@@ -12,6 +12,7 @@ insert-only decides who wins.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from lot_grpc.domain.change import ResourceKind
@@ -21,6 +22,7 @@ from lot_grpc.domain.errors import (
     PatternNotFoundError,
 )
 from lot_grpc.domain.ids import new_id
+from lot_grpc.domain.origin import review_of_new
 from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import Pattern, dedupe_hash, search_text
 from lot_grpc.domain.sameness import same_content
@@ -39,6 +41,7 @@ from lot_grpc.services.records.patterns import (
     pattern_from_record,
     pattern_record,
 )
+from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.unique_content import UniqueContentIndex
@@ -62,6 +65,7 @@ class PatternWriter:
         self._tombstones = runtime.tombstones
         self._lineage = lineage
         self._repeats = repeats
+        self._policies = Policies(runtime.store, runtime.time)
 
     async def save(self, namespace: str, draft: PatternDraft) -> Saved:
         """Save one pattern."""
@@ -154,9 +158,12 @@ class PatternWriter:
         texts = [work for work in works if not work.claimed]
         if not texts:
             return
-        indexed = await self._indexer.vectors([search_text(w.draft.content) for w in texts])
+        indexed, review_origins = await asyncio.gather(
+            self._indexer.vectors([search_text(w.draft.content) for w in texts]),
+            self._policies.review_origins(texts[0].namespace),
+        )
         for work, one in zip(texts, indexed, strict=True):
-            work.indexed = one
+            work.indexed, work.review_origins = one, review_origins
 
     async def _take_content(self, namespace: str, works: Sequence[SaveWork]) -> None:
         wanting = [work for work in works if work.claim and not work.claimed]
@@ -232,6 +239,7 @@ class PatternWriter:
         """Write the pattern under an id. Raises ConflictError if another writer just did."""
         if work.indexed is None:
             work.indexed = await self._indexer.vectors_of(search_text(work.draft.content))
+        work.review_origins = await self._policies.review_origins(work.namespace)
         record = self._record(work, pattern_id, work.indexed)
         if not await self._insert_one(work, record):
             raise ConflictError
@@ -261,6 +269,7 @@ class PatternWriter:
             revision=1,
             create_time=now,
             update_time=now,
+            review=review_of_new(work.draft.content.origin, work.review_origins),
         )
         return work.sign(pattern_record(pattern, self._time.sort_key(), indexed.vectors))
 

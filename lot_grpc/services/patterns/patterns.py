@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lot_grpc.domain.change import ResourceKind
+from lot_grpc.domain.origin import NO_EDITOR, Editor
 from lot_grpc.domain.pattern import Pattern, PatternContent, dedupe_hash, search_text
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_set
 from lot_grpc.kernel.tombstones import Tombstone
 from lot_grpc.ports import (
     Record,
-    Vector,
 )
 from lot_grpc.regexes import check_regex
 from lot_grpc.services.expiry import check_expiry, with_ttl
-from lot_grpc.services.operations import Resources
+from lot_grpc.services.lineage.resources import SupersedingResources
 from lot_grpc.services.patterns.lineage import PatternLineage
 from lot_grpc.services.patterns.pattern_stats import PatternStats, sum_up
 from lot_grpc.services.patterns.spec import PATTERN
@@ -33,6 +34,7 @@ from lot_grpc.services.records.patterns import (
     pattern_record,
     preserved_in_edits,
 )
+from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.transfer.rows import Row
@@ -44,13 +46,14 @@ class PatternEdit:
     """New values of the named fields of a content; ``ttl`` (microseconds) instead of an expiry.
 
     ``sets_confidence`` is False for an edit that has a confidence among all else, as one does that
-    writes back what it read: it leaves one alone that feedback moved.
+    writes back what it read: it leaves one alone that feedback moved. ``editor`` is who edits.
     """
 
     content: PatternContent
     fields: frozenset[str]
     ttl: int | None = None
     sets_confidence: bool = True
+    editor: Editor = NO_EDITOR
 
     def unchanged_fields(self, pattern: Pattern) -> tuple[str, ...]:
         """The fields that this edit does not change although its values differ."""
@@ -81,18 +84,15 @@ class Updated:
     unchanged_fields: tuple[str, ...] = ()
 
 
-class Patterns(Resources[Pattern, PatternFilter]):
+class Patterns(SupersedingResources[Pattern, PatternFilter]):
     """The patterns of all namespaces."""
 
     def __init__(
         self, runtime: Runtime, content_index: UniqueContentIndex, lineage: PatternLineage
     ) -> None:
-        super().__init__(PATTERN, runtime)
+        super().__init__(PATTERN, runtime, lineage)
         self._content_index = content_index
-        self._lineage = lineage
-
-    async def _insert_records(self, records: Sequence[Record]) -> set[str]:
-        return await self._lineage.insert(records)
+        self._policies = Policies(runtime.store, runtime.time)
 
     # --- editing ------------------------------------------------------------------------------
 
@@ -103,7 +103,8 @@ class Patterns(Resources[Pattern, PatternFilter]):
 
         Counters are never overwritten: an outcome or a feedback that comes between is kept and the
         edit tried again on top of it. Raises PatternNotFoundError (also for what it is to
-        supersede), EtagMismatchError, RequestInvalidError, ContentionError.
+        supersede), EtagMismatchError, RequestInvalidError, OriginReservedError, OriginRaisedError,
+        ContentionError.
         """
 
         async def attempt() -> Updated:
@@ -112,6 +113,7 @@ class Patterns(Resources[Pattern, PatternFilter]):
             unchanged_fields = edit.unchanged_fields(pattern)
             written = replace(edit, fields=edit.fields - set(unchanged_fields))
             content = written.apply(pattern.content, self._time.now())
+            content = edit.editor.apply(pattern.content, content, self.spec.kind, pattern_id)
             content.check()
             if content.task_type_pattern != pattern.content.task_type_pattern:
                 check_regex(content.task_type_pattern, "pattern.task_type_pattern")
@@ -126,68 +128,37 @@ class Patterns(Resources[Pattern, PatternFilter]):
                 content=content,
                 revision=pattern.revision + 1,
                 update_time=max(self._time.now(), pattern.update_time),
+                review=await self._policies.review_of_edit(pattern, content, edit.editor),
             )
-            if not await self._replace_with_lineage(record, pattern, edited, indexed.vectors):
+            preserved = preserved_in_edits(record.payload)
+            new = pattern_record(edited, record.payload[SORT_KEY], indexed.vectors, preserved)
+            write = partial(self._replace, record, new)
+            if not await self._lineage.carry_out(record, new.payload, write):
                 raise ConflictError
             return Updated(edited, indexed.text_truncated, indexed.code_truncated, unchanged_fields)
 
         return await compare_and_set(ResourceKind.PATTERN, pattern_id, attempt)
 
-    async def _replace_with_lineage(
-        self,
-        record: Record,
-        pattern: Pattern,
-        edited: Pattern,
-        vectors: Mapping[str, Vector],
-    ) -> bool:
-        """Write the edit, and let the marks of what it supersedes follow."""
-        old, new = pattern.content.supersedes, edited.content.supersedes
-        if old == new:
-            return await self._replace(record, pattern, edited, vectors)
-        note = await self._lineage.begin(pattern.namespace, pattern.pattern_id, new, old)
-        written = await self._replace(record, pattern, edited, vectors)
-        await self._lineage.follow(note)
-        return written
-
-    async def _replace(
-        self,
-        record: Record,
-        pattern: Pattern,
-        edited: Pattern,
-        vectors: Mapping[str, Vector],
-    ) -> bool:
+    async def _replace(self, record: Record, new: Record) -> bool:
         """Write the edit if neither revision moved; move the claim with the content.
 
         The new claim comes first and the old one goes last, so that a content is never without
         one; a claim whose pattern has other content is ignored and moved on when it is met.
         """
-        old, new = dedupe_hash(pattern.content), dedupe_hash(edited.content)
-        new_claim = claim_point(pattern.namespace, edited.content)
-        if old != new:
-            await self._content_index.take(pattern.namespace, {new_claim: pattern.pattern_id})
-        unchanged_fields = preserved_in_edits(record.payload)
-        written = await self._store.replace(
-            PATTERNS,
-            pattern_record(edited, record.payload[SORT_KEY], vectors, unchanged_fields),
-            as_read(record, "revision", STATS_REVISION),
-        )
-        if written and old != new:
-            old_claim = claim_point(pattern.namespace, pattern.content)
-            await self._content_index.release(pattern.namespace, old_claim, pattern.pattern_id)
+        namespace, pattern_id = record.namespace, record.payload["pattern_id"]
+        old_content, content = (pattern_from_record(one).content for one in (record, new))
+        moved = dedupe_hash(old_content) != dedupe_hash(content)
+        if moved:
+            claim = claim_point(namespace, content)
+            await self._content_index.take(namespace, {claim: pattern_id})
+        unchanged = as_read(record, "revision", STATS_REVISION)
+        written = await self._store.replace(PATTERNS, new, unchanged)
+        if written and moved:
+            old_claim = claim_point(namespace, old_content)
+            await self._content_index.release(namespace, old_claim, pattern_id)
         return written
 
     # --- deleting -----------------------------------------------------------------------------
-
-    async def _delete(self, record: Record, unchanged: Sequence[str]) -> bool:
-        """Delete a pattern, and let the mark of what it supersedes follow."""
-        superseded = record.payload.get("supersedes", "")
-        if not superseded:
-            return await super()._delete(record, unchanged)
-        pattern_id = record.payload["pattern_id"]
-        note = await self._lineage.begin(record.namespace, pattern_id, "", superseded)
-        deleted = await super()._delete(record, unchanged)
-        await self._lineage.follow(note)
-        return deleted
 
     async def _drop_dependents(self, stone: Tombstone, left: Record | None) -> None:
         """Delete its claim, its outcomes and its feedback."""
@@ -197,12 +168,9 @@ class Patterns(Resources[Pattern, PatternFilter]):
 
     async def finish_expiry(self, record: Record) -> None:
         """Delete what belongs to a pattern that expired, unless its id is in use again."""
-        pattern_id = record.payload["pattern_id"]
-        if superseded := record.payload.get("supersedes"):
-            await self._lineage.settle(record.namespace, superseded)
         await super().finish_expiry(record)
         if not await self._store.get(PATTERNS, record.namespace, [record.id]):
-            await self._content_index.release_all(record.namespace, pattern_id)
+            await self._content_index.release_all(record.namespace, record.payload["pattern_id"])
 
     # --- exports and imports ------------------------------------------------------------------
 
@@ -241,12 +209,6 @@ class Patterns(Resources[Pattern, PatternFilter]):
             point = pattern_point(namespace, owner)
             if owner != owners[claim] and not await self._store.get(PATTERNS, namespace, [point]):
                 await self._content_index.move(namespace, claim, owner, owners[claim])
-
-    async def after_import(
-        self, namespace: str, rows: Mapping[str, Row], former: Mapping[str, Record]
-    ) -> None:
-        """Mark what patterns that came supersede, and those of them that others supersede."""
-        await self._lineage.settle_imported(namespace, rows, former)
 
     # --- sums ---------------------------------------------------------------------------------
 

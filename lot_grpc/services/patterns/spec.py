@@ -36,6 +36,7 @@ from lot_grpc.services.records.patterns import (
 from lot_grpc.services.resource_spec import (
     CHANGE_INDEXES,
     COMMON_INDEXES,
+    REVIEW_INDEXES,
     Bound,
     ExportRule,
     Place,
@@ -109,6 +110,7 @@ PATTERN: Final = ResourceSpec(
         expires=True,
         indexes=COMMON_INDEXES
         | CHANGE_INDEXES
+        | REVIEW_INDEXES
         | indexes(
             keyword=(
                 "kind code_kind pattern_type language category task_type "

@@ -40,6 +40,7 @@ from lot_grpc.services.recall.reranks import Reranked, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
 from lot_grpc.services.recall.search_target import SearchTarget
+from lot_grpc.services.records.origin import held_back
 
 T = TypeVar("T")
 
@@ -241,8 +242,13 @@ class Recall(Generic[T]):
         shown = [hit.resource for hit in hits]
         retrieval_id = self._retrievals.remember(namespace, request.query, vector, shown)
         if self._target.on_recall is not None:
-            pairs = [(hit.resource.id, hit.similarity) for hit in hits]
-            self._target.on_recall(namespace, request.query, pairs, retrieval_id)
+            # What only a reviewer finds is not for watchers, who may act on it.
+            recallable = [
+                (hit.resource.id, hit.similarity)
+                for hit in hits
+                if not held_back(hit.record.payload)
+            ]
+            self._target.on_recall(namespace, request.query, recallable, retrieval_id)
         return retrieval_id
 
     async def _self_matched(self, namespace: str, request: RecallRequest) -> frozenset[str]:

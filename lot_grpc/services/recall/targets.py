@@ -28,6 +28,7 @@ from lot_grpc.services.records.episodes import (
 )
 from lot_grpc.services.records.fields import Filters
 from lot_grpc.services.records.memories import memory_filters, memory_from_record
+from lot_grpc.services.records.origin import recalled
 from lot_grpc.services.records.patterns import pattern_filters, pattern_from_record
 
 
@@ -95,7 +96,7 @@ class RecallOptions:
 def pattern_request(options: RecallOptions, criteria: PatternFilter) -> RecallRequest:
     """A recall request for patterns."""
     superseded = criteria.superseded or False  # left out by default
-    return _request(options, pattern_filters(replace(criteria, superseded=superseded)))
+    return _request(options, recalled(pattern_filters(replace(criteria, superseded=superseded))))
 
 
 def episode_request(
@@ -113,7 +114,7 @@ def memory_request(
     options: RecallOptions, criteria: MemoryFilter, true: Sequence[Condition] = ()
 ) -> RecallRequest:
     """A recall request for memories; ``true`` are the conditions on when they are true."""
-    return _request(options, {**memory_filters(criteria), "as_of": list(true)})
+    return _request(options, {**recalled(memory_filters(criteria)), "as_of": list(true)})
 
 
 def _request(options: RecallOptions, filters: Filters) -> RecallRequest:

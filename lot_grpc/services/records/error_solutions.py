@@ -23,6 +23,7 @@ from lot_grpc.services.records.counters import (
 from lot_grpc.services.records.fields import (
     FieldCodec,
     after,
+    all_conditions,
     all_of,
     any_of,
     at_least,
@@ -31,16 +32,25 @@ from lot_grpc.services.records.fields import (
     label_keys,
     label_pairs,
 )
+from lot_grpc.services.records.origin import (
+    REVIEW,
+    origin_filters,
+    origin_of,
+    origin_payload,
+    review_of,
+    review_payload,
+)
 
 _CONTENT = FieldCodec(
     ErrorSolutionContent,
+    skip={"origin"},
     always={"worked", "pinned"},  # since filters name them
     rename={"expire_time": EXPIRES_KEY},
 )
 _SOLUTION = FieldCodec(
     ErrorSolution,
     sparse=False,
-    skip={"namespace", "content", "signature", "outcomes", "signed_by"},
+    skip={"namespace", "content", "signature", "outcomes", "signed_by", REVIEW},
 )
 
 
@@ -51,7 +61,11 @@ def error_solution_point(namespace: str, error_solution_id: str) -> str:
 
 def content_payload(content: ErrorSolutionContent) -> Payload:
     """The keys of a content."""
-    return {**_CONTENT.write(content), **label_keys(content.labels)}
+    return {
+        **_CONTENT.write(content),
+        **label_keys(content.labels),
+        **origin_payload(content.origin),
+    }
 
 
 def signature_payload(content: ErrorSolutionContent) -> Payload:
@@ -74,6 +88,7 @@ def error_solution_record(
     payload = {
         **content_payload(solution.content),
         **outcomes_payload(solution.outcomes),
+        **review_payload(solution.review),
         **(preserved or uncounted()),
         **signature_payload(solution.content),
         **_SOLUTION.write(solution),
@@ -89,10 +104,11 @@ def error_solution_from_record(record: Record) -> ErrorSolution:
     return _SOLUTION.read(
         payload,
         namespace=record.namespace,
-        content=_CONTENT.read(payload),
+        content=_CONTENT.read(payload, origin=origin_of(payload)),
         signature=payload["signature"],
         outcomes=outcomes_from_payload(payload),
         signed_by=payload.get("signed_by", 0),
+        review=review_of(payload),
     )
 
 
@@ -116,4 +132,5 @@ def error_solution_conditions(criteria: ErrorSolutionFilter) -> list[Condition]:
         *at_least("success_rate", criteria.min_success_rate),
         *at_least("usage_count", criteria.min_usage_count),
         *equals("pinned", criteria.pinned),
+        *all_conditions(origin_filters(criteria)),
     ]

@@ -47,6 +47,14 @@ from lot_grpc.services.records.lineage import (
     SUPERSEDED_TIME,
     superseded_filter,
 )
+from lot_grpc.services.records.origin import (
+    REVIEW,
+    origin_filters,
+    origin_of,
+    origin_payload,
+    review_of,
+    review_payload,
+)
 
 INDEXING, INDEXING_PROBLEM = "indexing", "indexing_problem"
 """A record has the first key only while it is pending, and the second after a failed attempt."""
@@ -55,7 +63,7 @@ _PRESERVED = (SIGNATURE, STATS_REVISION, PENDING, SUPERSEDED, SUPERSEDED_BY, SUP
 
 _CONTENT = FieldCodec(
     MemoryContent,
-    skip={"details"},
+    skip={"details", "origin"},
     always={"kind", "pinned", "importance"},  # since filters name them
     rename={"expire_time": EXPIRES_KEY},
 )
@@ -70,6 +78,7 @@ _MEMORY = FieldCodec(
         SUPERSEDED_BY,
         SUPERSEDED_TIME,
         "outcomes",
+        REVIEW,
     },
 )
 _DETAILS: dict[str, type[ConversationSummary | Project]] = {
@@ -85,7 +94,11 @@ def memory_point(namespace: str, memory_id: str) -> str:
 
 def content_payload(content: MemoryContent) -> Payload:
     """The keys that an edit writes. Filterable details are also at the top level."""
-    payload = {**_CONTENT.write(content), **label_keys(content.labels)}
+    payload = {
+        **_CONTENT.write(content),
+        **label_keys(content.labels),
+        **origin_payload(content.origin),
+    }
     for name, cls in _DETAILS.items():
         if isinstance(content.details, cls):
             details = {key: plain(value) for key, value in asdict(content.details).items()}
@@ -103,6 +116,7 @@ def memory_record(
     payload = {
         **content_payload(memory.content),
         **outcomes_if_any(memory.outcomes),
+        **review_payload(memory.review),
         **(preserved or uncounted()),
         **_MEMORY.write(memory),
         SORT_KEY: sort_key,
@@ -130,7 +144,9 @@ def _details(stored: Mapping[str, Any] | None) -> ConversationSummary | Project 
 def memory_from_record(record: Record) -> Memory:
     """Decode the memory of a record."""
     payload = record.payload
-    content = _CONTENT.read(payload, details=_details(payload.get("details")))
+    content = _CONTENT.read(
+        payload, details=_details(payload.get("details")), origin=origin_of(payload)
+    )
     return _MEMORY.read(
         payload,
         namespace=record.namespace,
@@ -140,6 +156,7 @@ def memory_from_record(record: Record) -> Memory:
         superseded_by=payload.get(SUPERSEDED_BY, ""),
         superseded_time=payload.get(SUPERSEDED_TIME),
         outcomes=outcomes_from_payload(payload),
+        review=review_of(payload),
     )
 
 
@@ -162,6 +179,7 @@ def memory_filters(criteria: MemoryFilter) -> Filters:
         "max_importance": at_most("importance", criteria.max_importance),
         "pinned": equals("pinned", criteria.pinned),
         "superseded": superseded_filter(criteria.superseded),
+        **origin_filters(criteria),
     }
 
 

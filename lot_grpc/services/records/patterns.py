@@ -39,6 +39,14 @@ from lot_grpc.services.records.fields import (
     label_pairs,
 )
 from lot_grpc.services.records.lineage import SUPERSEDED, SUPERSEDED_BY, superseded_filter
+from lot_grpc.services.records.origin import (
+    REVIEW,
+    origin_filters,
+    origin_of,
+    origin_payload,
+    review_of,
+    review_payload,
+)
 
 PENDING_FEEDBACK = "pending_feedback"
 """How feedback counted whose own row may not be updated yet (``services.patterns.feedback``)."""
@@ -54,13 +62,16 @@ _PRESERVED = (
 
 _CONTENT = FieldCodec(
     PatternContent,
+    skip={"origin"},
     always={"kind", "pattern_type", "pinned"},  # since filters name them
     rename={"expire_time": EXPIRES_KEY},
     values={"actions": FieldCodec(Action, always={"args", "note"})},
 )
 _FEEDBACK = FieldCodec(FeedbackCounts)
 _PATTERN = FieldCodec(
-    Pattern, sparse=False, skip={"namespace", "content", "outcomes", "feedback", SUPERSEDED_BY}
+    Pattern,
+    sparse=False,
+    skip={"namespace", "content", "outcomes", "feedback", SUPERSEDED_BY, REVIEW},
 )
 
 
@@ -76,7 +87,11 @@ def claim_point(namespace: str, content: PatternContent) -> str:
 
 def content_payload(content: PatternContent) -> Payload:
     """The keys that an edit writes."""
-    return {**_CONTENT.write(content), **label_keys(content.labels)}
+    return {
+        **_CONTENT.write(content),
+        **label_keys(content.labels),
+        **origin_payload(content.origin),
+    }
 
 
 def feedback_payload(feedback: FeedbackCounts) -> Payload:
@@ -95,6 +110,7 @@ def pattern_record(
         **content_payload(pattern.content),
         **outcomes_payload(pattern.outcomes),
         **feedback_payload(pattern.feedback),
+        **review_payload(pattern.review),
         **(preserved or uncounted()),
         **_PATTERN.write(pattern),
         SORT_KEY: sort_key,
@@ -114,10 +130,11 @@ def pattern_from_record(record: Record) -> Pattern:
     return _PATTERN.read(
         payload,
         namespace=record.namespace,
-        content=_CONTENT.read(payload),
+        content=_CONTENT.read(payload, origin=origin_of(payload)),
         outcomes=outcomes_from_payload(payload),
         feedback=_FEEDBACK.read(payload),
         superseded_by=payload.get(SUPERSEDED_BY, ""),
+        review=review_of(payload),
     )
 
 
@@ -145,6 +162,7 @@ def pattern_filters(criteria: PatternFilter) -> Filters:
         "min_usage_count": at_least("usage_count", criteria.min_usage_count),
         "pinned": equals("pinned", criteria.pinned),
         "superseded": superseded_filter(criteria.superseded),
+        **origin_filters(criteria),
     }
 
 

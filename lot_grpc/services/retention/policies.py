@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any, Protocol
 
 from lot_grpc.domain.change import ResourceKind
+from lot_grpc.domain.origin import Editor, OriginKind, Review, rewrites
 from lot_grpc.domain.policy import PolicyEdit, StoredPolicy
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set, require_etag
 from lot_grpc.ports import Equals, VectorStore
@@ -13,6 +15,17 @@ from lot_grpc.services.records.collections import POLICIES, SORT_KEY
 from lot_grpc.services.records.policies import policy_from_record, policy_point, policy_record
 from lot_grpc.services.scanning import scan
 from lot_grpc.services.time_source import TimeSource
+
+
+class _Reviewed(Protocol):
+    """A stored record with a review."""
+
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def content(self) -> Any: ...
+    @property
+    def review(self) -> Review | None: ...
 
 
 class Policies:
@@ -30,6 +43,17 @@ class Policies:
         """``similarity_threshold`` and ``confidence_boost`` of recommendations."""
         policy = (await self.get(namespace)).policy
         return policy.similarity_threshold, policy.confidence_boost
+
+    async def review_origins(self, namespace: str) -> tuple[OriginKind, ...]:
+        """The origins whose writes need a review."""
+        return (await self.get(namespace)).policy.review_origins
+
+    async def review_of_edit(self, old: _Reviewed, new: Any, editor: Editor) -> Review | None:
+        """The review of a record after an edit of its content to ``new``, which is signed."""
+        if not rewrites(old.content, new):
+            return old.review
+        origins = await self.review_origins(old.namespace)
+        return editor.review_after(old.content.origin, old.review, origins)
 
     async def all(self) -> AsyncIterator[StoredPolicy]:
         """Every policy set, in all namespaces."""

@@ -7,6 +7,7 @@
 package lotv1
 
 import (
+	status "google.golang.org/genproto/googleapis/rpc/status"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
@@ -895,6 +896,281 @@ func (x *NamespaceUsage) GetClearing() bool {
 	return false
 }
 
+// Request of ReviewRecords.
+type ReviewRecordsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Namespace; empty means `default`.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Required. Kind of the records: PATTERN, MEMORY or ERROR_SOLUTION.
+	ResourceKind ResourceKind `protobuf:"varint,2,opt,name=resource_kind,json=resourceKind,proto3,enum=lot.v1.ResourceKind" json:"resource_kind,omitempty"`
+	// Required. Records to review, at most 500.
+	Items []*ReviewItem `protobuf:"bytes,3,rep,name=items,proto3" json:"items,omitempty"`
+	// Required. New state of their review.
+	State ReviewState `protobuf:"varint,4,opt,name=state,proto3,enum=lot.v1.ReviewState" json:"state,omitempty"`
+	// Note to keep with the review, for example why it was rejected; replaces an earlier one. At most
+	// 4 KiB.
+	Note          string `protobuf:"bytes,5,opt,name=note,proto3" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReviewRecordsRequest) Reset() {
+	*x = ReviewRecordsRequest{}
+	mi := &file_lot_v1_admin_service_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReviewRecordsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReviewRecordsRequest) ProtoMessage() {}
+
+func (x *ReviewRecordsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_admin_service_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReviewRecordsRequest.ProtoReflect.Descriptor instead.
+func (*ReviewRecordsRequest) Descriptor() ([]byte, []int) {
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ReviewRecordsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ReviewRecordsRequest) GetResourceKind() ResourceKind {
+	if x != nil {
+		return x.ResourceKind
+	}
+	return ResourceKind_RESOURCE_KIND_UNSPECIFIED
+}
+
+func (x *ReviewRecordsRequest) GetItems() []*ReviewItem {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
+func (x *ReviewRecordsRequest) GetState() ReviewState {
+	if x != nil {
+		return x.State
+	}
+	return ReviewState_REVIEW_STATE_UNSPECIFIED
+}
+
+func (x *ReviewRecordsRequest) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+// ReviewItem names a record to review.
+type ReviewItem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. ID of the record.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Only if the record has this etag, and so still says what the reviewer read. Empty means any.
+	Etag          string `protobuf:"bytes,2,opt,name=etag,proto3" json:"etag,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReviewItem) Reset() {
+	*x = ReviewItem{}
+	mi := &file_lot_v1_admin_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReviewItem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReviewItem) ProtoMessage() {}
+
+func (x *ReviewItem) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_admin_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReviewItem.ProtoReflect.Descriptor instead.
+func (*ReviewItem) Descriptor() ([]byte, []int) {
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ReviewItem) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ReviewItem) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
+// Response of ReviewRecords.
+type ReviewRecordsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One result per item, in order.
+	Results []*ReviewResult `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	// Number of reviews that changed.
+	ChangedCount int32 `protobuf:"varint,2,opt,name=changed_count,json=changedCount,proto3" json:"changed_count,omitempty"`
+	// Number of items that failed.
+	FailedCount   int32 `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReviewRecordsResponse) Reset() {
+	*x = ReviewRecordsResponse{}
+	mi := &file_lot_v1_admin_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReviewRecordsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReviewRecordsResponse) ProtoMessage() {}
+
+func (x *ReviewRecordsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_admin_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReviewRecordsResponse.ProtoReflect.Descriptor instead.
+func (*ReviewRecordsResponse) Descriptor() ([]byte, []int) {
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ReviewRecordsResponse) GetResults() []*ReviewResult {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *ReviewRecordsResponse) GetChangedCount() int32 {
+	if x != nil {
+		return x.ChangedCount
+	}
+	return 0
+}
+
+func (x *ReviewRecordsResponse) GetFailedCount() int32 {
+	if x != nil {
+		return x.FailedCount
+	}
+	return 0
+}
+
+// ReviewResult is the result of one item of ReviewRecords.
+type ReviewResult struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// ID of the record.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Review as it is after the call; unset if the item failed.
+	Review *Review `protobuf:"bytes,2,opt,name=review,proto3" json:"review,omitempty"`
+	// Whether this call changed it.
+	Changed bool `protobuf:"varint,3,opt,name=changed,proto3" json:"changed,omitempty"`
+	// Why the item failed; unset if it did not.
+	Error         *status.Status `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReviewResult) Reset() {
+	*x = ReviewResult{}
+	mi := &file_lot_v1_admin_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReviewResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReviewResult) ProtoMessage() {}
+
+func (x *ReviewResult) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_admin_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReviewResult.ProtoReflect.Descriptor instead.
+func (*ReviewResult) Descriptor() ([]byte, []int) {
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ReviewResult) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ReviewResult) GetReview() *Review {
+	if x != nil {
+		return x.Review
+	}
+	return nil
+}
+
+func (x *ReviewResult) GetChanged() bool {
+	if x != nil {
+		return x.Changed
+	}
+	return false
+}
+
+func (x *ReviewResult) GetError() *status.Status {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
 // Request of SeedKnowledge.
 type SeedKnowledgeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -912,7 +1188,7 @@ type SeedKnowledgeRequest struct {
 
 func (x *SeedKnowledgeRequest) Reset() {
 	*x = SeedKnowledgeRequest{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[10]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -924,7 +1200,7 @@ func (x *SeedKnowledgeRequest) String() string {
 func (*SeedKnowledgeRequest) ProtoMessage() {}
 
 func (x *SeedKnowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[10]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -937,7 +1213,7 @@ func (x *SeedKnowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeedKnowledgeRequest.ProtoReflect.Descriptor instead.
 func (*SeedKnowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{10}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SeedKnowledgeRequest) GetNamespace() string {
@@ -989,7 +1265,7 @@ type SeedKnowledgeResponse struct {
 
 func (x *SeedKnowledgeResponse) Reset() {
 	*x = SeedKnowledgeResponse{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[11]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +1277,7 @@ func (x *SeedKnowledgeResponse) String() string {
 func (*SeedKnowledgeResponse) ProtoMessage() {}
 
 func (x *SeedKnowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[11]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +1290,7 @@ func (x *SeedKnowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeedKnowledgeResponse.ProtoReflect.Descriptor instead.
 func (*SeedKnowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{11}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SeedKnowledgeResponse) GetCreatedCount() int32 {
@@ -1078,7 +1354,7 @@ type KnowledgePack struct {
 
 func (x *KnowledgePack) Reset() {
 	*x = KnowledgePack{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[12]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1090,7 +1366,7 @@ func (x *KnowledgePack) String() string {
 func (*KnowledgePack) ProtoMessage() {}
 
 func (x *KnowledgePack) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[12]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1103,7 +1379,7 @@ func (x *KnowledgePack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KnowledgePack.ProtoReflect.Descriptor instead.
 func (*KnowledgePack) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{12}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *KnowledgePack) GetName() string {
@@ -1159,7 +1435,7 @@ type ReindexRequest struct {
 
 func (x *ReindexRequest) Reset() {
 	*x = ReindexRequest{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[13]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1171,7 +1447,7 @@ func (x *ReindexRequest) String() string {
 func (*ReindexRequest) ProtoMessage() {}
 
 func (x *ReindexRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[13]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1184,7 +1460,7 @@ func (x *ReindexRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReindexRequest.ProtoReflect.Descriptor instead.
 func (*ReindexRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{13}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReindexRequest) GetNamespace() string {
@@ -1231,7 +1507,7 @@ type ReindexResponse struct {
 
 func (x *ReindexResponse) Reset() {
 	*x = ReindexResponse{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[14]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1243,7 +1519,7 @@ func (x *ReindexResponse) String() string {
 func (*ReindexResponse) ProtoMessage() {}
 
 func (x *ReindexResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[14]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1256,7 +1532,7 @@ func (x *ReindexResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReindexResponse.ProtoReflect.Descriptor instead.
 func (*ReindexResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{14}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReindexResponse) GetPhase() ReindexPhase {
@@ -1319,7 +1595,7 @@ type CompactRequest struct {
 
 func (x *CompactRequest) Reset() {
 	*x = CompactRequest{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[15]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1331,7 +1607,7 @@ func (x *CompactRequest) String() string {
 func (*CompactRequest) ProtoMessage() {}
 
 func (x *CompactRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[15]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1344,7 +1620,7 @@ func (x *CompactRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactRequest.ProtoReflect.Descriptor instead.
 func (*CompactRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{15}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CompactRequest) GetNamespace() string {
@@ -1367,7 +1643,7 @@ type CompactResponse struct {
 
 func (x *CompactResponse) Reset() {
 	*x = CompactResponse{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[16]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1379,7 +1655,7 @@ func (x *CompactResponse) String() string {
 func (*CompactResponse) ProtoMessage() {}
 
 func (x *CompactResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[16]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1392,7 +1668,7 @@ func (x *CompactResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactResponse.ProtoReflect.Descriptor instead.
 func (*CompactResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{16}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CompactResponse) GetCompacted() bool {
@@ -1424,7 +1700,7 @@ type EmbedRequest struct {
 
 func (x *EmbedRequest) Reset() {
 	*x = EmbedRequest{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[17]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1436,7 +1712,7 @@ func (x *EmbedRequest) String() string {
 func (*EmbedRequest) ProtoMessage() {}
 
 func (x *EmbedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[17]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1449,7 +1725,7 @@ func (x *EmbedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbedRequest.ProtoReflect.Descriptor instead.
 func (*EmbedRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{17}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *EmbedRequest) GetNamespace() string {
@@ -1486,7 +1762,7 @@ type EmbedItem struct {
 
 func (x *EmbedItem) Reset() {
 	*x = EmbedItem{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[18]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1498,7 +1774,7 @@ func (x *EmbedItem) String() string {
 func (*EmbedItem) ProtoMessage() {}
 
 func (x *EmbedItem) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[18]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1511,7 +1787,7 @@ func (x *EmbedItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbedItem.ProtoReflect.Descriptor instead.
 func (*EmbedItem) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{18}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *EmbedItem) GetText() string {
@@ -1545,7 +1821,7 @@ type EmbedResponse struct {
 
 func (x *EmbedResponse) Reset() {
 	*x = EmbedResponse{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[19]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1557,7 +1833,7 @@ func (x *EmbedResponse) String() string {
 func (*EmbedResponse) ProtoMessage() {}
 
 func (x *EmbedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[19]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1570,7 +1846,7 @@ func (x *EmbedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbedResponse.ProtoReflect.Descriptor instead.
 func (*EmbedResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{19}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *EmbedResponse) GetModel() string {
@@ -1622,7 +1898,7 @@ type TextEmbedding struct {
 
 func (x *TextEmbedding) Reset() {
 	*x = TextEmbedding{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[20]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1634,7 +1910,7 @@ func (x *TextEmbedding) String() string {
 func (*TextEmbedding) ProtoMessage() {}
 
 func (x *TextEmbedding) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[20]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1647,7 +1923,7 @@ func (x *TextEmbedding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextEmbedding.ProtoReflect.Descriptor instead.
 func (*TextEmbedding) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{20}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TextEmbedding) GetVector() []float32 {
@@ -1698,7 +1974,7 @@ type ClearNamespaceRequest struct {
 
 func (x *ClearNamespaceRequest) Reset() {
 	*x = ClearNamespaceRequest{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[21]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1710,7 +1986,7 @@ func (x *ClearNamespaceRequest) String() string {
 func (*ClearNamespaceRequest) ProtoMessage() {}
 
 func (x *ClearNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[21]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1723,7 +1999,7 @@ func (x *ClearNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*ClearNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{21}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ClearNamespaceRequest) GetNamespace() string {
@@ -1768,7 +2044,7 @@ type ClearNamespaceResponse struct {
 
 func (x *ClearNamespaceResponse) Reset() {
 	*x = ClearNamespaceResponse{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[22]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1780,7 +2056,7 @@ func (x *ClearNamespaceResponse) String() string {
 func (*ClearNamespaceResponse) ProtoMessage() {}
 
 func (x *ClearNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[22]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1793,7 +2069,7 @@ func (x *ClearNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*ClearNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{22}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ClearNamespaceResponse) GetDeletedCounts() map[string]int64 {
@@ -1814,7 +2090,7 @@ var File_lot_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1alot/v1/admin_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x15lot/v1/transfer.proto\"4\n" +
+	"\x1alot/v1/admin_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x13lot/v1/origin.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x15lot/v1/transfer.proto\"4\n" +
 	"\x14GetServerInfoRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"\x82\x05\n" +
 	"\x15GetServerInfoResponse\x12\x18\n" +
@@ -1884,7 +2160,26 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\bclearing\x18\x03 \x01(\bR\bclearing\x1a?\n" +
 	"\x11RecordCountsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x8c\x01\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xd8\x01\n" +
+	"\x14ReviewRecordsRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x129\n" +
+	"\rresource_kind\x18\x02 \x01(\x0e2\x14.lot.v1.ResourceKindR\fresourceKind\x12(\n" +
+	"\x05items\x18\x03 \x03(\v2\x12.lot.v1.ReviewItemR\x05items\x12)\n" +
+	"\x05state\x18\x04 \x01(\x0e2\x13.lot.v1.ReviewStateR\x05state\x12\x12\n" +
+	"\x04note\x18\x05 \x01(\tR\x04note\"0\n" +
+	"\n" +
+	"ReviewItem\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04etag\x18\x02 \x01(\tR\x04etag\"\x8f\x01\n" +
+	"\x15ReviewRecordsResponse\x12.\n" +
+	"\aresults\x18\x01 \x03(\v2\x14.lot.v1.ReviewResultR\aresults\x12#\n" +
+	"\rchanged_count\x18\x02 \x01(\x05R\fchangedCount\x12!\n" +
+	"\ffailed_count\x18\x03 \x01(\x05R\vfailedCount\"\x8a\x01\n" +
+	"\fReviewResult\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12&\n" +
+	"\x06review\x18\x02 \x01(\v2\x0e.lot.v1.ReviewR\x06review\x12\x18\n" +
+	"\achanged\x18\x03 \x01(\bR\achanged\x12(\n" +
+	"\x05error\x18\x04 \x01(\v2\x12.google.rpc.StatusR\x05error\"\x8c\x01\n" +
 	"\x14SeedKnowledgeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x14\n" +
@@ -1972,7 +2267,7 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\x19EMBEDDING_USE_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16EMBEDDING_USE_DOCUMENT\x10\x01\x12\x17\n" +
 	"\x13EMBEDDING_USE_QUERY\x10\x02\x12\x16\n" +
-	"\x12EMBEDDING_USE_CODE\x10\x032\x9a\a\n" +
+	"\x12EMBEDDING_USE_CODE\x10\x032\xe8\a\n" +
 	"\fAdminService\x12Q\n" +
 	"\rGetServerInfo\x12\x1c.lot.v1.GetServerInfoRequest\x1a\x1d.lot.v1.GetServerInfoResponse\"\x03\x90\x02\x01\x12H\n" +
 	"\n" +
@@ -1980,6 +2275,7 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\x0eListNamespaces\x12\x1d.lot.v1.ListNamespacesRequest\x1a\x1e.lot.v1.ListNamespacesResponse\"\x03\x90\x02\x01\x12`\n" +
 	"\x12GetNamespacePolicy\x12!.lot.v1.GetNamespacePolicyRequest\x1a\".lot.v1.GetNamespacePolicyResponse\"\x03\x90\x02\x01\x12d\n" +
 	"\x15UpdateNamespacePolicy\x12$.lot.v1.UpdateNamespacePolicyRequest\x1a%.lot.v1.UpdateNamespacePolicyResponse\x12L\n" +
+	"\rReviewRecords\x12\x1c.lot.v1.ReviewRecordsRequest\x1a\x1d.lot.v1.ReviewRecordsResponse\x12L\n" +
 	"\rSeedKnowledge\x12\x1c.lot.v1.SeedKnowledgeRequest\x1a\x1d.lot.v1.SeedKnowledgeResponse\x12>\n" +
 	"\x06Export\x12\x15.lot.v1.ExportRequest\x1a\x16.lot.v1.ExportResponse\"\x03\x90\x02\x010\x01\x12;\n" +
 	"\x06Import\x12\x15.lot.v1.ImportRequest\x1a\x16.lot.v1.ImportResponse(\x010\x01\x12<\n" +
@@ -2002,7 +2298,7 @@ func file_lot_v1_admin_service_proto_rawDescGZIP() []byte {
 }
 
 var file_lot_v1_admin_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_lot_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_lot_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_lot_v1_admin_service_proto_goTypes = []any{
 	(ReindexPhase)(0),                     // 0: lot.v1.ReindexPhase
 	(EmbeddingUse)(0),                     // 1: lot.v1.EmbeddingUse
@@ -2016,87 +2312,102 @@ var file_lot_v1_admin_service_proto_goTypes = []any{
 	(*ListNamespacesRequest)(nil),         // 9: lot.v1.ListNamespacesRequest
 	(*ListNamespacesResponse)(nil),        // 10: lot.v1.ListNamespacesResponse
 	(*NamespaceUsage)(nil),                // 11: lot.v1.NamespaceUsage
-	(*SeedKnowledgeRequest)(nil),          // 12: lot.v1.SeedKnowledgeRequest
-	(*SeedKnowledgeResponse)(nil),         // 13: lot.v1.SeedKnowledgeResponse
-	(*KnowledgePack)(nil),                 // 14: lot.v1.KnowledgePack
-	(*ReindexRequest)(nil),                // 15: lot.v1.ReindexRequest
-	(*ReindexResponse)(nil),               // 16: lot.v1.ReindexResponse
-	(*CompactRequest)(nil),                // 17: lot.v1.CompactRequest
-	(*CompactResponse)(nil),               // 18: lot.v1.CompactResponse
-	(*EmbedRequest)(nil),                  // 19: lot.v1.EmbedRequest
-	(*EmbedItem)(nil),                     // 20: lot.v1.EmbedItem
-	(*EmbedResponse)(nil),                 // 21: lot.v1.EmbedResponse
-	(*TextEmbedding)(nil),                 // 22: lot.v1.TextEmbedding
-	(*ClearNamespaceRequest)(nil),         // 23: lot.v1.ClearNamespaceRequest
-	(*ClearNamespaceResponse)(nil),        // 24: lot.v1.ClearNamespaceResponse
-	nil,                                   // 25: lot.v1.GetServerInfoResponse.RecordCountsEntry
-	nil,                                   // 26: lot.v1.NamespaceUsage.RecordCountsEntry
-	nil,                                   // 27: lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
-	nil,                                   // 28: lot.v1.SeedKnowledgeResponse.CreatedByPackEntry
-	nil,                                   // 29: lot.v1.ClearNamespaceResponse.DeletedCountsEntry
-	(*timestamppb.Timestamp)(nil),         // 30: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),           // 31: google.protobuf.Duration
-	(ResourceKind)(0),                     // 32: lot.v1.ResourceKind
-	(*GetNamespacePolicyRequest)(nil),     // 33: lot.v1.GetNamespacePolicyRequest
-	(*UpdateNamespacePolicyRequest)(nil),  // 34: lot.v1.UpdateNamespacePolicyRequest
-	(*ExportRequest)(nil),                 // 35: lot.v1.ExportRequest
-	(*ImportRequest)(nil),                 // 36: lot.v1.ImportRequest
-	(*GetNamespacePolicyResponse)(nil),    // 37: lot.v1.GetNamespacePolicyResponse
-	(*UpdateNamespacePolicyResponse)(nil), // 38: lot.v1.UpdateNamespacePolicyResponse
-	(*ExportResponse)(nil),                // 39: lot.v1.ExportResponse
-	(*ImportResponse)(nil),                // 40: lot.v1.ImportResponse
+	(*ReviewRecordsRequest)(nil),          // 12: lot.v1.ReviewRecordsRequest
+	(*ReviewItem)(nil),                    // 13: lot.v1.ReviewItem
+	(*ReviewRecordsResponse)(nil),         // 14: lot.v1.ReviewRecordsResponse
+	(*ReviewResult)(nil),                  // 15: lot.v1.ReviewResult
+	(*SeedKnowledgeRequest)(nil),          // 16: lot.v1.SeedKnowledgeRequest
+	(*SeedKnowledgeResponse)(nil),         // 17: lot.v1.SeedKnowledgeResponse
+	(*KnowledgePack)(nil),                 // 18: lot.v1.KnowledgePack
+	(*ReindexRequest)(nil),                // 19: lot.v1.ReindexRequest
+	(*ReindexResponse)(nil),               // 20: lot.v1.ReindexResponse
+	(*CompactRequest)(nil),                // 21: lot.v1.CompactRequest
+	(*CompactResponse)(nil),               // 22: lot.v1.CompactResponse
+	(*EmbedRequest)(nil),                  // 23: lot.v1.EmbedRequest
+	(*EmbedItem)(nil),                     // 24: lot.v1.EmbedItem
+	(*EmbedResponse)(nil),                 // 25: lot.v1.EmbedResponse
+	(*TextEmbedding)(nil),                 // 26: lot.v1.TextEmbedding
+	(*ClearNamespaceRequest)(nil),         // 27: lot.v1.ClearNamespaceRequest
+	(*ClearNamespaceResponse)(nil),        // 28: lot.v1.ClearNamespaceResponse
+	nil,                                   // 29: lot.v1.GetServerInfoResponse.RecordCountsEntry
+	nil,                                   // 30: lot.v1.NamespaceUsage.RecordCountsEntry
+	nil,                                   // 31: lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
+	nil,                                   // 32: lot.v1.SeedKnowledgeResponse.CreatedByPackEntry
+	nil,                                   // 33: lot.v1.ClearNamespaceResponse.DeletedCountsEntry
+	(*timestamppb.Timestamp)(nil),         // 34: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),           // 35: google.protobuf.Duration
+	(ResourceKind)(0),                     // 36: lot.v1.ResourceKind
+	(ReviewState)(0),                      // 37: lot.v1.ReviewState
+	(*Review)(nil),                        // 38: lot.v1.Review
+	(*status.Status)(nil),                 // 39: google.rpc.Status
+	(*GetNamespacePolicyRequest)(nil),     // 40: lot.v1.GetNamespacePolicyRequest
+	(*UpdateNamespacePolicyRequest)(nil),  // 41: lot.v1.UpdateNamespacePolicyRequest
+	(*ExportRequest)(nil),                 // 42: lot.v1.ExportRequest
+	(*ImportRequest)(nil),                 // 43: lot.v1.ImportRequest
+	(*GetNamespacePolicyResponse)(nil),    // 44: lot.v1.GetNamespacePolicyResponse
+	(*UpdateNamespacePolicyResponse)(nil), // 45: lot.v1.UpdateNamespacePolicyResponse
+	(*ExportResponse)(nil),                // 46: lot.v1.ExportResponse
+	(*ImportResponse)(nil),                // 47: lot.v1.ImportResponse
 }
 var file_lot_v1_admin_service_proto_depIdxs = []int32{
-	25, // 0: lot.v1.GetServerInfoResponse.record_counts:type_name -> lot.v1.GetServerInfoResponse.RecordCountsEntry
+	29, // 0: lot.v1.GetServerInfoResponse.record_counts:type_name -> lot.v1.GetServerInfoResponse.RecordCountsEntry
 	4,  // 1: lot.v1.GetServerInfoResponse.store:type_name -> lot.v1.StoreStatus
 	5,  // 2: lot.v1.GetServerInfoResponse.limits:type_name -> lot.v1.ServerLimits
-	30, // 3: lot.v1.GetServerInfoResponse.start_time:type_name -> google.protobuf.Timestamp
-	30, // 4: lot.v1.GetServerInfoResponse.server_time:type_name -> google.protobuf.Timestamp
-	31, // 5: lot.v1.ServerLimits.max_call_duration:type_name -> google.protobuf.Duration
+	34, // 3: lot.v1.GetServerInfoResponse.start_time:type_name -> google.protobuf.Timestamp
+	34, // 4: lot.v1.GetServerInfoResponse.server_time:type_name -> google.protobuf.Timestamp
+	35, // 5: lot.v1.ServerLimits.max_call_duration:type_name -> google.protobuf.Duration
 	8,  // 6: lot.v1.CheckReadyResponse.checks:type_name -> lot.v1.ReadyCheck
 	11, // 7: lot.v1.ListNamespacesResponse.namespaces:type_name -> lot.v1.NamespaceUsage
-	26, // 8: lot.v1.NamespaceUsage.record_counts:type_name -> lot.v1.NamespaceUsage.RecordCountsEntry
-	27, // 9: lot.v1.SeedKnowledgeResponse.created_counts:type_name -> lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
-	28, // 10: lot.v1.SeedKnowledgeResponse.created_by_pack:type_name -> lot.v1.SeedKnowledgeResponse.CreatedByPackEntry
-	14, // 11: lot.v1.SeedKnowledgeResponse.packs:type_name -> lot.v1.KnowledgePack
-	0,  // 12: lot.v1.ReindexResponse.phase:type_name -> lot.v1.ReindexPhase
-	32, // 13: lot.v1.ReindexResponse.resource_kind:type_name -> lot.v1.ResourceKind
-	31, // 14: lot.v1.ReindexResponse.elapsed:type_name -> google.protobuf.Duration
-	31, // 15: lot.v1.ReindexResponse.remaining:type_name -> google.protobuf.Duration
-	20, // 16: lot.v1.EmbedRequest.items:type_name -> lot.v1.EmbedItem
-	1,  // 17: lot.v1.EmbedItem.use:type_name -> lot.v1.EmbeddingUse
-	22, // 18: lot.v1.EmbedResponse.embeddings:type_name -> lot.v1.TextEmbedding
-	32, // 19: lot.v1.ClearNamespaceRequest.resource_kinds:type_name -> lot.v1.ResourceKind
-	29, // 20: lot.v1.ClearNamespaceResponse.deleted_counts:type_name -> lot.v1.ClearNamespaceResponse.DeletedCountsEntry
-	2,  // 21: lot.v1.AdminService.GetServerInfo:input_type -> lot.v1.GetServerInfoRequest
-	6,  // 22: lot.v1.AdminService.CheckReady:input_type -> lot.v1.CheckReadyRequest
-	9,  // 23: lot.v1.AdminService.ListNamespaces:input_type -> lot.v1.ListNamespacesRequest
-	33, // 24: lot.v1.AdminService.GetNamespacePolicy:input_type -> lot.v1.GetNamespacePolicyRequest
-	34, // 25: lot.v1.AdminService.UpdateNamespacePolicy:input_type -> lot.v1.UpdateNamespacePolicyRequest
-	12, // 26: lot.v1.AdminService.SeedKnowledge:input_type -> lot.v1.SeedKnowledgeRequest
-	35, // 27: lot.v1.AdminService.Export:input_type -> lot.v1.ExportRequest
-	36, // 28: lot.v1.AdminService.Import:input_type -> lot.v1.ImportRequest
-	15, // 29: lot.v1.AdminService.Reindex:input_type -> lot.v1.ReindexRequest
-	19, // 30: lot.v1.AdminService.Embed:input_type -> lot.v1.EmbedRequest
-	17, // 31: lot.v1.AdminService.Compact:input_type -> lot.v1.CompactRequest
-	23, // 32: lot.v1.AdminService.ClearNamespace:input_type -> lot.v1.ClearNamespaceRequest
-	3,  // 33: lot.v1.AdminService.GetServerInfo:output_type -> lot.v1.GetServerInfoResponse
-	7,  // 34: lot.v1.AdminService.CheckReady:output_type -> lot.v1.CheckReadyResponse
-	10, // 35: lot.v1.AdminService.ListNamespaces:output_type -> lot.v1.ListNamespacesResponse
-	37, // 36: lot.v1.AdminService.GetNamespacePolicy:output_type -> lot.v1.GetNamespacePolicyResponse
-	38, // 37: lot.v1.AdminService.UpdateNamespacePolicy:output_type -> lot.v1.UpdateNamespacePolicyResponse
-	13, // 38: lot.v1.AdminService.SeedKnowledge:output_type -> lot.v1.SeedKnowledgeResponse
-	39, // 39: lot.v1.AdminService.Export:output_type -> lot.v1.ExportResponse
-	40, // 40: lot.v1.AdminService.Import:output_type -> lot.v1.ImportResponse
-	16, // 41: lot.v1.AdminService.Reindex:output_type -> lot.v1.ReindexResponse
-	21, // 42: lot.v1.AdminService.Embed:output_type -> lot.v1.EmbedResponse
-	18, // 43: lot.v1.AdminService.Compact:output_type -> lot.v1.CompactResponse
-	24, // 44: lot.v1.AdminService.ClearNamespace:output_type -> lot.v1.ClearNamespaceResponse
-	33, // [33:45] is the sub-list for method output_type
-	21, // [21:33] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	30, // 8: lot.v1.NamespaceUsage.record_counts:type_name -> lot.v1.NamespaceUsage.RecordCountsEntry
+	36, // 9: lot.v1.ReviewRecordsRequest.resource_kind:type_name -> lot.v1.ResourceKind
+	13, // 10: lot.v1.ReviewRecordsRequest.items:type_name -> lot.v1.ReviewItem
+	37, // 11: lot.v1.ReviewRecordsRequest.state:type_name -> lot.v1.ReviewState
+	15, // 12: lot.v1.ReviewRecordsResponse.results:type_name -> lot.v1.ReviewResult
+	38, // 13: lot.v1.ReviewResult.review:type_name -> lot.v1.Review
+	39, // 14: lot.v1.ReviewResult.error:type_name -> google.rpc.Status
+	31, // 15: lot.v1.SeedKnowledgeResponse.created_counts:type_name -> lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
+	32, // 16: lot.v1.SeedKnowledgeResponse.created_by_pack:type_name -> lot.v1.SeedKnowledgeResponse.CreatedByPackEntry
+	18, // 17: lot.v1.SeedKnowledgeResponse.packs:type_name -> lot.v1.KnowledgePack
+	0,  // 18: lot.v1.ReindexResponse.phase:type_name -> lot.v1.ReindexPhase
+	36, // 19: lot.v1.ReindexResponse.resource_kind:type_name -> lot.v1.ResourceKind
+	35, // 20: lot.v1.ReindexResponse.elapsed:type_name -> google.protobuf.Duration
+	35, // 21: lot.v1.ReindexResponse.remaining:type_name -> google.protobuf.Duration
+	24, // 22: lot.v1.EmbedRequest.items:type_name -> lot.v1.EmbedItem
+	1,  // 23: lot.v1.EmbedItem.use:type_name -> lot.v1.EmbeddingUse
+	26, // 24: lot.v1.EmbedResponse.embeddings:type_name -> lot.v1.TextEmbedding
+	36, // 25: lot.v1.ClearNamespaceRequest.resource_kinds:type_name -> lot.v1.ResourceKind
+	33, // 26: lot.v1.ClearNamespaceResponse.deleted_counts:type_name -> lot.v1.ClearNamespaceResponse.DeletedCountsEntry
+	2,  // 27: lot.v1.AdminService.GetServerInfo:input_type -> lot.v1.GetServerInfoRequest
+	6,  // 28: lot.v1.AdminService.CheckReady:input_type -> lot.v1.CheckReadyRequest
+	9,  // 29: lot.v1.AdminService.ListNamespaces:input_type -> lot.v1.ListNamespacesRequest
+	40, // 30: lot.v1.AdminService.GetNamespacePolicy:input_type -> lot.v1.GetNamespacePolicyRequest
+	41, // 31: lot.v1.AdminService.UpdateNamespacePolicy:input_type -> lot.v1.UpdateNamespacePolicyRequest
+	12, // 32: lot.v1.AdminService.ReviewRecords:input_type -> lot.v1.ReviewRecordsRequest
+	16, // 33: lot.v1.AdminService.SeedKnowledge:input_type -> lot.v1.SeedKnowledgeRequest
+	42, // 34: lot.v1.AdminService.Export:input_type -> lot.v1.ExportRequest
+	43, // 35: lot.v1.AdminService.Import:input_type -> lot.v1.ImportRequest
+	19, // 36: lot.v1.AdminService.Reindex:input_type -> lot.v1.ReindexRequest
+	23, // 37: lot.v1.AdminService.Embed:input_type -> lot.v1.EmbedRequest
+	21, // 38: lot.v1.AdminService.Compact:input_type -> lot.v1.CompactRequest
+	27, // 39: lot.v1.AdminService.ClearNamespace:input_type -> lot.v1.ClearNamespaceRequest
+	3,  // 40: lot.v1.AdminService.GetServerInfo:output_type -> lot.v1.GetServerInfoResponse
+	7,  // 41: lot.v1.AdminService.CheckReady:output_type -> lot.v1.CheckReadyResponse
+	10, // 42: lot.v1.AdminService.ListNamespaces:output_type -> lot.v1.ListNamespacesResponse
+	44, // 43: lot.v1.AdminService.GetNamespacePolicy:output_type -> lot.v1.GetNamespacePolicyResponse
+	45, // 44: lot.v1.AdminService.UpdateNamespacePolicy:output_type -> lot.v1.UpdateNamespacePolicyResponse
+	14, // 45: lot.v1.AdminService.ReviewRecords:output_type -> lot.v1.ReviewRecordsResponse
+	17, // 46: lot.v1.AdminService.SeedKnowledge:output_type -> lot.v1.SeedKnowledgeResponse
+	46, // 47: lot.v1.AdminService.Export:output_type -> lot.v1.ExportResponse
+	47, // 48: lot.v1.AdminService.Import:output_type -> lot.v1.ImportResponse
+	20, // 49: lot.v1.AdminService.Reindex:output_type -> lot.v1.ReindexResponse
+	25, // 50: lot.v1.AdminService.Embed:output_type -> lot.v1.EmbedResponse
+	22, // 51: lot.v1.AdminService.Compact:output_type -> lot.v1.CompactResponse
+	28, // 52: lot.v1.AdminService.ClearNamespace:output_type -> lot.v1.ClearNamespaceResponse
+	40, // [40:53] is the sub-list for method output_type
+	27, // [27:40] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_admin_service_proto_init() }
@@ -2105,16 +2416,17 @@ func file_lot_v1_admin_service_proto_init() {
 		return
 	}
 	file_lot_v1_namespace_policy_proto_init()
+	file_lot_v1_origin_proto_init()
 	file_lot_v1_resource_kind_proto_init()
 	file_lot_v1_transfer_proto_init()
-	file_lot_v1_admin_service_proto_msgTypes[20].OneofWrappers = []any{}
+	file_lot_v1_admin_service_proto_msgTypes[24].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_admin_service_proto_rawDesc), len(file_lot_v1_admin_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   28,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

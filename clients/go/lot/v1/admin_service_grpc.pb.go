@@ -24,6 +24,7 @@ const (
 	AdminService_ListNamespaces_FullMethodName        = "/lot.v1.AdminService/ListNamespaces"
 	AdminService_GetNamespacePolicy_FullMethodName    = "/lot.v1.AdminService/GetNamespacePolicy"
 	AdminService_UpdateNamespacePolicy_FullMethodName = "/lot.v1.AdminService/UpdateNamespacePolicy"
+	AdminService_ReviewRecords_FullMethodName         = "/lot.v1.AdminService/ReviewRecords"
 	AdminService_SeedKnowledge_FullMethodName         = "/lot.v1.AdminService/SeedKnowledge"
 	AdminService_Export_FullMethodName                = "/lot.v1.AdminService/Export"
 	AdminService_Import_FullMethodName                = "/lot.v1.AdminService/Import"
@@ -55,6 +56,15 @@ type AdminServiceClient interface {
 	// deletes what exceeds a bound within a minute. Use dry_run to see how many records that would
 	// be. Errors: ETAG_MISMATCH.
 	UpdateNamespacePolicy(ctx context.Context, in *UpdateNamespacePolicyRequest, opts ...grpc.CallOption) (*UpdateNamespacePolicyResponse, error)
+	// ReviewRecords sets the review of patterns, memories or error solutions. APPROVED ones are
+	// recalled from then on; PENDING and REJECTED ones are not. A record that needs no review can be
+	// reviewed too.
+	//
+	// With an etag, only the version that was read is reviewed; without one, whatever the record says
+	// at that moment. Items succeed or fail individually: check every result. Repeating a call changes
+	// nothing. Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
+	// PATTERN_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH, CONTENTION.
+	ReviewRecords(ctx context.Context, in *ReviewRecordsRequest, opts ...grpc.CallOption) (*ReviewRecordsResponse, error)
 	// SeedKnowledge stores the knowledge packs that ship with the server (design patterns, best
 	// practices, common errors) and the operator's own (LOT_SEED_PACKS).
 	//
@@ -148,6 +158,16 @@ func (c *adminServiceClient) UpdateNamespacePolicy(ctx context.Context, in *Upda
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(UpdateNamespacePolicyResponse)
 	err := c.cc.Invoke(ctx, AdminService_UpdateNamespacePolicy_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) ReviewRecords(ctx context.Context, in *ReviewRecordsRequest, opts ...grpc.CallOption) (*ReviewRecordsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReviewRecordsResponse)
+	err := c.cc.Invoke(ctx, AdminService_ReviewRecords_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -267,6 +287,15 @@ type AdminServiceServer interface {
 	// deletes what exceeds a bound within a minute. Use dry_run to see how many records that would
 	// be. Errors: ETAG_MISMATCH.
 	UpdateNamespacePolicy(context.Context, *UpdateNamespacePolicyRequest) (*UpdateNamespacePolicyResponse, error)
+	// ReviewRecords sets the review of patterns, memories or error solutions. APPROVED ones are
+	// recalled from then on; PENDING and REJECTED ones are not. A record that needs no review can be
+	// reviewed too.
+	//
+	// With an etag, only the version that was read is reviewed; without one, whatever the record says
+	// at that moment. Items succeed or fail individually: check every result. Repeating a call changes
+	// nothing. Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
+	// PATTERN_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH, CONTENTION.
+	ReviewRecords(context.Context, *ReviewRecordsRequest) (*ReviewRecordsResponse, error)
 	// SeedKnowledge stores the knowledge packs that ship with the server (design patterns, best
 	// practices, common errors) and the operator's own (LOT_SEED_PACKS).
 	//
@@ -330,6 +359,9 @@ func (UnimplementedAdminServiceServer) GetNamespacePolicy(context.Context, *GetN
 }
 func (UnimplementedAdminServiceServer) UpdateNamespacePolicy(context.Context, *UpdateNamespacePolicyRequest) (*UpdateNamespacePolicyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method UpdateNamespacePolicy not implemented")
+}
+func (UnimplementedAdminServiceServer) ReviewRecords(context.Context, *ReviewRecordsRequest) (*ReviewRecordsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReviewRecords not implemented")
 }
 func (UnimplementedAdminServiceServer) SeedKnowledge(context.Context, *SeedKnowledgeRequest) (*SeedKnowledgeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SeedKnowledge not implemented")
@@ -463,6 +495,24 @@ func _AdminService_UpdateNamespacePolicy_Handler(srv interface{}, ctx context.Co
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_ReviewRecords_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReviewRecordsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ReviewRecords(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_ReviewRecords_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ReviewRecords(ctx, req.(*ReviewRecordsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _AdminService_SeedKnowledge_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SeedKnowledgeRequest)
 	if err := dec(in); err != nil {
@@ -590,6 +640,10 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "UpdateNamespacePolicy",
 			Handler:    _AdminService_UpdateNamespacePolicy_Handler,
+		},
+		{
+			MethodName: "ReviewRecords",
+			Handler:    _AdminService_ReviewRecords_Handler,
 		},
 		{
 			MethodName: "SeedKnowledge",

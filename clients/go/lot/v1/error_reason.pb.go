@@ -332,6 +332,19 @@ const (
 	//	{ "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
 	//	  "metadata": { "namespace": "default", "resource_kind": "pattern", "id": "p-1" } }
 	ErrorReason_ERROR_REASON_IMPORT_CONFLICT ErrorReason = 51
+	// The request gives a record the origin EXTRACTION, which only the server sets. Code
+	// INVALID_ARGUMENT. Give the origin of whoever writes: PERSON, TOOL, AGENT, MODEL or IMPORT.
+	//
+	//	{ "reason": "ORIGIN_RESERVED", "domain": "lot.v1",
+	//	  "metadata": { "field": "memory.origin.kind", "given": "EXTRACTION" } }
+	ErrorReason_ERROR_REASON_ORIGIN_RESERVED ErrorReason = 78
+	// An update that names only the origin gives one that is not less trusted than the stored one.
+	// Code FAILED_PRECONDITION. An edit never raises trust: to vouch for a text, approve it with
+	// ReviewRecords, or store it as a new record.
+	//
+	//	{ "reason": "ORIGIN_RAISED", "domain": "lot.v1",
+	//	  "metadata": { "id": "m-1", "given": "PERSON", "current": "MODEL" } }
+	ErrorReason_ERROR_REASON_ORIGIN_RAISED ErrorReason = 79
 )
 
 // Enum value maps for ErrorReason.
@@ -392,6 +405,8 @@ var (
 		48: "ERROR_REASON_SESSION_FULL",
 		50: "ERROR_REASON_IMPORT_FORMAT_TOO_NEW",
 		51: "ERROR_REASON_IMPORT_CONFLICT",
+		78: "ERROR_REASON_ORIGIN_RESERVED",
+		79: "ERROR_REASON_ORIGIN_RAISED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                 0,
@@ -449,6 +464,8 @@ var (
 		"ERROR_REASON_SESSION_FULL":                48,
 		"ERROR_REASON_IMPORT_FORMAT_TOO_NEW":       50,
 		"ERROR_REASON_IMPORT_CONFLICT":             51,
+		"ERROR_REASON_ORIGIN_RESERVED":             78,
+		"ERROR_REASON_ORIGIN_RAISED":               79,
 	}
 )
 
@@ -483,7 +500,7 @@ var File_lot_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xbe\x0f\n" +
+	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\x80\x10\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x01\x12 \n" +
@@ -540,7 +557,9 @@ const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"(ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE\x108\x12\x1d\n" +
 	"\x19ERROR_REASON_SESSION_FULL\x100\x12&\n" +
 	"\"ERROR_REASON_IMPORT_FORMAT_TOO_NEW\x102\x12 \n" +
-	"\x1cERROR_REASON_IMPORT_CONFLICT\x103BG\n" +
+	"\x1cERROR_REASON_IMPORT_CONFLICT\x103\x12 \n" +
+	"\x1cERROR_REASON_ORIGIN_RESERVED\x10N\x12\x1e\n" +
+	"\x1aERROR_REASON_ORIGIN_RAISED\x10OBG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

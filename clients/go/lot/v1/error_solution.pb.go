@@ -135,7 +135,15 @@ type ErrorSolution struct {
 	//	*ErrorSolution_Ttl
 	Expiration isErrorSolution_Expiration `protobuf_oneof:"expiration"`
 	// Output only. Etag of the content; changes with every edit, never with an outcome.
-	Etag          string `protobuf:"bytes,22,opt,name=etag,proto3" json:"etag,omitempty"`
+	Etag string `protobuf:"bytes,22,opt,name=etag,proto3" json:"etag,omitempty"`
+	// Who wrote the text. See Origin for what an edit may change; in an update, it says who edits. An
+	// update that does not give it, or gives the stored one back without naming it in update_mask,
+	// counts as by an AGENT, or by the stored origin if that is less trusted.
+	Origin *Origin `protobuf:"bytes,23,opt,name=origin,proto3" json:"origin,omitempty"`
+	// Output only. Review, unset if none is needed. A write of the text by an origin in
+	// NamespacePolicy.review_origins makes it PENDING; only ReviewRecords changes it otherwise.
+	// Changes neither etag nor update_time.
+	Review        *Review `protobuf:"bytes,24,opt,name=review,proto3" json:"review,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -335,6 +343,20 @@ func (x *ErrorSolution) GetEtag() string {
 	return ""
 }
 
+func (x *ErrorSolution) GetOrigin() *Origin {
+	if x != nil {
+		return x.Origin
+	}
+	return nil
+}
+
+func (x *ErrorSolution) GetReview() *Review {
+	if x != nil {
+		return x.Review
+	}
+	return nil
+}
+
 type isErrorSolution_Expiration interface {
 	isErrorSolution_Expiration()
 }
@@ -380,7 +402,12 @@ type ErrorSolutionFilter struct {
 	// create_time is earlier than this.
 	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=created_before,json=createdBefore,proto3" json:"created_before,omitempty"`
 	// True: only pinned. False: only unpinned. Unset: both.
-	Pinned        *bool `protobuf:"varint,12,opt,name=pinned,proto3,oneof" json:"pinned,omitempty"`
+	Pinned *bool `protobuf:"varint,12,opt,name=pinned,proto3,oneof" json:"pinned,omitempty"`
+	// Kinds of origin.
+	Origins []OriginKind `protobuf:"varint,13,rep,packed,name=origins,proto3,enum=lot.v1.OriginKind" json:"origins,omitempty"`
+	// States of the review. FindErrorSolutions, which takes no filter, leaves PENDING and REJECTED
+	// ones out.
+	Reviews       []ReviewState `protobuf:"varint,14,rep,packed,name=reviews,proto3,enum=lot.v1.ReviewState" json:"reviews,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -497,6 +524,20 @@ func (x *ErrorSolutionFilter) GetPinned() bool {
 		return *x.Pinned
 	}
 	return false
+}
+
+func (x *ErrorSolutionFilter) GetOrigins() []OriginKind {
+	if x != nil {
+		return x.Origins
+	}
+	return nil
+}
+
+func (x *ErrorSolutionFilter) GetReviews() []ReviewState {
+	if x != nil {
+		return x.Reviews
+	}
+	return nil
 }
 
 // Request of SaveErrorSolution.
@@ -1690,7 +1731,7 @@ var File_lot_v1_error_solution_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_solution_proto_rawDesc = "" +
 	"\n" +
-	"\x1blot/v1/error_solution.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xb0\a\n" +
+	"\x1blot/v1/error_solution.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13lot/v1/origin.proto\x1a\x14lot/v1/outcome.proto\"\x80\b\n" +
 	"\rErrorSolution\x12*\n" +
 	"\x11error_solution_id\x18\x01 \x01(\tR\x0ferrorSolutionId\x12\x1d\n" +
 	"\n" +
@@ -1722,13 +1763,15 @@ const file_lot_v1_error_solution_proto_rawDesc = "" +
 	"\vexpire_time\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampH\x00R\n" +
 	"expireTime\x12-\n" +
 	"\x03ttl\x18\x15 \x01(\v2\x19.google.protobuf.DurationH\x00R\x03ttl\x12\x12\n" +
-	"\x04etag\x18\x16 \x01(\tR\x04etag\x1a9\n" +
+	"\x04etag\x18\x16 \x01(\tR\x04etag\x12&\n" +
+	"\x06origin\x18\x17 \x01(\v2\x0e.lot.v1.OriginR\x06origin\x12&\n" +
+	"\x06review\x18\x18 \x01(\v2\x0e.lot.v1.ReviewR\x06review\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
 	"\n" +
 	"expirationB\t\n" +
-	"\a_worked\"\xeb\x04\n" +
+	"\a_worked\"\xc8\x05\n" +
 	"\x13ErrorSolutionFilter\x12\x1f\n" +
 	"\verror_types\x18\x01 \x03(\tR\n" +
 	"errorTypes\x12\x1c\n" +
@@ -1747,7 +1790,9 @@ const file_lot_v1_error_solution_proto_rawDesc = "" +
 	"\rcreated_after\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\fcreatedAfter\x12A\n" +
 	"\x0ecreated_before\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\rcreatedBefore\x12\x1b\n" +
-	"\x06pinned\x18\f \x01(\bH\x02R\x06pinned\x88\x01\x01\x1a9\n" +
+	"\x06pinned\x18\f \x01(\bH\x02R\x06pinned\x88\x01\x01\x12,\n" +
+	"\aorigins\x18\r \x03(\x0e2\x12.lot.v1.OriginKindR\aorigins\x12-\n" +
+	"\areviews\x18\x0e \x03(\x0e2\x13.lot.v1.ReviewStateR\areviews\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
@@ -1895,10 +1940,14 @@ var file_lot_v1_error_solution_proto_goTypes = []any{
 	(*structpb.Struct)(nil),                    // 22: google.protobuf.Struct
 	(*timestamppb.Timestamp)(nil),              // 23: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),                // 24: google.protobuf.Duration
-	(*Notice)(nil),                             // 25: lot.v1.Notice
-	(*fieldmaskpb.FieldMask)(nil),              // 26: google.protobuf.FieldMask
-	(*ScorePart)(nil),                          // 27: lot.v1.ScorePart
-	(Outcome)(0),                               // 28: lot.v1.Outcome
+	(*Origin)(nil),                             // 25: lot.v1.Origin
+	(*Review)(nil),                             // 26: lot.v1.Review
+	(OriginKind)(0),                            // 27: lot.v1.OriginKind
+	(ReviewState)(0),                           // 28: lot.v1.ReviewState
+	(*Notice)(nil),                             // 29: lot.v1.Notice
+	(*fieldmaskpb.FieldMask)(nil),              // 30: google.protobuf.FieldMask
+	(*ScorePart)(nil),                          // 31: lot.v1.ScorePart
+	(Outcome)(0),                               // 32: lot.v1.Outcome
 }
 var file_lot_v1_error_solution_proto_depIdxs = []int32{
 	21, // 0: lot.v1.ErrorSolution.outcomes:type_name -> lot.v1.OutcomeStats
@@ -1908,36 +1957,40 @@ var file_lot_v1_error_solution_proto_depIdxs = []int32{
 	23, // 4: lot.v1.ErrorSolution.update_time:type_name -> google.protobuf.Timestamp
 	23, // 5: lot.v1.ErrorSolution.expire_time:type_name -> google.protobuf.Timestamp
 	24, // 6: lot.v1.ErrorSolution.ttl:type_name -> google.protobuf.Duration
-	20, // 7: lot.v1.ErrorSolutionFilter.labels:type_name -> lot.v1.ErrorSolutionFilter.LabelsEntry
-	23, // 8: lot.v1.ErrorSolutionFilter.created_after:type_name -> google.protobuf.Timestamp
-	23, // 9: lot.v1.ErrorSolutionFilter.created_before:type_name -> google.protobuf.Timestamp
-	1,  // 10: lot.v1.SaveErrorSolutionRequest.error_solution:type_name -> lot.v1.ErrorSolution
-	1,  // 11: lot.v1.SaveErrorSolutionResponse.error_solution:type_name -> lot.v1.ErrorSolution
-	25, // 12: lot.v1.SaveErrorSolutionResponse.notices:type_name -> lot.v1.Notice
-	1,  // 13: lot.v1.GetErrorSolutionResponse.error_solution:type_name -> lot.v1.ErrorSolution
-	1,  // 14: lot.v1.UpdateErrorSolutionRequest.error_solution:type_name -> lot.v1.ErrorSolution
-	26, // 15: lot.v1.UpdateErrorSolutionRequest.update_mask:type_name -> google.protobuf.FieldMask
-	1,  // 16: lot.v1.UpdateErrorSolutionResponse.error_solution:type_name -> lot.v1.ErrorSolution
-	25, // 17: lot.v1.UpdateErrorSolutionResponse.notices:type_name -> lot.v1.Notice
-	26, // 18: lot.v1.FindErrorSolutionsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	11, // 19: lot.v1.FindErrorSolutionsResponse.hits:type_name -> lot.v1.ErrorSolutionHit
-	25, // 20: lot.v1.FindErrorSolutionsResponse.notices:type_name -> lot.v1.Notice
-	11, // 21: lot.v1.FindErrorSolutionsResponse.unsolved:type_name -> lot.v1.ErrorSolutionHit
-	1,  // 22: lot.v1.ErrorSolutionHit.error_solution:type_name -> lot.v1.ErrorSolution
-	0,  // 23: lot.v1.ErrorSolutionHit.match:type_name -> lot.v1.ErrorMatch
-	27, // 24: lot.v1.ErrorSolutionHit.score_parts:type_name -> lot.v1.ScorePart
-	12, // 25: lot.v1.ErrorSolutionHit.differences:type_name -> lot.v1.ErrorDifference
-	28, // 26: lot.v1.RecordErrorSolutionOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	24, // 27: lot.v1.RecordErrorSolutionOutcomeRequest.duration:type_name -> google.protobuf.Duration
-	1,  // 28: lot.v1.RecordErrorSolutionOutcomeResponse.error_solution:type_name -> lot.v1.ErrorSolution
-	2,  // 29: lot.v1.ListErrorSolutionsRequest.filter:type_name -> lot.v1.ErrorSolutionFilter
-	26, // 30: lot.v1.ListErrorSolutionsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	1,  // 31: lot.v1.ListErrorSolutionsResponse.error_solutions:type_name -> lot.v1.ErrorSolution
-	32, // [32:32] is the sub-list for method output_type
-	32, // [32:32] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	25, // 7: lot.v1.ErrorSolution.origin:type_name -> lot.v1.Origin
+	26, // 8: lot.v1.ErrorSolution.review:type_name -> lot.v1.Review
+	20, // 9: lot.v1.ErrorSolutionFilter.labels:type_name -> lot.v1.ErrorSolutionFilter.LabelsEntry
+	23, // 10: lot.v1.ErrorSolutionFilter.created_after:type_name -> google.protobuf.Timestamp
+	23, // 11: lot.v1.ErrorSolutionFilter.created_before:type_name -> google.protobuf.Timestamp
+	27, // 12: lot.v1.ErrorSolutionFilter.origins:type_name -> lot.v1.OriginKind
+	28, // 13: lot.v1.ErrorSolutionFilter.reviews:type_name -> lot.v1.ReviewState
+	1,  // 14: lot.v1.SaveErrorSolutionRequest.error_solution:type_name -> lot.v1.ErrorSolution
+	1,  // 15: lot.v1.SaveErrorSolutionResponse.error_solution:type_name -> lot.v1.ErrorSolution
+	29, // 16: lot.v1.SaveErrorSolutionResponse.notices:type_name -> lot.v1.Notice
+	1,  // 17: lot.v1.GetErrorSolutionResponse.error_solution:type_name -> lot.v1.ErrorSolution
+	1,  // 18: lot.v1.UpdateErrorSolutionRequest.error_solution:type_name -> lot.v1.ErrorSolution
+	30, // 19: lot.v1.UpdateErrorSolutionRequest.update_mask:type_name -> google.protobuf.FieldMask
+	1,  // 20: lot.v1.UpdateErrorSolutionResponse.error_solution:type_name -> lot.v1.ErrorSolution
+	29, // 21: lot.v1.UpdateErrorSolutionResponse.notices:type_name -> lot.v1.Notice
+	30, // 22: lot.v1.FindErrorSolutionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	11, // 23: lot.v1.FindErrorSolutionsResponse.hits:type_name -> lot.v1.ErrorSolutionHit
+	29, // 24: lot.v1.FindErrorSolutionsResponse.notices:type_name -> lot.v1.Notice
+	11, // 25: lot.v1.FindErrorSolutionsResponse.unsolved:type_name -> lot.v1.ErrorSolutionHit
+	1,  // 26: lot.v1.ErrorSolutionHit.error_solution:type_name -> lot.v1.ErrorSolution
+	0,  // 27: lot.v1.ErrorSolutionHit.match:type_name -> lot.v1.ErrorMatch
+	31, // 28: lot.v1.ErrorSolutionHit.score_parts:type_name -> lot.v1.ScorePart
+	12, // 29: lot.v1.ErrorSolutionHit.differences:type_name -> lot.v1.ErrorDifference
+	32, // 30: lot.v1.RecordErrorSolutionOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	24, // 31: lot.v1.RecordErrorSolutionOutcomeRequest.duration:type_name -> google.protobuf.Duration
+	1,  // 32: lot.v1.RecordErrorSolutionOutcomeResponse.error_solution:type_name -> lot.v1.ErrorSolution
+	2,  // 33: lot.v1.ListErrorSolutionsRequest.filter:type_name -> lot.v1.ErrorSolutionFilter
+	30, // 34: lot.v1.ListErrorSolutionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	1,  // 35: lot.v1.ListErrorSolutionsResponse.error_solutions:type_name -> lot.v1.ErrorSolution
+	36, // [36:36] is the sub-list for method output_type
+	36, // [36:36] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_error_solution_proto_init() }
@@ -1945,6 +1998,7 @@ func file_lot_v1_error_solution_proto_init() {
 	if File_lot_v1_error_solution_proto != nil {
 		return
 	}
+	file_lot_v1_origin_proto_init()
 	file_lot_v1_outcome_proto_init()
 	file_lot_v1_error_solution_proto_msgTypes[0].OneofWrappers = []any{
 		(*ErrorSolution_ExpireTime)(nil),

@@ -248,8 +248,16 @@ type Memory struct {
 	// Output only. From when on this is superseded: when the first of the memories that supersede it
 	// begins to be true. Unset if none does.
 	SupersededTime *timestamppb.Timestamp `protobuf:"bytes,29,opt,name=superseded_time,json=supersededTime,proto3" json:"superseded_time,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Who wrote the text. See Origin for what an edit may change; in an update, it says who edits. An
+	// update that does not give it, or gives the stored one back without naming it in update_mask,
+	// counts as by an AGENT, or by the stored origin if that is less trusted.
+	Origin *Origin `protobuf:"bytes,27,opt,name=origin,proto3" json:"origin,omitempty"`
+	// Output only. Review, unset if none is needed. A write of the text by an origin in
+	// NamespacePolicy.review_origins makes it PENDING; only ReviewRecords changes it otherwise.
+	// Changes neither etag nor update_time.
+	Review        *Review `protobuf:"bytes,28,opt,name=review,proto3" json:"review,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Memory) Reset() {
@@ -493,6 +501,20 @@ func (x *Memory) GetSupersededTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Memory) GetOrigin() *Origin {
+	if x != nil {
+		return x.Origin
+	}
+	return nil
+}
+
+func (x *Memory) GetReview() *Review {
+	if x != nil {
+		return x.Review
+	}
+	return nil
+}
+
 type isMemory_Details interface {
 	isMemory_Details()
 }
@@ -690,7 +712,11 @@ type MemoryFilter struct {
 	// True: only those that another memory supersedes, even if that one begins in the future. False:
 	// only the others. Unset: SearchMemories omits those superseded by its time, all other calls
 	// include both.
-	Superseded    *bool `protobuf:"varint,14,opt,name=superseded,proto3,oneof" json:"superseded,omitempty"`
+	Superseded *bool `protobuf:"varint,14,opt,name=superseded,proto3,oneof" json:"superseded,omitempty"`
+	// Kinds of origin.
+	Origins []OriginKind `protobuf:"varint,15,rep,packed,name=origins,proto3,enum=lot.v1.OriginKind" json:"origins,omitempty"`
+	// States of the review. SearchMemories leaves PENDING and REJECTED ones out unless this names any.
+	Reviews       []ReviewState `protobuf:"varint,16,rep,packed,name=reviews,proto3,enum=lot.v1.ReviewState" json:"reviews,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -821,6 +847,20 @@ func (x *MemoryFilter) GetSuperseded() bool {
 		return *x.Superseded
 	}
 	return false
+}
+
+func (x *MemoryFilter) GetOrigins() []OriginKind {
+	if x != nil {
+		return x.Origins
+	}
+	return nil
+}
+
+func (x *MemoryFilter) GetReviews() []ReviewState {
+	if x != nil {
+		return x.Reviews
+	}
+	return nil
 }
 
 // MemoryHit is a memory found by a query.
@@ -975,7 +1015,7 @@ var File_lot_v1_memory_proto protoreflect.FileDescriptor
 
 const file_lot_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x13lot/v1/memory.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\x8e\n" +
+	"\x13lot/v1/memory.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13lot/v1/origin.proto\x1a\x14lot/v1/outcome.proto\"\xde\n" +
 	"\n" +
 	"\x06Memory\x12\x1b\n" +
 	"\tmemory_id\x18\x01 \x01(\tR\bmemoryId\x12&\n" +
@@ -1015,7 +1055,9 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"valid_from\x18\x19 \x01(\v2\x1a.google.protobuf.TimestampR\tvalidFrom\x12;\n" +
 	"\vvalid_until\x18\x1a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"validUntil\x12C\n" +
-	"\x0fsuperseded_time\x18\x1d \x01(\v2\x1a.google.protobuf.TimestampR\x0esupersededTime\x1a9\n" +
+	"\x0fsuperseded_time\x18\x1d \x01(\v2\x1a.google.protobuf.TimestampR\x0esupersededTime\x12&\n" +
+	"\x06origin\x18\x1b \x01(\v2\x0e.lot.v1.OriginR\x06origin\x12&\n" +
+	"\x06review\x18\x1c \x01(\v2\x0e.lot.v1.ReviewR\x06review\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
@@ -1031,7 +1073,7 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"\n" +
 	"tech_stack\x18\x02 \x03(\tR\ttechStack\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x12H\n" +
-	"\x12last_accessed_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x10lastAccessedTime\"\xca\x05\n" +
+	"\x12last_accessed_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x10lastAccessedTime\"\xa7\x06\n" +
 	"\fMemoryFilter\x12(\n" +
 	"\x05kinds\x18\x01 \x03(\x0e2\x12.lot.v1.MemoryKindR\x05kinds\x12\x1c\n" +
 	"\tlanguages\x18\x02 \x03(\tR\tlanguages\x12\x19\n" +
@@ -1051,7 +1093,9 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"\x0ecreated_before\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\rcreatedBefore\x12#\n" +
 	"\n" +
 	"superseded\x18\x0e \x01(\bH\x03R\n" +
-	"superseded\x88\x01\x01\x1a9\n" +
+	"superseded\x88\x01\x01\x12,\n" +
+	"\aorigins\x18\x0f \x03(\x0e2\x12.lot.v1.OriginKindR\aorigins\x12-\n" +
+	"\areviews\x18\x10 \x03(\x0e2\x13.lot.v1.ReviewStateR\areviews\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x11\n" +
@@ -1119,7 +1163,11 @@ var file_lot_v1_memory_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),      // 11: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),        // 12: google.protobuf.Duration
 	(*OutcomeStats)(nil),               // 13: lot.v1.OutcomeStats
-	(*ScorePart)(nil),                  // 14: lot.v1.ScorePart
+	(*Origin)(nil),                     // 14: lot.v1.Origin
+	(*Review)(nil),                     // 15: lot.v1.Review
+	(OriginKind)(0),                    // 16: lot.v1.OriginKind
+	(ReviewState)(0),                   // 17: lot.v1.ReviewState
+	(*ScorePart)(nil),                  // 18: lot.v1.ScorePart
 }
 var file_lot_v1_memory_proto_depIdxs = []int32{
 	1,  // 0: lot.v1.Memory.kind:type_name -> lot.v1.MemoryKind
@@ -1136,19 +1184,23 @@ var file_lot_v1_memory_proto_depIdxs = []int32{
 	11, // 11: lot.v1.Memory.valid_from:type_name -> google.protobuf.Timestamp
 	11, // 12: lot.v1.Memory.valid_until:type_name -> google.protobuf.Timestamp
 	11, // 13: lot.v1.Memory.superseded_time:type_name -> google.protobuf.Timestamp
-	11, // 14: lot.v1.ProjectDetails.last_accessed_time:type_name -> google.protobuf.Timestamp
-	1,  // 15: lot.v1.MemoryFilter.kinds:type_name -> lot.v1.MemoryKind
-	9,  // 16: lot.v1.MemoryFilter.labels:type_name -> lot.v1.MemoryFilter.LabelsEntry
-	11, // 17: lot.v1.MemoryFilter.created_after:type_name -> google.protobuf.Timestamp
-	11, // 18: lot.v1.MemoryFilter.created_before:type_name -> google.protobuf.Timestamp
-	2,  // 19: lot.v1.MemoryHit.memory:type_name -> lot.v1.Memory
-	14, // 20: lot.v1.MemoryHit.score_parts:type_name -> lot.v1.ScorePart
-	7,  // 21: lot.v1.MemoryHit.passage:type_name -> lot.v1.Passage
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	14, // 14: lot.v1.Memory.origin:type_name -> lot.v1.Origin
+	15, // 15: lot.v1.Memory.review:type_name -> lot.v1.Review
+	11, // 16: lot.v1.ProjectDetails.last_accessed_time:type_name -> google.protobuf.Timestamp
+	1,  // 17: lot.v1.MemoryFilter.kinds:type_name -> lot.v1.MemoryKind
+	9,  // 18: lot.v1.MemoryFilter.labels:type_name -> lot.v1.MemoryFilter.LabelsEntry
+	11, // 19: lot.v1.MemoryFilter.created_after:type_name -> google.protobuf.Timestamp
+	11, // 20: lot.v1.MemoryFilter.created_before:type_name -> google.protobuf.Timestamp
+	16, // 21: lot.v1.MemoryFilter.origins:type_name -> lot.v1.OriginKind
+	17, // 22: lot.v1.MemoryFilter.reviews:type_name -> lot.v1.ReviewState
+	2,  // 23: lot.v1.MemoryHit.memory:type_name -> lot.v1.Memory
+	18, // 24: lot.v1.MemoryHit.score_parts:type_name -> lot.v1.ScorePart
+	7,  // 25: lot.v1.MemoryHit.passage:type_name -> lot.v1.Passage
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_memory_proto_init() }
@@ -1156,6 +1208,7 @@ func file_lot_v1_memory_proto_init() {
 	if File_lot_v1_memory_proto != nil {
 		return
 	}
+	file_lot_v1_origin_proto_init()
 	file_lot_v1_outcome_proto_init()
 	file_lot_v1_memory_proto_msgTypes[0].OneofWrappers = []any{
 		(*Memory_ConversationSummary)(nil),

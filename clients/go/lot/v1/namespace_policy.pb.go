@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// PolicyPreset is a set of bounds to start from. It leaves the thresholds unchanged.
+// PolicyPreset is a set of bounds to start from. It leaves all else unchanged.
 type PolicyPreset int32
 
 const (
@@ -111,6 +111,11 @@ type NamespacePolicy struct {
 	// Discount γ of action values, in [0, 0.99]: the weight of the best value of the next state. 0
 	// learns only from each step's own reward. Unset means 0.95. A new discount applies from then on.
 	ActionDiscount *float64 `protobuf:"fixed64,15,opt,name=action_discount,json=actionDiscount,proto3,oneof" json:"action_discount,omitempty"`
+	// Kinds of origin whose writes need a review: from then on, a pattern, memory or error solution
+	// that such an origin stores, and one whose text it edits, becomes PENDING and is left out of
+	// recalls and contexts until ReviewRecords approves it. Empty means none. Presets leave it as it
+	// is; imports keep the reviews they come with.
+	ReviewOrigins []OriginKind `protobuf:"varint,18,rep,packed,name=review_origins,json=reviewOrigins,proto3,enum=lot.v1.OriginKind" json:"review_origins,omitempty"`
 	// Output only. Namespace of the policy.
 	Namespace string `protobuf:"bytes,11,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Output only. Etag; empty while the policy is the default. The etag of a cleared policy never
@@ -234,6 +239,13 @@ func (x *NamespacePolicy) GetActionDiscount() float64 {
 		return *x.ActionDiscount
 	}
 	return 0
+}
+
+func (x *NamespacePolicy) GetReviewOrigins() []OriginKind {
+	if x != nil {
+		return x.ReviewOrigins
+	}
+	return nil
 }
 
 func (x *NamespacePolicy) GetNamespace() string {
@@ -502,7 +514,7 @@ var File_lot_v1_namespace_policy_proto protoreflect.FileDescriptor
 
 const file_lot_v1_namespace_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1dlot/v1/namespace_policy.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd8\x06\n" +
+	"\x1dlot/v1/namespace_policy.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13lot/v1/origin.proto\"\x93\a\n" +
 	"\x0fNamespacePolicy\x12!\n" +
 	"\fmax_episodes\x18\x01 \x01(\x03R\vmaxEpisodes\x12.\n" +
 	"\x13max_error_solutions\x18\x02 \x01(\x03R\x11maxErrorSolutions\x12!\n" +
@@ -516,7 +528,8 @@ const file_lot_v1_namespace_policy_proto_rawDesc = "" +
 	"\x10confidence_boost\x18\n" +
 	" \x01(\x01H\x01R\x0fconfidenceBoost\x88\x01\x01\x125\n" +
 	"\x14action_learning_rate\x18\x0e \x01(\x01H\x02R\x12actionLearningRate\x88\x01\x01\x12,\n" +
-	"\x0faction_discount\x18\x0f \x01(\x01H\x03R\x0eactionDiscount\x88\x01\x01\x12\x1c\n" +
+	"\x0faction_discount\x18\x0f \x01(\x01H\x03R\x0eactionDiscount\x88\x01\x01\x129\n" +
+	"\x0ereview_origins\x18\x12 \x03(\x0e2\x12.lot.v1.OriginKindR\rreviewOrigins\x12\x1c\n" +
 	"\tnamespace\x18\v \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04etag\x18\f \x01(\tR\x04etag\x12;\n" +
 	"\vupdate_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -572,26 +585,28 @@ var file_lot_v1_namespace_policy_proto_goTypes = []any{
 	(*UpdateNamespacePolicyResponse)(nil), // 5: lot.v1.UpdateNamespacePolicyResponse
 	nil,                                   // 6: lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntry
 	(*durationpb.Duration)(nil),           // 7: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),         // 8: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),         // 9: google.protobuf.FieldMask
+	(OriginKind)(0),                       // 8: lot.v1.OriginKind
+	(*timestamppb.Timestamp)(nil),         // 9: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),         // 10: google.protobuf.FieldMask
 }
 var file_lot_v1_namespace_policy_proto_depIdxs = []int32{
 	7,  // 0: lot.v1.NamespacePolicy.max_episode_age:type_name -> google.protobuf.Duration
 	7,  // 1: lot.v1.NamespacePolicy.max_error_solution_age:type_name -> google.protobuf.Duration
 	7,  // 2: lot.v1.NamespacePolicy.max_pattern_age:type_name -> google.protobuf.Duration
 	7,  // 3: lot.v1.NamespacePolicy.max_memory_age:type_name -> google.protobuf.Duration
-	8,  // 4: lot.v1.NamespacePolicy.update_time:type_name -> google.protobuf.Timestamp
-	1,  // 5: lot.v1.GetNamespacePolicyResponse.policy:type_name -> lot.v1.NamespacePolicy
-	1,  // 6: lot.v1.UpdateNamespacePolicyRequest.policy:type_name -> lot.v1.NamespacePolicy
-	9,  // 7: lot.v1.UpdateNamespacePolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
-	0,  // 8: lot.v1.UpdateNamespacePolicyRequest.preset:type_name -> lot.v1.PolicyPreset
-	1,  // 9: lot.v1.UpdateNamespacePolicyResponse.policy:type_name -> lot.v1.NamespacePolicy
-	6,  // 10: lot.v1.UpdateNamespacePolicyResponse.pending_delete_counts:type_name -> lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntry
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	8,  // 4: lot.v1.NamespacePolicy.review_origins:type_name -> lot.v1.OriginKind
+	9,  // 5: lot.v1.NamespacePolicy.update_time:type_name -> google.protobuf.Timestamp
+	1,  // 6: lot.v1.GetNamespacePolicyResponse.policy:type_name -> lot.v1.NamespacePolicy
+	1,  // 7: lot.v1.UpdateNamespacePolicyRequest.policy:type_name -> lot.v1.NamespacePolicy
+	10, // 8: lot.v1.UpdateNamespacePolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
+	0,  // 9: lot.v1.UpdateNamespacePolicyRequest.preset:type_name -> lot.v1.PolicyPreset
+	1,  // 10: lot.v1.UpdateNamespacePolicyResponse.policy:type_name -> lot.v1.NamespacePolicy
+	6,  // 11: lot.v1.UpdateNamespacePolicyResponse.pending_delete_counts:type_name -> lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntry
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_namespace_policy_proto_init() }
@@ -599,6 +614,7 @@ func file_lot_v1_namespace_policy_proto_init() {
 	if File_lot_v1_namespace_policy_proto != nil {
 		return
 	}
+	file_lot_v1_origin_proto_init()
 	file_lot_v1_namespace_policy_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -291,7 +291,8 @@ type Pattern struct {
 	// update_time.
 	ParentPatternId string `protobuf:"bytes,29,opt,name=parent_pattern_id,json=parentPatternId,proto3" json:"parent_pattern_id,omitempty"`
 	// ID of the pattern this one replaces, which must exist. RecallPatterns omits that one until this
-	// pattern is deleted, expires (within a minute) or supersedes another.
+	// pattern is deleted, expires (within a minute) or supersedes another. While this pattern is
+	// PENDING or REJECTED, it replaces nothing.
 	Supersedes string `protobuf:"bytes,30,opt,name=supersedes,proto3" json:"supersedes,omitempty"`
 	// Output only. Namespace of the record.
 	Namespace string `protobuf:"bytes,31,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -313,7 +314,15 @@ type Pattern struct {
 	Feedback *PatternFeedback `protobuf:"bytes,40,opt,name=feedback,proto3" json:"feedback,omitempty"`
 	// Output only. Newest pattern that supersedes this one, derived from its `supersedes`. Changes
 	// neither etag nor update_time.
-	SupersededBy  string `protobuf:"bytes,37,opt,name=superseded_by,json=supersededBy,proto3" json:"superseded_by,omitempty"`
+	SupersededBy string `protobuf:"bytes,37,opt,name=superseded_by,json=supersededBy,proto3" json:"superseded_by,omitempty"`
+	// Who wrote the text. See Origin for what an edit may change; in an update, it says who edits. An
+	// update that does not give it, or gives the stored one back without naming it in update_mask,
+	// counts as by an AGENT, or by the stored origin if that is less trusted.
+	Origin *Origin `protobuf:"bytes,41,opt,name=origin,proto3" json:"origin,omitempty"`
+	// Output only. Review, unset if none is needed. A write of the text by an origin in
+	// NamespacePolicy.review_origins makes it PENDING; only ReviewRecords changes it otherwise.
+	// Changes neither etag nor update_time.
+	Review        *Review `protobuf:"bytes,42,opt,name=review,proto3" json:"review,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -625,6 +634,20 @@ func (x *Pattern) GetSupersededBy() string {
 	return ""
 }
 
+func (x *Pattern) GetOrigin() *Origin {
+	if x != nil {
+		return x.Origin
+	}
+	return nil
+}
+
+func (x *Pattern) GetReview() *Review {
+	if x != nil {
+		return x.Review
+	}
+	return nil
+}
+
 type isPattern_Expiration interface {
 	isPattern_Expiration()
 }
@@ -750,7 +773,12 @@ type PatternFilter struct {
 	MinReliability *float64 `protobuf:"fixed64,18,opt,name=min_reliability,json=minReliability,proto3,oneof" json:"min_reliability,omitempty"`
 	// True: only superseded. False: only not superseded. Unset: RecallPatterns and DistillPatterns
 	// omit superseded patterns, all other calls include them.
-	Superseded    *bool `protobuf:"varint,19,opt,name=superseded,proto3,oneof" json:"superseded,omitempty"`
+	Superseded *bool `protobuf:"varint,19,opt,name=superseded,proto3,oneof" json:"superseded,omitempty"`
+	// Kinds of origin.
+	Origins []OriginKind `protobuf:"varint,20,rep,packed,name=origins,proto3,enum=lot.v1.OriginKind" json:"origins,omitempty"`
+	// States of the review. RecallPatterns and ListFeedbackCandidates leave PENDING and
+	// REJECTED ones out unless this names any; DistillPatterns always does.
+	Reviews       []ReviewState `protobuf:"varint,21,rep,packed,name=reviews,proto3,enum=lot.v1.ReviewState" json:"reviews,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -918,11 +946,25 @@ func (x *PatternFilter) GetSuperseded() bool {
 	return false
 }
 
+func (x *PatternFilter) GetOrigins() []OriginKind {
+	if x != nil {
+		return x.Origins
+	}
+	return nil
+}
+
+func (x *PatternFilter) GetReviews() []ReviewState {
+	if x != nil {
+		return x.Reviews
+	}
+	return nil
+}
+
 var File_lot_v1_pattern_proto protoreflect.FileDescriptor
 
 const file_lot_v1_pattern_proto_rawDesc = "" +
 	"\n" +
-	"\x14lot/v1/pattern.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/feedback.proto\x1a\x14lot/v1/outcome.proto\"\xba\f\n" +
+	"\x14lot/v1/pattern.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/feedback.proto\x1a\x13lot/v1/origin.proto\x1a\x14lot/v1/outcome.proto\"\x8a\r\n" +
 	"\aPattern\x12\x1d\n" +
 	"\n" +
 	"pattern_id\x18\x01 \x01(\tR\tpatternId\x12'\n" +
@@ -972,7 +1014,9 @@ const file_lot_v1_pattern_proto_rawDesc = "" +
 	"expireTime\x12-\n" +
 	"\x03ttl\x18$ \x01(\v2\x19.google.protobuf.DurationH\x00R\x03ttl\x123\n" +
 	"\bfeedback\x18( \x01(\v2\x17.lot.v1.PatternFeedbackR\bfeedback\x12#\n" +
-	"\rsuperseded_by\x18% \x01(\tR\fsupersededBy\x1a9\n" +
+	"\rsuperseded_by\x18% \x01(\tR\fsupersededBy\x12&\n" +
+	"\x06origin\x18) \x01(\v2\x0e.lot.v1.OriginR\x06origin\x12&\n" +
+	"\x06review\x18* \x01(\v2\x0e.lot.v1.ReviewR\x06review\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
@@ -982,7 +1026,7 @@ const file_lot_v1_pattern_proto_rawDesc = "" +
 	"\x06Action\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12+\n" +
 	"\x04args\x18\x02 \x01(\v2\x17.google.protobuf.StructR\x04args\x12\x12\n" +
-	"\x04note\x18\x03 \x01(\tR\x04note\"\xaa\a\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note\"\x87\b\n" +
 	"\rPatternFilter\x12\x1c\n" +
 	"\tlanguages\x18\x01 \x03(\tR\tlanguages\x12)\n" +
 	"\x05kinds\x18\x02 \x03(\x0e2\x13.lot.v1.PatternKindR\x05kinds\x12/\n" +
@@ -1011,7 +1055,9 @@ const file_lot_v1_pattern_proto_rawDesc = "" +
 	"\x0fmin_reliability\x18\x12 \x01(\x01H\x02R\x0eminReliability\x88\x01\x01\x12#\n" +
 	"\n" +
 	"superseded\x18\x13 \x01(\bH\x03R\n" +
-	"superseded\x88\x01\x01\x1a9\n" +
+	"superseded\x88\x01\x01\x12,\n" +
+	"\aorigins\x18\x14 \x03(\x0e2\x12.lot.v1.OriginKindR\aorigins\x12-\n" +
+	"\areviews\x18\x15 \x03(\x0e2\x13.lot.v1.ReviewStateR\areviews\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x13\n" +
@@ -1070,6 +1116,10 @@ var file_lot_v1_pattern_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
 	(*PatternFeedback)(nil),       // 13: lot.v1.PatternFeedback
+	(*Origin)(nil),                // 14: lot.v1.Origin
+	(*Review)(nil),                // 15: lot.v1.Review
+	(OriginKind)(0),               // 16: lot.v1.OriginKind
+	(ReviewState)(0),              // 17: lot.v1.ReviewState
 }
 var file_lot_v1_pattern_proto_depIdxs = []int32{
 	0,  // 0: lot.v1.Pattern.kind:type_name -> lot.v1.PatternKind
@@ -1085,19 +1135,23 @@ var file_lot_v1_pattern_proto_depIdxs = []int32{
 	11, // 10: lot.v1.Pattern.expire_time:type_name -> google.protobuf.Timestamp
 	12, // 11: lot.v1.Pattern.ttl:type_name -> google.protobuf.Duration
 	13, // 12: lot.v1.Pattern.feedback:type_name -> lot.v1.PatternFeedback
-	9,  // 13: lot.v1.Action.args:type_name -> google.protobuf.Struct
-	0,  // 14: lot.v1.PatternFilter.kinds:type_name -> lot.v1.PatternKind
-	1,  // 15: lot.v1.PatternFilter.code_kinds:type_name -> lot.v1.CodeKind
-	2,  // 16: lot.v1.PatternFilter.pattern_types:type_name -> lot.v1.PatternType
-	7,  // 17: lot.v1.PatternFilter.labels:type_name -> lot.v1.PatternFilter.LabelsEntry
-	11, // 18: lot.v1.PatternFilter.created_after:type_name -> google.protobuf.Timestamp
-	11, // 19: lot.v1.PatternFilter.created_before:type_name -> google.protobuf.Timestamp
-	8,  // 20: lot.v1.PatternFilter.complexities:type_name -> lot.v1.Complexity
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	14, // 13: lot.v1.Pattern.origin:type_name -> lot.v1.Origin
+	15, // 14: lot.v1.Pattern.review:type_name -> lot.v1.Review
+	9,  // 15: lot.v1.Action.args:type_name -> google.protobuf.Struct
+	0,  // 16: lot.v1.PatternFilter.kinds:type_name -> lot.v1.PatternKind
+	1,  // 17: lot.v1.PatternFilter.code_kinds:type_name -> lot.v1.CodeKind
+	2,  // 18: lot.v1.PatternFilter.pattern_types:type_name -> lot.v1.PatternType
+	7,  // 19: lot.v1.PatternFilter.labels:type_name -> lot.v1.PatternFilter.LabelsEntry
+	11, // 20: lot.v1.PatternFilter.created_after:type_name -> google.protobuf.Timestamp
+	11, // 21: lot.v1.PatternFilter.created_before:type_name -> google.protobuf.Timestamp
+	8,  // 22: lot.v1.PatternFilter.complexities:type_name -> lot.v1.Complexity
+	16, // 23: lot.v1.PatternFilter.origins:type_name -> lot.v1.OriginKind
+	17, // 24: lot.v1.PatternFilter.reviews:type_name -> lot.v1.ReviewState
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_pattern_proto_init() }
@@ -1106,6 +1160,7 @@ func file_lot_v1_pattern_proto_init() {
 		return
 	}
 	file_lot_v1_feedback_proto_init()
+	file_lot_v1_origin_proto_init()
 	file_lot_v1_outcome_proto_init()
 	file_lot_v1_pattern_proto_msgTypes[0].OneofWrappers = []any{
 		(*Pattern_ExpireTime)(nil),

@@ -13,6 +13,7 @@ export * from "./lot/v1/learning_service_pb.js";
 export * from "./lot/v1/memory_pb.js";
 export * from "./lot/v1/memory_service_pb.js";
 export * from "./lot/v1/namespace_policy_pb.js";
+export * from "./lot/v1/origin_pb.js";
 export * from "./lot/v1/outcome_pb.js";
 export * from "./lot/v1/pattern_pb.js";
 export * from "./lot/v1/pattern_service_pb.js";

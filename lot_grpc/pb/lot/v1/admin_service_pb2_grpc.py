@@ -65,6 +65,11 @@ class AdminServiceStub(object):
                 request_serializer=lot_dot_v1_dot_namespace__policy__pb2.UpdateNamespacePolicyRequest.SerializeToString,
                 response_deserializer=lot_dot_v1_dot_namespace__policy__pb2.UpdateNamespacePolicyResponse.FromString,
                 _registered_method=True)
+        self.ReviewRecords = channel.unary_unary(
+                '/lot.v1.AdminService/ReviewRecords',
+                request_serializer=lot_dot_v1_dot_admin__service__pb2.ReviewRecordsRequest.SerializeToString,
+                response_deserializer=lot_dot_v1_dot_admin__service__pb2.ReviewRecordsResponse.FromString,
+                _registered_method=True)
         self.SeedKnowledge = channel.unary_unary(
                 '/lot.v1.AdminService/SeedKnowledge',
                 request_serializer=lot_dot_v1_dot_admin__service__pb2.SeedKnowledgeRequest.SerializeToString,
@@ -142,6 +147,20 @@ class AdminServiceServicer(object):
         """UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: a sweep
         deletes what exceeds a bound within a minute. Use dry_run to see how many records that would
         be. Errors: ETAG_MISMATCH.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReviewRecords(self, request, context):
+        """ReviewRecords sets the review of patterns, memories or error solutions. APPROVED ones are
+        recalled from then on; PENDING and REJECTED ones are not. A record that needs no review can be
+        reviewed too.
+
+        With an etag, only the version that was read is reviewed; without one, whatever the record says
+        at that moment. Items succeed or fail individually: check every result. Repeating a call changes
+        nothing. Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
+        PATTERN_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH, CONTENTION.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -248,6 +267,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.UpdateNamespacePolicy,
                     request_deserializer=lot_dot_v1_dot_namespace__policy__pb2.UpdateNamespacePolicyRequest.FromString,
                     response_serializer=lot_dot_v1_dot_namespace__policy__pb2.UpdateNamespacePolicyResponse.SerializeToString,
+            ),
+            'ReviewRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReviewRecords,
+                    request_deserializer=lot_dot_v1_dot_admin__service__pb2.ReviewRecordsRequest.FromString,
+                    response_serializer=lot_dot_v1_dot_admin__service__pb2.ReviewRecordsResponse.SerializeToString,
             ),
             'SeedKnowledge': grpc.unary_unary_rpc_method_handler(
                     servicer.SeedKnowledge,
@@ -424,6 +448,33 @@ class AdminService(object):
             '/lot.v1.AdminService/UpdateNamespacePolicy',
             lot_dot_v1_dot_namespace__policy__pb2.UpdateNamespacePolicyRequest.SerializeToString,
             lot_dot_v1_dot_namespace__policy__pb2.UpdateNamespacePolicyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReviewRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lot.v1.AdminService/ReviewRecords',
+            lot_dot_v1_dot_admin__service__pb2.ReviewRecordsRequest.SerializeToString,
+            lot_dot_v1_dot_admin__service__pb2.ReviewRecordsResponse.FromString,
             options,
             channel_credentials,
             insecure,

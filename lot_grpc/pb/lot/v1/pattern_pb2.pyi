@@ -12,6 +12,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from lot_grpc.pb.lot.v1 import feedback_pb2 as _feedback_pb2
+from lot_grpc.pb.lot.v1 import origin_pb2 as _origin_pb2
 from lot_grpc.pb.lot.v1 import outcome_pb2 as _outcome_pb2
 import builtins as _builtins
 import sys
@@ -197,6 +198,8 @@ class Pattern(_message.Message):
     TTL_FIELD_NUMBER: _builtins.int
     FEEDBACK_FIELD_NUMBER: _builtins.int
     SUPERSEDED_BY_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    REVIEW_FIELD_NUMBER: _builtins.int
     pattern_id: _builtins.str
     """ID within the namespace: a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or
     `-`. Output only here; set it in the request's field.
@@ -246,7 +249,8 @@ class Pattern(_message.Message):
     """
     supersedes: _builtins.str
     """ID of the pattern this one replaces, which must exist. RecallPatterns omits that one until this
-    pattern is deleted, expires (within a minute) or supersedes another.
+    pattern is deleted, expires (within a minute) or supersedes another. While this pattern is
+    PENDING or REJECTED, it replaces nothing.
     """
     namespace: _builtins.str
     """Output only. Namespace of the record."""
@@ -326,6 +330,20 @@ class Pattern(_message.Message):
     def feedback(self) -> _feedback_pb2.PatternFeedback:
         """Output only. Feedback on the pattern; unset if none."""
 
+    @_builtins.property
+    def origin(self) -> _origin_pb2.Origin:
+        """Who wrote the text. See Origin for what an edit may change; in an update, it says who edits. An
+        update that does not give it, or gives the stored one back without naming it in update_mask,
+        counts as by an AGENT, or by the stored origin if that is less trusted.
+        """
+
+    @_builtins.property
+    def review(self) -> _origin_pb2.Review:
+        """Output only. Review, unset if none is needed. A write of the text by an origin in
+        NamespacePolicy.review_origins makes it PENDING; only ReviewRecords changes it otherwise.
+        Changes neither etag nor update_time.
+        """
+
     def __init__(
         self,
         *,
@@ -367,10 +385,12 @@ class Pattern(_message.Message):
         ttl: _duration_pb2.Duration | None = ...,
         feedback: _feedback_pb2.PatternFeedback | None = ...,
         superseded_by: _builtins.str = ...,
+        origin: _origin_pb2.Origin | None = ...,
+        review: _origin_pb2.Review | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "create_time", b"create_time", "expiration", b"expiration", "expire_time", b"expire_time", "feedback", b"feedback", "metadata", b"metadata", "outcomes", b"outcomes", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "create_time", b"create_time", "expiration", b"expiration", "expire_time", b"expire_time", "feedback", b"feedback", "metadata", b"metadata", "origin", b"origin", "outcomes", b"outcomes", "review", b"review", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "actions", b"actions", "approach", b"approach", "category", b"category", "code", b"code", "code_kind", b"code_kind", "complexity", b"complexity", "confidence", b"confidence", "context", b"context", "create_time", b"create_time", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "failure_indicators", b"failure_indicators", "feedback", b"feedback", "kind", b"kind", "labels", b"labels", "language", b"language", "metadata", b"metadata", "namespace", b"namespace", "outcomes", b"outcomes", "parent_pattern_id", b"parent_pattern_id", "pattern_id", b"pattern_id", "pattern_type", b"pattern_type", "pinned", b"pinned", "recommended_context", b"recommended_context", "source_episode_ids", b"source_episode_ids", "source_pattern_ids", b"source_pattern_ids", "success_factors", b"success_factors", "success_indicators", b"success_indicators", "superseded_by", b"superseded_by", "supersedes", b"supersedes", "tags", b"tags", "task", b"task", "task_type", b"task_type", "task_type_pattern", b"task_type_pattern", "title", b"title", "tools", b"tools", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "actions", b"actions", "approach", b"approach", "category", b"category", "code", b"code", "code_kind", b"code_kind", "complexity", b"complexity", "confidence", b"confidence", "context", b"context", "create_time", b"create_time", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "failure_indicators", b"failure_indicators", "feedback", b"feedback", "kind", b"kind", "labels", b"labels", "language", b"language", "metadata", b"metadata", "namespace", b"namespace", "origin", b"origin", "outcomes", b"outcomes", "parent_pattern_id", b"parent_pattern_id", "pattern_id", b"pattern_id", "pattern_type", b"pattern_type", "pinned", b"pinned", "recommended_context", b"recommended_context", "review", b"review", "source_episode_ids", b"source_episode_ids", "source_pattern_ids", b"source_pattern_ids", "success_factors", b"success_factors", "success_indicators", b"success_indicators", "superseded_by", b"superseded_by", "supersedes", b"supersedes", "tags", b"tags", "task", b"task", "task_type", b"task_type", "task_type_pattern", b"task_type_pattern", "title", b"title", "tools", b"tools", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
     _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015
@@ -462,6 +482,8 @@ class PatternFilter(_message.Message):
     PINNED_FIELD_NUMBER: _builtins.int
     MIN_RELIABILITY_FIELD_NUMBER: _builtins.int
     SUPERSEDED_FIELD_NUMBER: _builtins.int
+    ORIGINS_FIELD_NUMBER: _builtins.int
+    REVIEWS_FIELD_NUMBER: _builtins.int
     min_success_rate: _builtins.float
     """success_rate is at least this. 0 or unset means no minimum. Patterns never tried have their
     initial rate; see min_usage_count.
@@ -532,6 +554,16 @@ class PatternFilter(_message.Message):
     def approaches(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Approaches."""
 
+    @_builtins.property
+    def origins(self) -> _containers.RepeatedScalarFieldContainer[_origin_pb2.OriginKind.ValueType]:
+        """Kinds of origin."""
+
+    @_builtins.property
+    def reviews(self) -> _containers.RepeatedScalarFieldContainer[_origin_pb2.ReviewState.ValueType]:
+        """States of the review. RecallPatterns and ListFeedbackCandidates leave PENDING and
+        REJECTED ones out unless this names any; DistillPatterns always does.
+        """
+
     def __init__(
         self,
         *,
@@ -554,10 +586,12 @@ class PatternFilter(_message.Message):
         pinned: _builtins.bool | None = ...,
         min_reliability: _builtins.float | None = ...,
         superseded: _builtins.bool | None = ...,
+        origins: _abc.Iterable[_origin_pb2.OriginKind.ValueType] | None = ...,
+        reviews: _abc.Iterable[_origin_pb2.ReviewState.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_min_reliability", b"_min_reliability", "_min_success_rate", b"_min_success_rate", "_pinned", b"_pinned", "_superseded", b"_superseded", "created_after", b"created_after", "created_before", b"created_before", "min_reliability", b"min_reliability", "min_success_rate", b"min_success_rate", "pinned", b"pinned", "superseded", b"superseded"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_reliability", b"_min_reliability", "_min_success_rate", b"_min_success_rate", "_pinned", b"_pinned", "_superseded", b"_superseded", "approaches", b"approaches", "categories", b"categories", "code_kinds", b"code_kinds", "complexities", b"complexities", "created_after", b"created_after", "created_before", b"created_before", "kinds", b"kinds", "labels", b"labels", "languages", b"languages", "min_reliability", b"min_reliability", "min_success_rate", b"min_success_rate", "min_usage_count", b"min_usage_count", "pattern_types", b"pattern_types", "pinned", b"pinned", "superseded", b"superseded", "tags_all", b"tags_all", "tags_any", b"tags_any", "task_types", b"task_types", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_reliability", b"_min_reliability", "_min_success_rate", b"_min_success_rate", "_pinned", b"_pinned", "_superseded", b"_superseded", "approaches", b"approaches", "categories", b"categories", "code_kinds", b"code_kinds", "complexities", b"complexities", "created_after", b"created_after", "created_before", b"created_before", "kinds", b"kinds", "labels", b"labels", "languages", b"languages", "min_reliability", b"min_reliability", "min_success_rate", b"min_success_rate", "min_usage_count", b"min_usage_count", "origins", b"origins", "pattern_types", b"pattern_types", "pinned", b"pinned", "reviews", b"reviews", "superseded", b"superseded", "tags_all", b"tags_all", "tags_any", b"tags_any", "task_types", b"task_types", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__min_reliability: _TypeAlias = _typing.Literal["min_reliability"]  # noqa: Y015
     _WhichOneofArgType__min_reliability: _TypeAlias = _typing.Literal["_min_reliability", b"_min_reliability"]  # noqa: Y015

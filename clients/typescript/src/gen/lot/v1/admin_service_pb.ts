@@ -6,8 +6,12 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Status } from "../../google/rpc/status_pb.js";
+import { file_google_rpc_status } from "../../google/rpc/status_pb.js";
 import type { GetNamespacePolicyRequestSchema, GetNamespacePolicyResponseSchema, UpdateNamespacePolicyRequestSchema, UpdateNamespacePolicyResponseSchema } from "./namespace_policy_pb.js";
 import { file_lot_v1_namespace_policy } from "./namespace_policy_pb.js";
+import type { Review, ReviewState } from "./origin_pb.js";
+import { file_lot_v1_origin } from "./origin_pb.js";
 import type { ResourceKind } from "./resource_kind_pb.js";
 import { file_lot_v1_resource_kind } from "./resource_kind_pb.js";
 import type { ExportRequestSchema, ExportResponseSchema, ImportRequestSchema, ImportResponseSchema } from "./transfer_pb.js";
@@ -18,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/admin_service.proto.
  */
 export const file_lot_v1_admin_service: GenFile = /*@__PURE__*/
-  fileDesc("Chpsb3QvdjEvYWRtaW5fc2VydmljZS5wcm90bxIGbG90LnYxIikKFEdldFNlcnZlckluZm9SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCSLiAwoVR2V0U2VydmVySW5mb1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSGAoQY29udHJhY3RfdmVyc2lvbhgCIAEoCRIUCgxjYXBhYmlsaXRpZXMYAyADKAkSDwoHYmFja2VuZBgEIAEoCRINCgVtb2RlbBgFIAEoCRISCgpkaW1lbnNpb25zGAYgASgFEhQKDG1vZGVsX3NoYTI1NhgHIAEoCRJGCg1yZWNvcmRfY291bnRzGAggAygLMi8ubG90LnYxLkdldFNlcnZlckluZm9SZXNwb25zZS5SZWNvcmRDb3VudHNFbnRyeRIiCgVzdG9yZRgJIAEoCzITLmxvdC52MS5TdG9yZVN0YXR1cxIkCgZsaW1pdHMYCiABKAsyFC5sb3QudjEuU2VydmVyTGltaXRzEi4KCnN0YXJ0X3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3NlcnZlcl90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5zY2hlbWFfdmVyc2lvbhgNIAEoBRozChFSZWNvcmRDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIm8KC1N0b3JlU3RhdHVzEhIKCnVzZWRfYnl0ZXMYASABKAMSEgoKZnJlZV9ieXRlcxgCIAEoAxIWCg5taW5fZnJlZV9ieXRlcxgDIAEoAxIQCgh3cml0YWJsZRgEIAEoCBIOCgZkZXRhaWwYBSABKAkijQIKDFNlcnZlckxpbWl0cxIZChFtYXhfbWVzc2FnZV9ieXRlcxgBIAEoAxIVCg1tYXhfcGFnZV9zaXplGAIgASgFEhEKCW1heF9saW1pdBgDIAEoBRIXCg9tYXhfYmF0Y2hfaXRlbXMYBCABKAUSHAoUbWF4X2NvbmN1cnJlbnRfY2FsbHMYBSABKAUSEwoLbWF4X3N0cmVhbXMYBiABKAUSNAoRbWF4X2NhbGxfZHVyYXRpb24YByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGAoQbWF4X3N0cnVjdF9kZXB0aBgIIAEoBRIcChRtYXhfZW1iZWRkaW5nX3Rva2VucxgJIAEoBSImChFDaGVja1JlYWR5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkiRwoSQ2hlY2tSZWFkeVJlc3BvbnNlEg0KBXJlYWR5GAEgASgIEiIKBmNoZWNrcxgCIAMoCzISLmxvdC52MS5SZWFkeUNoZWNrIjYKClJlYWR5Q2hlY2sSDAoEbmFtZRgBIAEoCRIKCgJvaxgCIAEoCBIOCgZkZXRhaWwYAyABKAkiUQoVTGlzdE5hbWVzcGFjZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJdChZMaXN0TmFtZXNwYWNlc1Jlc3BvbnNlEioKCm5hbWVzcGFjZXMYASADKAsyFi5sb3QudjEuTmFtZXNwYWNlVXNhZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqsBCg5OYW1lc3BhY2VVc2FnZRIRCgluYW1lc3BhY2UYASABKAkSPwoNcmVjb3JkX2NvdW50cxgCIAMoCzIoLmxvdC52MS5OYW1lc3BhY2VVc2FnZS5SZWNvcmRDb3VudHNFbnRyeRIQCghjbGVhcmluZxgDIAEoCBozChFSZWNvcmRDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBImIKFFNlZWRLbm93bGVkZ2VSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIPCgdkcnlfcnVuGAIgASgIEg0KBXBhY2tzGAMgAygJEhcKD3Jlc3RvcmVfZGVsZXRlZBgEIAEoCCKMAwoVU2VlZEtub3dsZWRnZVJlc3BvbnNlEhUKDWNyZWF0ZWRfY291bnQYASABKAUSFgoOZXhpc3RpbmdfY291bnQYAiABKAUSSAoOY3JlYXRlZF9jb3VudHMYAyADKAsyMC5sb3QudjEuU2VlZEtub3dsZWRnZVJlc3BvbnNlLkNyZWF0ZWRDb3VudHNFbnRyeRJJCg9jcmVhdGVkX2J5X3BhY2sYBCADKAsyMC5sb3QudjEuU2VlZEtub3dsZWRnZVJlc3BvbnNlLkNyZWF0ZWRCeVBhY2tFbnRyeRIdChVza2lwcGVkX2RlbGV0ZWRfY291bnQYBSABKAUSJAoFcGFja3MYBiADKAsyFS5sb3QudjEuS25vd2xlZGdlUGFjaxo0ChJDcmVhdGVkQ291bnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARo0ChJDcmVhdGVkQnlQYWNrRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASKAAQoNS25vd2xlZGdlUGFjaxIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhUKDWNyZWF0ZWRfY291bnQYAyABKAUSFgoOZXhpc3RpbmdfY291bnQYBCABKAUSHQoVc2tpcHBlZF9kZWxldGVkX2NvdW50GAUgASgFIkMKDlJlaW5kZXhSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRINCgVtb2RlbBgCIAEoCRIPCgdkcnlfcnVuGAMgASgIIvYBCg9SZWluZGV4UmVzcG9uc2USIwoFcGhhc2UYASABKA4yFC5sb3QudjEuUmVpbmRleFBoYXNlEisKDXJlc291cmNlX2tpbmQYAiABKA4yFC5sb3QudjEuUmVzb3VyY2VLaW5kEhIKCmRvbmVfY291bnQYAyABKAMSEwoLdG90YWxfY291bnQYBCABKAMSKgoHZWxhcHNlZBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIsCglyZW1haW5pbmcYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGZGV0YWlsGAcgASgJIiMKDkNvbXBhY3RSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCSI0Cg9Db21wYWN0UmVzcG9uc2USEQoJY29tcGFjdGVkGAEgASgIEg4KBmRldGFpbBgCIAEoCSJZCgxFbWJlZFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiAKBWl0ZW1zGAIgAygLMhEubG90LnYxLkVtYmVkSXRlbRIUCgxvbWl0X3ZlY3RvcnMYAyABKAgiPAoJRW1iZWRJdGVtEgwKBHRleHQYASABKAkSIQoDdXNlGAIgASgOMhQubG90LnYxLkVtYmVkZGluZ1VzZSJzCg1FbWJlZFJlc3BvbnNlEg0KBW1vZGVsGAEgASgJEhIKCmRpbWVuc2lvbnMYAiABKAUSFAoMcXVlcnlfcHJlZml4GAMgASgJEikKCmVtYmVkZGluZ3MYBCADKAsyFS5sb3QudjEuVGV4dEVtYmVkZGluZyJyCg1UZXh0RW1iZWRkaW5nEg4KBnZlY3RvchgBIAMoAhIRCgl0cnVuY2F0ZWQYAiABKAgSFAoMc2ltaWxhcml0aWVzGAMgAygBEhgKC3Rva2VuX2NvdW50GAQgASgFSACIAQFCDgoMX3Rva2VuX2NvdW50IoQBChVDbGVhck5hbWVzcGFjZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhkKEWNvbmZpcm1fbmFtZXNwYWNlGAIgASgJEiwKDnJlc291cmNlX2tpbmRzGAMgAygOMhQubG90LnYxLlJlc291cmNlS2luZBIPCgdkcnlfcnVuGAQgASgIIrABChZDbGVhck5hbWVzcGFjZVJlc3BvbnNlEkkKDmRlbGV0ZWRfY291bnRzGAEgAygLMjEubG90LnYxLkNsZWFyTmFtZXNwYWNlUmVzcG9uc2UuRGVsZXRlZENvdW50c0VudHJ5EhUKDWRlbGV0ZWRfY291bnQYAiABKAMaNAoSRGVsZXRlZENvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEqnAEKDFJlaW5kZXhQaGFzZRIdChlSRUlOREVYX1BIQVNFX1VOU1BFQ0lGSUVEEAASGwoXUkVJTkRFWF9QSEFTRV9QUkVQQVJJTkcQARIbChdSRUlOREVYX1BIQVNFX0VNQkVERElORxACEhsKF1JFSU5ERVhfUEhBU0VfU1dJVENISU5HEAMSFgoSUkVJTkRFWF9QSEFTRV9ET05FEAQqegoMRW1iZWRkaW5nVXNlEh0KGUVNQkVERElOR19VU0VfVU5TUEVDSUZJRUQQABIaChZFTUJFRERJTkdfVVNFX0RPQ1VNRU5UEAESFwoTRU1CRURESU5HX1VTRV9RVUVSWRACEhYKEkVNQkVERElOR19VU0VfQ09ERRADMpoHCgxBZG1pblNlcnZpY2USUQoNR2V0U2VydmVySW5mbxIcLmxvdC52MS5HZXRTZXJ2ZXJJbmZvUmVxdWVzdBodLmxvdC52MS5HZXRTZXJ2ZXJJbmZvUmVzcG9uc2UiA5ACARJICgpDaGVja1JlYWR5EhkubG90LnYxLkNoZWNrUmVhZHlSZXF1ZXN0GhoubG90LnYxLkNoZWNrUmVhZHlSZXNwb25zZSIDkAIBElQKDkxpc3ROYW1lc3BhY2VzEh0ubG90LnYxLkxpc3ROYW1lc3BhY2VzUmVxdWVzdBoeLmxvdC52MS5MaXN0TmFtZXNwYWNlc1Jlc3BvbnNlIgOQAgESYAoSR2V0TmFtZXNwYWNlUG9saWN5EiEubG90LnYxLkdldE5hbWVzcGFjZVBvbGljeVJlcXVlc3QaIi5sb3QudjEuR2V0TmFtZXNwYWNlUG9saWN5UmVzcG9uc2UiA5ACARJkChVVcGRhdGVOYW1lc3BhY2VQb2xpY3kSJC5sb3QudjEuVXBkYXRlTmFtZXNwYWNlUG9saWN5UmVxdWVzdBolLmxvdC52MS5VcGRhdGVOYW1lc3BhY2VQb2xpY3lSZXNwb25zZRJMCg1TZWVkS25vd2xlZGdlEhwubG90LnYxLlNlZWRLbm93bGVkZ2VSZXF1ZXN0Gh0ubG90LnYxLlNlZWRLbm93bGVkZ2VSZXNwb25zZRI+CgZFeHBvcnQSFS5sb3QudjEuRXhwb3J0UmVxdWVzdBoWLmxvdC52MS5FeHBvcnRSZXNwb25zZSIDkAIBMAESOwoGSW1wb3J0EhUubG90LnYxLkltcG9ydFJlcXVlc3QaFi5sb3QudjEuSW1wb3J0UmVzcG9uc2UoATABEjwKB1JlaW5kZXgSFi5sb3QudjEuUmVpbmRleFJlcXVlc3QaFy5sb3QudjEuUmVpbmRleFJlc3BvbnNlMAESOQoFRW1iZWQSFC5sb3QudjEuRW1iZWRSZXF1ZXN0GhUubG90LnYxLkVtYmVkUmVzcG9uc2UiA5ACARI6CgdDb21wYWN0EhYubG90LnYxLkNvbXBhY3RSZXF1ZXN0GhcubG90LnYxLkNvbXBhY3RSZXNwb25zZRJPCg5DbGVhck5hbWVzcGFjZRIdLmxvdC52MS5DbGVhck5hbWVzcGFjZVJlcXVlc3QaHi5sb3QudjEuQ2xlYXJOYW1lc3BhY2VSZXNwb25zZUJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_lot_v1_namespace_policy, file_lot_v1_resource_kind, file_lot_v1_transfer]);
+  fileDesc("Chpsb3QvdjEvYWRtaW5fc2VydmljZS5wcm90bxIGbG90LnYxIikKFEdldFNlcnZlckluZm9SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCSLiAwoVR2V0U2VydmVySW5mb1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSGAoQY29udHJhY3RfdmVyc2lvbhgCIAEoCRIUCgxjYXBhYmlsaXRpZXMYAyADKAkSDwoHYmFja2VuZBgEIAEoCRINCgVtb2RlbBgFIAEoCRISCgpkaW1lbnNpb25zGAYgASgFEhQKDG1vZGVsX3NoYTI1NhgHIAEoCRJGCg1yZWNvcmRfY291bnRzGAggAygLMi8ubG90LnYxLkdldFNlcnZlckluZm9SZXNwb25zZS5SZWNvcmRDb3VudHNFbnRyeRIiCgVzdG9yZRgJIAEoCzITLmxvdC52MS5TdG9yZVN0YXR1cxIkCgZsaW1pdHMYCiABKAsyFC5sb3QudjEuU2VydmVyTGltaXRzEi4KCnN0YXJ0X3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3NlcnZlcl90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5zY2hlbWFfdmVyc2lvbhgNIAEoBRozChFSZWNvcmRDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIm8KC1N0b3JlU3RhdHVzEhIKCnVzZWRfYnl0ZXMYASABKAMSEgoKZnJlZV9ieXRlcxgCIAEoAxIWCg5taW5fZnJlZV9ieXRlcxgDIAEoAxIQCgh3cml0YWJsZRgEIAEoCBIOCgZkZXRhaWwYBSABKAkijQIKDFNlcnZlckxpbWl0cxIZChFtYXhfbWVzc2FnZV9ieXRlcxgBIAEoAxIVCg1tYXhfcGFnZV9zaXplGAIgASgFEhEKCW1heF9saW1pdBgDIAEoBRIXCg9tYXhfYmF0Y2hfaXRlbXMYBCABKAUSHAoUbWF4X2NvbmN1cnJlbnRfY2FsbHMYBSABKAUSEwoLbWF4X3N0cmVhbXMYBiABKAUSNAoRbWF4X2NhbGxfZHVyYXRpb24YByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGAoQbWF4X3N0cnVjdF9kZXB0aBgIIAEoBRIcChRtYXhfZW1iZWRkaW5nX3Rva2VucxgJIAEoBSImChFDaGVja1JlYWR5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkiRwoSQ2hlY2tSZWFkeVJlc3BvbnNlEg0KBXJlYWR5GAEgASgIEiIKBmNoZWNrcxgCIAMoCzISLmxvdC52MS5SZWFkeUNoZWNrIjYKClJlYWR5Q2hlY2sSDAoEbmFtZRgBIAEoCRIKCgJvaxgCIAEoCBIOCgZkZXRhaWwYAyABKAkiUQoVTGlzdE5hbWVzcGFjZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJdChZMaXN0TmFtZXNwYWNlc1Jlc3BvbnNlEioKCm5hbWVzcGFjZXMYASADKAsyFi5sb3QudjEuTmFtZXNwYWNlVXNhZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqsBCg5OYW1lc3BhY2VVc2FnZRIRCgluYW1lc3BhY2UYASABKAkSPwoNcmVjb3JkX2NvdW50cxgCIAMoCzIoLmxvdC52MS5OYW1lc3BhY2VVc2FnZS5SZWNvcmRDb3VudHNFbnRyeRIQCghjbGVhcmluZxgDIAEoCBozChFSZWNvcmRDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIqsBChRSZXZpZXdSZWNvcmRzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSKwoNcmVzb3VyY2Vfa2luZBgCIAEoDjIULmxvdC52MS5SZXNvdXJjZUtpbmQSIQoFaXRlbXMYAyADKAsyEi5sb3QudjEuUmV2aWV3SXRlbRIiCgVzdGF0ZRgEIAEoDjITLmxvdC52MS5SZXZpZXdTdGF0ZRIMCgRub3RlGAUgASgJIiYKClJldmlld0l0ZW0SCgoCaWQYASABKAkSDAoEZXRhZxgCIAEoCSJrChVSZXZpZXdSZWNvcmRzUmVzcG9uc2USJQoHcmVzdWx0cxgBIAMoCzIULmxvdC52MS5SZXZpZXdSZXN1bHQSFQoNY2hhbmdlZF9jb3VudBgCIAEoBRIUCgxmYWlsZWRfY291bnQYAyABKAUibgoMUmV2aWV3UmVzdWx0EgoKAmlkGAEgASgJEh4KBnJldmlldxgCIAEoCzIOLmxvdC52MS5SZXZpZXcSDwoHY2hhbmdlZBgDIAEoCBIhCgVlcnJvchgEIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzImIKFFNlZWRLbm93bGVkZ2VSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIPCgdkcnlfcnVuGAIgASgIEg0KBXBhY2tzGAMgAygJEhcKD3Jlc3RvcmVfZGVsZXRlZBgEIAEoCCKMAwoVU2VlZEtub3dsZWRnZVJlc3BvbnNlEhUKDWNyZWF0ZWRfY291bnQYASABKAUSFgoOZXhpc3RpbmdfY291bnQYAiABKAUSSAoOY3JlYXRlZF9jb3VudHMYAyADKAsyMC5sb3QudjEuU2VlZEtub3dsZWRnZVJlc3BvbnNlLkNyZWF0ZWRDb3VudHNFbnRyeRJJCg9jcmVhdGVkX2J5X3BhY2sYBCADKAsyMC5sb3QudjEuU2VlZEtub3dsZWRnZVJlc3BvbnNlLkNyZWF0ZWRCeVBhY2tFbnRyeRIdChVza2lwcGVkX2RlbGV0ZWRfY291bnQYBSABKAUSJAoFcGFja3MYBiADKAsyFS5sb3QudjEuS25vd2xlZGdlUGFjaxo0ChJDcmVhdGVkQ291bnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARo0ChJDcmVhdGVkQnlQYWNrRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASKAAQoNS25vd2xlZGdlUGFjaxIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhUKDWNyZWF0ZWRfY291bnQYAyABKAUSFgoOZXhpc3RpbmdfY291bnQYBCABKAUSHQoVc2tpcHBlZF9kZWxldGVkX2NvdW50GAUgASgFIkMKDlJlaW5kZXhSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRINCgVtb2RlbBgCIAEoCRIPCgdkcnlfcnVuGAMgASgIIvYBCg9SZWluZGV4UmVzcG9uc2USIwoFcGhhc2UYASABKA4yFC5sb3QudjEuUmVpbmRleFBoYXNlEisKDXJlc291cmNlX2tpbmQYAiABKA4yFC5sb3QudjEuUmVzb3VyY2VLaW5kEhIKCmRvbmVfY291bnQYAyABKAMSEwoLdG90YWxfY291bnQYBCABKAMSKgoHZWxhcHNlZBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIsCglyZW1haW5pbmcYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGZGV0YWlsGAcgASgJIiMKDkNvbXBhY3RSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCSI0Cg9Db21wYWN0UmVzcG9uc2USEQoJY29tcGFjdGVkGAEgASgIEg4KBmRldGFpbBgCIAEoCSJZCgxFbWJlZFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiAKBWl0ZW1zGAIgAygLMhEubG90LnYxLkVtYmVkSXRlbRIUCgxvbWl0X3ZlY3RvcnMYAyABKAgiPAoJRW1iZWRJdGVtEgwKBHRleHQYASABKAkSIQoDdXNlGAIgASgOMhQubG90LnYxLkVtYmVkZGluZ1VzZSJzCg1FbWJlZFJlc3BvbnNlEg0KBW1vZGVsGAEgASgJEhIKCmRpbWVuc2lvbnMYAiABKAUSFAoMcXVlcnlfcHJlZml4GAMgASgJEikKCmVtYmVkZGluZ3MYBCADKAsyFS5sb3QudjEuVGV4dEVtYmVkZGluZyJyCg1UZXh0RW1iZWRkaW5nEg4KBnZlY3RvchgBIAMoAhIRCgl0cnVuY2F0ZWQYAiABKAgSFAoMc2ltaWxhcml0aWVzGAMgAygBEhgKC3Rva2VuX2NvdW50GAQgASgFSACIAQFCDgoMX3Rva2VuX2NvdW50IoQBChVDbGVhck5hbWVzcGFjZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhkKEWNvbmZpcm1fbmFtZXNwYWNlGAIgASgJEiwKDnJlc291cmNlX2tpbmRzGAMgAygOMhQubG90LnYxLlJlc291cmNlS2luZBIPCgdkcnlfcnVuGAQgASgIIrABChZDbGVhck5hbWVzcGFjZVJlc3BvbnNlEkkKDmRlbGV0ZWRfY291bnRzGAEgAygLMjEubG90LnYxLkNsZWFyTmFtZXNwYWNlUmVzcG9uc2UuRGVsZXRlZENvdW50c0VudHJ5EhUKDWRlbGV0ZWRfY291bnQYAiABKAMaNAoSRGVsZXRlZENvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEqnAEKDFJlaW5kZXhQaGFzZRIdChlSRUlOREVYX1BIQVNFX1VOU1BFQ0lGSUVEEAASGwoXUkVJTkRFWF9QSEFTRV9QUkVQQVJJTkcQARIbChdSRUlOREVYX1BIQVNFX0VNQkVERElORxACEhsKF1JFSU5ERVhfUEhBU0VfU1dJVENISU5HEAMSFgoSUkVJTkRFWF9QSEFTRV9ET05FEAQqegoMRW1iZWRkaW5nVXNlEh0KGUVNQkVERElOR19VU0VfVU5TUEVDSUZJRUQQABIaChZFTUJFRERJTkdfVVNFX0RPQ1VNRU5UEAESFwoTRU1CRURESU5HX1VTRV9RVUVSWRACEhYKEkVNQkVERElOR19VU0VfQ09ERRADMugHCgxBZG1pblNlcnZpY2USUQoNR2V0U2VydmVySW5mbxIcLmxvdC52MS5HZXRTZXJ2ZXJJbmZvUmVxdWVzdBodLmxvdC52MS5HZXRTZXJ2ZXJJbmZvUmVzcG9uc2UiA5ACARJICgpDaGVja1JlYWR5EhkubG90LnYxLkNoZWNrUmVhZHlSZXF1ZXN0GhoubG90LnYxLkNoZWNrUmVhZHlSZXNwb25zZSIDkAIBElQKDkxpc3ROYW1lc3BhY2VzEh0ubG90LnYxLkxpc3ROYW1lc3BhY2VzUmVxdWVzdBoeLmxvdC52MS5MaXN0TmFtZXNwYWNlc1Jlc3BvbnNlIgOQAgESYAoSR2V0TmFtZXNwYWNlUG9saWN5EiEubG90LnYxLkdldE5hbWVzcGFjZVBvbGljeVJlcXVlc3QaIi5sb3QudjEuR2V0TmFtZXNwYWNlUG9saWN5UmVzcG9uc2UiA5ACARJkChVVcGRhdGVOYW1lc3BhY2VQb2xpY3kSJC5sb3QudjEuVXBkYXRlTmFtZXNwYWNlUG9saWN5UmVxdWVzdBolLmxvdC52MS5VcGRhdGVOYW1lc3BhY2VQb2xpY3lSZXNwb25zZRJMCg1SZXZpZXdSZWNvcmRzEhwubG90LnYxLlJldmlld1JlY29yZHNSZXF1ZXN0Gh0ubG90LnYxLlJldmlld1JlY29yZHNSZXNwb25zZRJMCg1TZWVkS25vd2xlZGdlEhwubG90LnYxLlNlZWRLbm93bGVkZ2VSZXF1ZXN0Gh0ubG90LnYxLlNlZWRLbm93bGVkZ2VSZXNwb25zZRI+CgZFeHBvcnQSFS5sb3QudjEuRXhwb3J0UmVxdWVzdBoWLmxvdC52MS5FeHBvcnRSZXNwb25zZSIDkAIBMAESOwoGSW1wb3J0EhUubG90LnYxLkltcG9ydFJlcXVlc3QaFi5sb3QudjEuSW1wb3J0UmVzcG9uc2UoATABEjwKB1JlaW5kZXgSFi5sb3QudjEuUmVpbmRleFJlcXVlc3QaFy5sb3QudjEuUmVpbmRleFJlc3BvbnNlMAESOQoFRW1iZWQSFC5sb3QudjEuRW1iZWRSZXF1ZXN0GhUubG90LnYxLkVtYmVkUmVzcG9uc2UiA5ACARI6CgdDb21wYWN0EhYubG90LnYxLkNvbXBhY3RSZXF1ZXN0GhcubG90LnYxLkNvbXBhY3RSZXNwb25zZRJPCg5DbGVhck5hbWVzcGFjZRIdLmxvdC52MS5DbGVhck5hbWVzcGFjZVJlcXVlc3QaHi5sb3QudjEuQ2xlYXJOYW1lc3BhY2VSZXNwb25zZUJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status, file_lot_v1_namespace_policy, file_lot_v1_origin, file_lot_v1_resource_kind, file_lot_v1_transfer]);
 
 /**
  * Request of GetServerInfo.
@@ -460,6 +464,161 @@ export const NamespaceUsageSchema: GenMessage<NamespaceUsage> = /*@__PURE__*/
   messageDesc(file_lot_v1_admin_service, 9);
 
 /**
+ * Request of ReviewRecords.
+ *
+ * @generated from message lot.v1.ReviewRecordsRequest
+ */
+export type ReviewRecordsRequest = Message<"lot.v1.ReviewRecordsRequest"> & {
+  /**
+   * Namespace; empty means `default`.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * Required. Kind of the records: PATTERN, MEMORY or ERROR_SOLUTION.
+   *
+   * @generated from field: lot.v1.ResourceKind resource_kind = 2;
+   */
+  resourceKind: ResourceKind;
+
+  /**
+   * Required. Records to review, at most 500.
+   *
+   * @generated from field: repeated lot.v1.ReviewItem items = 3;
+   */
+  items: ReviewItem[];
+
+  /**
+   * Required. New state of their review.
+   *
+   * @generated from field: lot.v1.ReviewState state = 4;
+   */
+  state: ReviewState;
+
+  /**
+   * Note to keep with the review, for example why it was rejected; replaces an earlier one. At most
+   * 4 KiB.
+   *
+   * @generated from field: string note = 5;
+   */
+  note: string;
+};
+
+/**
+ * Describes the message lot.v1.ReviewRecordsRequest.
+ * Use `create(ReviewRecordsRequestSchema)` to create a new message.
+ */
+export const ReviewRecordsRequestSchema: GenMessage<ReviewRecordsRequest> = /*@__PURE__*/
+  messageDesc(file_lot_v1_admin_service, 10);
+
+/**
+ * ReviewItem names a record to review.
+ *
+ * @generated from message lot.v1.ReviewItem
+ */
+export type ReviewItem = Message<"lot.v1.ReviewItem"> & {
+  /**
+   * Required. ID of the record.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Only if the record has this etag, and so still says what the reviewer read. Empty means any.
+   *
+   * @generated from field: string etag = 2;
+   */
+  etag: string;
+};
+
+/**
+ * Describes the message lot.v1.ReviewItem.
+ * Use `create(ReviewItemSchema)` to create a new message.
+ */
+export const ReviewItemSchema: GenMessage<ReviewItem> = /*@__PURE__*/
+  messageDesc(file_lot_v1_admin_service, 11);
+
+/**
+ * Response of ReviewRecords.
+ *
+ * @generated from message lot.v1.ReviewRecordsResponse
+ */
+export type ReviewRecordsResponse = Message<"lot.v1.ReviewRecordsResponse"> & {
+  /**
+   * One result per item, in order.
+   *
+   * @generated from field: repeated lot.v1.ReviewResult results = 1;
+   */
+  results: ReviewResult[];
+
+  /**
+   * Number of reviews that changed.
+   *
+   * @generated from field: int32 changed_count = 2;
+   */
+  changedCount: number;
+
+  /**
+   * Number of items that failed.
+   *
+   * @generated from field: int32 failed_count = 3;
+   */
+  failedCount: number;
+};
+
+/**
+ * Describes the message lot.v1.ReviewRecordsResponse.
+ * Use `create(ReviewRecordsResponseSchema)` to create a new message.
+ */
+export const ReviewRecordsResponseSchema: GenMessage<ReviewRecordsResponse> = /*@__PURE__*/
+  messageDesc(file_lot_v1_admin_service, 12);
+
+/**
+ * ReviewResult is the result of one item of ReviewRecords.
+ *
+ * @generated from message lot.v1.ReviewResult
+ */
+export type ReviewResult = Message<"lot.v1.ReviewResult"> & {
+  /**
+   * ID of the record.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Review as it is after the call; unset if the item failed.
+   *
+   * @generated from field: lot.v1.Review review = 2;
+   */
+  review?: Review | undefined;
+
+  /**
+   * Whether this call changed it.
+   *
+   * @generated from field: bool changed = 3;
+   */
+  changed: boolean;
+
+  /**
+   * Why the item failed; unset if it did not.
+   *
+   * @generated from field: google.rpc.Status error = 4;
+   */
+  error?: Status | undefined;
+};
+
+/**
+ * Describes the message lot.v1.ReviewResult.
+ * Use `create(ReviewResultSchema)` to create a new message.
+ */
+export const ReviewResultSchema: GenMessage<ReviewResult> = /*@__PURE__*/
+  messageDesc(file_lot_v1_admin_service, 13);
+
+/**
  * Request of SeedKnowledge.
  *
  * @generated from message lot.v1.SeedKnowledgeRequest
@@ -499,7 +658,7 @@ export type SeedKnowledgeRequest = Message<"lot.v1.SeedKnowledgeRequest"> & {
  * Use `create(SeedKnowledgeRequestSchema)` to create a new message.
  */
 export const SeedKnowledgeRequestSchema: GenMessage<SeedKnowledgeRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 10);
+  messageDesc(file_lot_v1_admin_service, 14);
 
 /**
  * Response of SeedKnowledge.
@@ -555,7 +714,7 @@ export type SeedKnowledgeResponse = Message<"lot.v1.SeedKnowledgeResponse"> & {
  * Use `create(SeedKnowledgeResponseSchema)` to create a new message.
  */
 export const SeedKnowledgeResponseSchema: GenMessage<SeedKnowledgeResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 11);
+  messageDesc(file_lot_v1_admin_service, 15);
 
 /**
  * KnowledgePack is a knowledge pack, with the counts of its records.
@@ -604,7 +763,7 @@ export type KnowledgePack = Message<"lot.v1.KnowledgePack"> & {
  * Use `create(KnowledgePackSchema)` to create a new message.
  */
 export const KnowledgePackSchema: GenMessage<KnowledgePack> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 12);
+  messageDesc(file_lot_v1_admin_service, 16);
 
 /**
  * Request of Reindex.
@@ -642,7 +801,7 @@ export type ReindexRequest = Message<"lot.v1.ReindexRequest"> & {
  * Use `create(ReindexRequestSchema)` to create a new message.
  */
 export const ReindexRequestSchema: GenMessage<ReindexRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 13);
+  messageDesc(file_lot_v1_admin_service, 17);
 
 /**
  * Response of Reindex: progress, at least once a second.
@@ -705,7 +864,7 @@ export type ReindexResponse = Message<"lot.v1.ReindexResponse"> & {
  * Use `create(ReindexResponseSchema)` to create a new message.
  */
 export const ReindexResponseSchema: GenMessage<ReindexResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 14);
+  messageDesc(file_lot_v1_admin_service, 18);
 
 /**
  * Request of Compact.
@@ -726,7 +885,7 @@ export type CompactRequest = Message<"lot.v1.CompactRequest"> & {
  * Use `create(CompactRequestSchema)` to create a new message.
  */
 export const CompactRequestSchema: GenMessage<CompactRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 15);
+  messageDesc(file_lot_v1_admin_service, 19);
 
 /**
  * Response of Compact.
@@ -754,7 +913,7 @@ export type CompactResponse = Message<"lot.v1.CompactResponse"> & {
  * Use `create(CompactResponseSchema)` to create a new message.
  */
 export const CompactResponseSchema: GenMessage<CompactResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 16);
+  messageDesc(file_lot_v1_admin_service, 20);
 
 /**
  * Request of Embed.
@@ -789,7 +948,7 @@ export type EmbedRequest = Message<"lot.v1.EmbedRequest"> & {
  * Use `create(EmbedRequestSchema)` to create a new message.
  */
 export const EmbedRequestSchema: GenMessage<EmbedRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 17);
+  messageDesc(file_lot_v1_admin_service, 21);
 
 /**
  * EmbedItem is a text to embed.
@@ -817,7 +976,7 @@ export type EmbedItem = Message<"lot.v1.EmbedItem"> & {
  * Use `create(EmbedItemSchema)` to create a new message.
  */
 export const EmbedItemSchema: GenMessage<EmbedItem> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 18);
+  messageDesc(file_lot_v1_admin_service, 22);
 
 /**
  * Response of Embed.
@@ -859,7 +1018,7 @@ export type EmbedResponse = Message<"lot.v1.EmbedResponse"> & {
  * Use `create(EmbedResponseSchema)` to create a new message.
  */
 export const EmbedResponseSchema: GenMessage<EmbedResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 19);
+  messageDesc(file_lot_v1_admin_service, 23);
 
 /**
  * TextEmbedding is the embedding of one text.
@@ -905,7 +1064,7 @@ export type TextEmbedding = Message<"lot.v1.TextEmbedding"> & {
  * Use `create(TextEmbeddingSchema)` to create a new message.
  */
 export const TextEmbeddingSchema: GenMessage<TextEmbedding> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 20);
+  messageDesc(file_lot_v1_admin_service, 24);
 
 /**
  * Request of ClearNamespace.
@@ -950,7 +1109,7 @@ export type ClearNamespaceRequest = Message<"lot.v1.ClearNamespaceRequest"> & {
  * Use `create(ClearNamespaceRequestSchema)` to create a new message.
  */
 export const ClearNamespaceRequestSchema: GenMessage<ClearNamespaceRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 21);
+  messageDesc(file_lot_v1_admin_service, 25);
 
 /**
  * Response of ClearNamespace.
@@ -979,7 +1138,7 @@ export type ClearNamespaceResponse = Message<"lot.v1.ClearNamespaceResponse"> & 
  * Use `create(ClearNamespaceResponseSchema)` to create a new message.
  */
 export const ClearNamespaceResponseSchema: GenMessage<ClearNamespaceResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 22);
+  messageDesc(file_lot_v1_admin_service, 26);
 
 /**
  * ReindexPhase is the phase of a reindex.
@@ -1132,6 +1291,23 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof UpdateNamespacePolicyRequestSchema;
     output: typeof UpdateNamespacePolicyResponseSchema;
+  },
+  /**
+   * ReviewRecords sets the review of patterns, memories or error solutions. APPROVED ones are
+   * recalled from then on; PENDING and REJECTED ones are not. A record that needs no review can be
+   * reviewed too.
+   *
+   * With an etag, only the version that was read is reviewed; without one, whatever the record says
+   * at that moment. Items succeed or fail individually: check every result. Repeating a call changes
+   * nothing. Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
+   * PATTERN_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH, CONTENTION.
+   *
+   * @generated from rpc lot.v1.AdminService.ReviewRecords
+   */
+  reviewRecords: {
+    methodKind: "unary";
+    input: typeof ReviewRecordsRequestSchema;
+    output: typeof ReviewRecordsResponseSchema;
   },
   /**
    * SeedKnowledge stores the knowledge packs that ship with the server (design patterns, best

@@ -25,12 +25,14 @@ _sym_db = _symbol_database.Default()
 from lot_client.pb.buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
 from lot_client.pb.lot.v1 import namespace_policy_pb2 as lot_dot_v1_dot_namespace__policy__pb2
+from lot_client.pb.lot.v1 import origin_pb2 as lot_dot_v1_dot_origin__pb2
 from lot_client.pb.lot.v1 import resource_kind_pb2 as lot_dot_v1_dot_resource__kind__pb2
 from lot_client.pb.lot.v1 import transfer_pb2 as lot_dot_v1_dot_transfer__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1alot/v1/admin_service.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x15lot/v1/transfer.proto\"X\n\x14GetServerInfoRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"\xe2\x03\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x18\n\x10\x63ontract_version\x18\x02 \x01(\t\x12\x14\n\x0c\x63\x61pabilities\x18\x03 \x03(\t\x12\x0f\n\x07\x62\x61\x63kend\x18\x04 \x01(\t\x12\r\n\x05model\x18\x05 \x01(\t\x12\x12\n\ndimensions\x18\x06 \x01(\x05\x12\x14\n\x0cmodel_sha256\x18\x07 \x01(\t\x12\x46\n\rrecord_counts\x18\x08 \x03(\x0b\x32/.lot.v1.GetServerInfoResponse.RecordCountsEntry\x12\"\n\x05store\x18\t \x01(\x0b\x32\x13.lot.v1.StoreStatus\x12$\n\x06limits\x18\n \x01(\x0b\x32\x14.lot.v1.ServerLimits\x12.\n\nstart_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bserver_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x16\n\x0eschema_version\x18\r \x01(\x05\x1a\x33\n\x11RecordCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"o\n\x0bStoreStatus\x12\x12\n\nused_bytes\x18\x01 \x01(\x03\x12\x12\n\nfree_bytes\x18\x02 \x01(\x03\x12\x16\n\x0emin_free_bytes\x18\x03 \x01(\x03\x12\x10\n\x08writable\x18\x04 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x05 \x01(\t\"\x8d\x02\n\x0cServerLimits\x12\x19\n\x11max_message_bytes\x18\x01 \x01(\x03\x12\x15\n\rmax_page_size\x18\x02 \x01(\x05\x12\x11\n\tmax_limit\x18\x03 \x01(\x05\x12\x17\n\x0fmax_batch_items\x18\x04 \x01(\x05\x12\x1c\n\x14max_concurrent_calls\x18\x05 \x01(\x05\x12\x13\n\x0bmax_streams\x18\x06 \x01(\x05\x12\x34\n\x11max_call_duration\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10max_struct_depth\x18\x08 \x01(\x05\x12\x1c\n\x14max_embedding_tokens\x18\t \x01(\x05\"U\n\x11\x43heckReadyRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"G\n\x12\x43heckReadyResponse\x12\r\n\x05ready\x18\x01 \x01(\x08\x12\"\n\x06\x63hecks\x18\x02 \x03(\x0b\x32\x12.lot.v1.ReadyCheck\"6\n\nReadyCheck\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\n\n\x02ok\x18\x02 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t\"\x96\x01\n\x15ListNamespacesRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x1d\n\tpage_size\x18\x02 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80 \"]\n\x16ListNamespacesResponse\x12*\n\nnamespaces\x18\x01 \x03(\x0b\x32\x16.lot.v1.NamespaceUsage\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xab\x01\n\x0eNamespaceUsage\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12?\n\rrecord_counts\x18\x02 \x03(\x0b\x32(.lot.v1.NamespaceUsage.RecordCountsEntry\x12\x10\n\x08\x63learing\x18\x03 \x01(\x08\x1a\x33\n\x11RecordCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\xba\x01\n\x14SeedKnowledgeRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x36\n\x05packs\x18\x03 \x03(\tB\'\xbaH$\x92\x01!\x10\x64\x18\x01\"\x1br\x19\x32\x17^[a-z][a-z0-9_-]{0,63}$\x12\x17\n\x0frestore_deleted\x18\x04 \x01(\x08\"\x8c\x03\n\x15SeedKnowledgeResponse\x12\x15\n\rcreated_count\x18\x01 \x01(\x05\x12\x16\n\x0e\x65xisting_count\x18\x02 \x01(\x05\x12H\n\x0e\x63reated_counts\x18\x03 \x03(\x0b\x32\x30.lot.v1.SeedKnowledgeResponse.CreatedCountsEntry\x12I\n\x0f\x63reated_by_pack\x18\x04 \x03(\x0b\x32\x30.lot.v1.SeedKnowledgeResponse.CreatedByPackEntry\x12\x1d\n\x15skipped_deleted_count\x18\x05 \x01(\x05\x12$\n\x05packs\x18\x06 \x03(\x0b\x32\x15.lot.v1.KnowledgePack\x1a\x34\n\x12\x43reatedCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x1a\x34\n\x12\x43reatedByPackEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\x80\x01\n\rKnowledgePack\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x15\n\rcreated_count\x18\x03 \x01(\x05\x12\x16\n\x0e\x65xisting_count\x18\x04 \x01(\x05\x12\x1d\n\x15skipped_deleted_count\x18\x05 \x01(\x05\"~\n\x0eReindexRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x19\n\x05model\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x08\x12\x0f\n\x07\x64ry_run\x18\x03 \x01(\x08\"\xf6\x01\n\x0fReindexResponse\x12#\n\x05phase\x18\x01 \x01(\x0e\x32\x14.lot.v1.ReindexPhase\x12+\n\rresource_kind\x18\x02 \x01(\x0e\x32\x14.lot.v1.ResourceKind\x12\x12\n\ndone_count\x18\x03 \x01(\x03\x12\x13\n\x0btotal_count\x18\x04 \x01(\x03\x12*\n\x07\x65lapsed\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\tremaining\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06\x64\x65tail\x18\x07 \x01(\t\"R\n\x0e\x43ompactRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"4\n\x0f\x43ompactResponse\x12\x11\n\tcompacted\x18\x01 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"\x94\x01\n\x0c\x45mbedRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12,\n\x05items\x18\x02 \x03(\x0b\x32\x11.lot.v1.EmbedItemB\n\xbaH\x07\x92\x01\x04\x08\x01\x10\x64\x12\x14\n\x0comit_vectors\x18\x03 \x01(\x08\"S\n\tEmbedItem\x12\x19\n\x04text\x18\x01 \x01(\tB\x0b\xbaH\x08r\x06\x10\x01(\x80\x80\x04\x12+\n\x03use\x18\x02 \x01(\x0e\x32\x14.lot.v1.EmbeddingUseB\x08\xbaH\x05\x82\x01\x02\x10\x01\"s\n\rEmbedResponse\x12\r\n\x05model\x18\x01 \x01(\t\x12\x12\n\ndimensions\x18\x02 \x01(\x05\x12\x14\n\x0cquery_prefix\x18\x03 \x01(\t\x12)\n\nembeddings\x18\x04 \x03(\x0b\x32\x15.lot.v1.TextEmbedding\"r\n\rTextEmbedding\x12\x0e\n\x06vector\x18\x01 \x03(\x02\x12\x11\n\ttruncated\x18\x02 \x01(\x08\x12\x14\n\x0csimilarities\x18\x03 \x03(\x01\x12\x18\n\x0btoken_count\x18\x04 \x01(\x05H\x00\x88\x01\x01\x42\x0e\n\x0c_token_count\"\xae\x03\n\x15\x43learNamespaceRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x45\n\x11\x63onfirm_namespace\x18\x02 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12?\n\x0eresource_kinds\x18\x03 \x03(\x0e\x32\x14.lot.v1.ResourceKindB\x11\xbaH\x0e\x92\x01\x0b\x10\x14\"\x07\x82\x01\x04\x10\x01 \x00\x12\x0f\n\x07\x64ry_run\x18\x04 \x01(\x08:\xb9\x01\xbaH\xb5\x01\x1a\xb2\x01\n\x17\x63lear_namespace.confirm\x12Hconfirm_namespace must repeat the namespace (`default` if that is empty)\x1aMthis.confirm_namespace == (this.namespace == \'\' ? \'default\' : this.namespace)\"\xb0\x01\n\x16\x43learNamespaceResponse\x12I\n\x0e\x64\x65leted_counts\x18\x01 \x03(\x0b\x32\x31.lot.v1.ClearNamespaceResponse.DeletedCountsEntry\x12\x15\n\rdeleted_count\x18\x02 \x01(\x03\x1a\x34\n\x12\x44\x65letedCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01*\x9c\x01\n\x0cReindexPhase\x12\x1d\n\x19REINDEX_PHASE_UNSPECIFIED\x10\x00\x12\x1b\n\x17REINDEX_PHASE_PREPARING\x10\x01\x12\x1b\n\x17REINDEX_PHASE_EMBEDDING\x10\x02\x12\x1b\n\x17REINDEX_PHASE_SWITCHING\x10\x03\x12\x16\n\x12REINDEX_PHASE_DONE\x10\x04*z\n\x0c\x45mbeddingUse\x12\x1d\n\x19\x45MBEDDING_USE_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x45MBEDDING_USE_DOCUMENT\x10\x01\x12\x17\n\x13\x45MBEDDING_USE_QUERY\x10\x02\x12\x16\n\x12\x45MBEDDING_USE_CODE\x10\x03\x32\x9a\x07\n\x0c\x41\x64minService\x12Q\n\rGetServerInfo\x12\x1c.lot.v1.GetServerInfoRequest\x1a\x1d.lot.v1.GetServerInfoResponse\"\x03\x90\x02\x01\x12H\n\nCheckReady\x12\x19.lot.v1.CheckReadyRequest\x1a\x1a.lot.v1.CheckReadyResponse\"\x03\x90\x02\x01\x12T\n\x0eListNamespaces\x12\x1d.lot.v1.ListNamespacesRequest\x1a\x1e.lot.v1.ListNamespacesResponse\"\x03\x90\x02\x01\x12`\n\x12GetNamespacePolicy\x12!.lot.v1.GetNamespacePolicyRequest\x1a\".lot.v1.GetNamespacePolicyResponse\"\x03\x90\x02\x01\x12\x64\n\x15UpdateNamespacePolicy\x12$.lot.v1.UpdateNamespacePolicyRequest\x1a%.lot.v1.UpdateNamespacePolicyResponse\x12L\n\rSeedKnowledge\x12\x1c.lot.v1.SeedKnowledgeRequest\x1a\x1d.lot.v1.SeedKnowledgeResponse\x12>\n\x06\x45xport\x12\x15.lot.v1.ExportRequest\x1a\x16.lot.v1.ExportResponse\"\x03\x90\x02\x01\x30\x01\x12;\n\x06Import\x12\x15.lot.v1.ImportRequest\x1a\x16.lot.v1.ImportResponse(\x01\x30\x01\x12<\n\x07Reindex\x12\x16.lot.v1.ReindexRequest\x1a\x17.lot.v1.ReindexResponse0\x01\x12\x39\n\x05\x45mbed\x12\x14.lot.v1.EmbedRequest\x1a\x15.lot.v1.EmbedResponse\"\x03\x90\x02\x01\x12:\n\x07\x43ompact\x12\x16.lot.v1.CompactRequest\x1a\x17.lot.v1.CompactResponse\x12O\n\x0e\x43learNamespace\x12\x1d.lot.v1.ClearNamespaceRequest\x1a\x1e.lot.v1.ClearNamespaceResponseBG\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1alot/v1/admin_service.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x13lot/v1/origin.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x15lot/v1/transfer.proto\"X\n\x14GetServerInfoRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"\xe2\x03\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x18\n\x10\x63ontract_version\x18\x02 \x01(\t\x12\x14\n\x0c\x63\x61pabilities\x18\x03 \x03(\t\x12\x0f\n\x07\x62\x61\x63kend\x18\x04 \x01(\t\x12\r\n\x05model\x18\x05 \x01(\t\x12\x12\n\ndimensions\x18\x06 \x01(\x05\x12\x14\n\x0cmodel_sha256\x18\x07 \x01(\t\x12\x46\n\rrecord_counts\x18\x08 \x03(\x0b\x32/.lot.v1.GetServerInfoResponse.RecordCountsEntry\x12\"\n\x05store\x18\t \x01(\x0b\x32\x13.lot.v1.StoreStatus\x12$\n\x06limits\x18\n \x01(\x0b\x32\x14.lot.v1.ServerLimits\x12.\n\nstart_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bserver_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x16\n\x0eschema_version\x18\r \x01(\x05\x1a\x33\n\x11RecordCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"o\n\x0bStoreStatus\x12\x12\n\nused_bytes\x18\x01 \x01(\x03\x12\x12\n\nfree_bytes\x18\x02 \x01(\x03\x12\x16\n\x0emin_free_bytes\x18\x03 \x01(\x03\x12\x10\n\x08writable\x18\x04 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x05 \x01(\t\"\x8d\x02\n\x0cServerLimits\x12\x19\n\x11max_message_bytes\x18\x01 \x01(\x03\x12\x15\n\rmax_page_size\x18\x02 \x01(\x05\x12\x11\n\tmax_limit\x18\x03 \x01(\x05\x12\x17\n\x0fmax_batch_items\x18\x04 \x01(\x05\x12\x1c\n\x14max_concurrent_calls\x18\x05 \x01(\x05\x12\x13\n\x0bmax_streams\x18\x06 \x01(\x05\x12\x34\n\x11max_call_duration\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10max_struct_depth\x18\x08 \x01(\x05\x12\x1c\n\x14max_embedding_tokens\x18\t \x01(\x05\"U\n\x11\x43heckReadyRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"G\n\x12\x43heckReadyResponse\x12\r\n\x05ready\x18\x01 \x01(\x08\x12\"\n\x06\x63hecks\x18\x02 \x03(\x0b\x32\x12.lot.v1.ReadyCheck\"6\n\nReadyCheck\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\n\n\x02ok\x18\x02 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t\"\x96\x01\n\x15ListNamespacesRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x1d\n\tpage_size\x18\x02 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80 \"]\n\x16ListNamespacesResponse\x12*\n\nnamespaces\x18\x01 \x03(\x0b\x32\x16.lot.v1.NamespaceUsage\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xab\x01\n\x0eNamespaceUsage\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12?\n\rrecord_counts\x18\x02 \x03(\x0b\x32(.lot.v1.NamespaceUsage.RecordCountsEntry\x12\x10\n\x08\x63learing\x18\x03 \x01(\x08\x1a\x33\n\x11RecordCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\xfc\x02\n\x14ReviewRecordsRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\xa9\x01\n\rresource_kind\x18\x02 \x01(\x0e\x32\x14.lot.v1.ResourceKindB|\xbaHy\xba\x01v\n\x1creview_records.resource_kind\x12\x43must be PATTERN, MEMORY or ERROR_SOLUTION: only these have a review\x1a\x11this in [1, 2, 6]\x12.\n\x05items\x18\x03 \x03(\x0b\x32\x12.lot.v1.ReviewItemB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xf4\x03\x12.\n\x05state\x18\x04 \x01(\x0e\x32\x13.lot.v1.ReviewStateB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x16\n\x04note\x18\x05 \x01(\tB\x08\xbaH\x05r\x03(\x80 \"\\\n\nReviewItem\x12\x36\n\x02id\x18\x01 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12\x16\n\x04\x65tag\x18\x02 \x01(\tB\x08\xbaH\x05r\x03(\x80\x01\"k\n\x15ReviewRecordsResponse\x12%\n\x07results\x18\x01 \x03(\x0b\x32\x14.lot.v1.ReviewResult\x12\x15\n\rchanged_count\x18\x02 \x01(\x05\x12\x14\n\x0c\x66\x61iled_count\x18\x03 \x01(\x05\"n\n\x0cReviewResult\x12\n\n\x02id\x18\x01 \x01(\t\x12\x1e\n\x06review\x18\x02 \x01(\x0b\x32\x0e.lot.v1.Review\x12\x0f\n\x07\x63hanged\x18\x03 \x01(\x08\x12!\n\x05\x65rror\x18\x04 \x01(\x0b\x32\x12.google.rpc.Status\"\xba\x01\n\x14SeedKnowledgeRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x36\n\x05packs\x18\x03 \x03(\tB\'\xbaH$\x92\x01!\x10\x64\x18\x01\"\x1br\x19\x32\x17^[a-z][a-z0-9_-]{0,63}$\x12\x17\n\x0frestore_deleted\x18\x04 \x01(\x08\"\x8c\x03\n\x15SeedKnowledgeResponse\x12\x15\n\rcreated_count\x18\x01 \x01(\x05\x12\x16\n\x0e\x65xisting_count\x18\x02 \x01(\x05\x12H\n\x0e\x63reated_counts\x18\x03 \x03(\x0b\x32\x30.lot.v1.SeedKnowledgeResponse.CreatedCountsEntry\x12I\n\x0f\x63reated_by_pack\x18\x04 \x03(\x0b\x32\x30.lot.v1.SeedKnowledgeResponse.CreatedByPackEntry\x12\x1d\n\x15skipped_deleted_count\x18\x05 \x01(\x05\x12$\n\x05packs\x18\x06 \x03(\x0b\x32\x15.lot.v1.KnowledgePack\x1a\x34\n\x12\x43reatedCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x1a\x34\n\x12\x43reatedByPackEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\x80\x01\n\rKnowledgePack\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x15\n\rcreated_count\x18\x03 \x01(\x05\x12\x16\n\x0e\x65xisting_count\x18\x04 \x01(\x05\x12\x1d\n\x15skipped_deleted_count\x18\x05 \x01(\x05\"~\n\x0eReindexRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x19\n\x05model\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x08\x12\x0f\n\x07\x64ry_run\x18\x03 \x01(\x08\"\xf6\x01\n\x0fReindexResponse\x12#\n\x05phase\x18\x01 \x01(\x0e\x32\x14.lot.v1.ReindexPhase\x12+\n\rresource_kind\x18\x02 \x01(\x0e\x32\x14.lot.v1.ResourceKind\x12\x12\n\ndone_count\x18\x03 \x01(\x03\x12\x13\n\x0btotal_count\x18\x04 \x01(\x03\x12*\n\x07\x65lapsed\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\tremaining\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06\x64\x65tail\x18\x07 \x01(\t\"R\n\x0e\x43ompactRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"4\n\x0f\x43ompactResponse\x12\x11\n\tcompacted\x18\x01 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"\x94\x01\n\x0c\x45mbedRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12,\n\x05items\x18\x02 \x03(\x0b\x32\x11.lot.v1.EmbedItemB\n\xbaH\x07\x92\x01\x04\x08\x01\x10\x64\x12\x14\n\x0comit_vectors\x18\x03 \x01(\x08\"S\n\tEmbedItem\x12\x19\n\x04text\x18\x01 \x01(\tB\x0b\xbaH\x08r\x06\x10\x01(\x80\x80\x04\x12+\n\x03use\x18\x02 \x01(\x0e\x32\x14.lot.v1.EmbeddingUseB\x08\xbaH\x05\x82\x01\x02\x10\x01\"s\n\rEmbedResponse\x12\r\n\x05model\x18\x01 \x01(\t\x12\x12\n\ndimensions\x18\x02 \x01(\x05\x12\x14\n\x0cquery_prefix\x18\x03 \x01(\t\x12)\n\nembeddings\x18\x04 \x03(\x0b\x32\x15.lot.v1.TextEmbedding\"r\n\rTextEmbedding\x12\x0e\n\x06vector\x18\x01 \x03(\x02\x12\x11\n\ttruncated\x18\x02 \x01(\x08\x12\x14\n\x0csimilarities\x18\x03 \x03(\x01\x12\x18\n\x0btoken_count\x18\x04 \x01(\x05H\x00\x88\x01\x01\x42\x0e\n\x0c_token_count\"\xae\x03\n\x15\x43learNamespaceRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x45\n\x11\x63onfirm_namespace\x18\x02 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12?\n\x0eresource_kinds\x18\x03 \x03(\x0e\x32\x14.lot.v1.ResourceKindB\x11\xbaH\x0e\x92\x01\x0b\x10\x14\"\x07\x82\x01\x04\x10\x01 \x00\x12\x0f\n\x07\x64ry_run\x18\x04 \x01(\x08:\xb9\x01\xbaH\xb5\x01\x1a\xb2\x01\n\x17\x63lear_namespace.confirm\x12Hconfirm_namespace must repeat the namespace (`default` if that is empty)\x1aMthis.confirm_namespace == (this.namespace == \'\' ? \'default\' : this.namespace)\"\xb0\x01\n\x16\x43learNamespaceResponse\x12I\n\x0e\x64\x65leted_counts\x18\x01 \x03(\x0b\x32\x31.lot.v1.ClearNamespaceResponse.DeletedCountsEntry\x12\x15\n\rdeleted_count\x18\x02 \x01(\x03\x1a\x34\n\x12\x44\x65letedCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01*\x9c\x01\n\x0cReindexPhase\x12\x1d\n\x19REINDEX_PHASE_UNSPECIFIED\x10\x00\x12\x1b\n\x17REINDEX_PHASE_PREPARING\x10\x01\x12\x1b\n\x17REINDEX_PHASE_EMBEDDING\x10\x02\x12\x1b\n\x17REINDEX_PHASE_SWITCHING\x10\x03\x12\x16\n\x12REINDEX_PHASE_DONE\x10\x04*z\n\x0c\x45mbeddingUse\x12\x1d\n\x19\x45MBEDDING_USE_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x45MBEDDING_USE_DOCUMENT\x10\x01\x12\x17\n\x13\x45MBEDDING_USE_QUERY\x10\x02\x12\x16\n\x12\x45MBEDDING_USE_CODE\x10\x03\x32\xe8\x07\n\x0c\x41\x64minService\x12Q\n\rGetServerInfo\x12\x1c.lot.v1.GetServerInfoRequest\x1a\x1d.lot.v1.GetServerInfoResponse\"\x03\x90\x02\x01\x12H\n\nCheckReady\x12\x19.lot.v1.CheckReadyRequest\x1a\x1a.lot.v1.CheckReadyResponse\"\x03\x90\x02\x01\x12T\n\x0eListNamespaces\x12\x1d.lot.v1.ListNamespacesRequest\x1a\x1e.lot.v1.ListNamespacesResponse\"\x03\x90\x02\x01\x12`\n\x12GetNamespacePolicy\x12!.lot.v1.GetNamespacePolicyRequest\x1a\".lot.v1.GetNamespacePolicyResponse\"\x03\x90\x02\x01\x12\x64\n\x15UpdateNamespacePolicy\x12$.lot.v1.UpdateNamespacePolicyRequest\x1a%.lot.v1.UpdateNamespacePolicyResponse\x12L\n\rReviewRecords\x12\x1c.lot.v1.ReviewRecordsRequest\x1a\x1d.lot.v1.ReviewRecordsResponse\x12L\n\rSeedKnowledge\x12\x1c.lot.v1.SeedKnowledgeRequest\x1a\x1d.lot.v1.SeedKnowledgeResponse\x12>\n\x06\x45xport\x12\x15.lot.v1.ExportRequest\x1a\x16.lot.v1.ExportResponse\"\x03\x90\x02\x01\x30\x01\x12;\n\x06Import\x12\x15.lot.v1.ImportRequest\x1a\x16.lot.v1.ImportResponse(\x01\x30\x01\x12<\n\x07Reindex\x12\x16.lot.v1.ReindexRequest\x1a\x17.lot.v1.ReindexResponse0\x01\x12\x39\n\x05\x45mbed\x12\x14.lot.v1.EmbedRequest\x1a\x15.lot.v1.EmbedResponse\"\x03\x90\x02\x01\x12:\n\x07\x43ompact\x12\x16.lot.v1.CompactRequest\x1a\x17.lot.v1.CompactResponse\x12O\n\x0e\x43learNamespace\x12\x1d.lot.v1.ClearNamespaceRequest\x1a\x1e.lot.v1.ClearNamespaceResponseBG\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -52,6 +54,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTNAMESPACESREQUEST'].fields_by_name['page_token']._serialized_options = b'\272H\005r\003(\200 '
   _globals['_NAMESPACEUSAGE_RECORDCOUNTSENTRY']._loaded_options = None
   _globals['_NAMESPACEUSAGE_RECORDCOUNTSENTRY']._serialized_options = b'8\001'
+  _globals['_REVIEWRECORDSREQUEST'].fields_by_name['namespace']._loaded_options = None
+  _globals['_REVIEWRECORDSREQUEST'].fields_by_name['namespace']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
+  _globals['_REVIEWRECORDSREQUEST'].fields_by_name['resource_kind']._loaded_options = None
+  _globals['_REVIEWRECORDSREQUEST'].fields_by_name['resource_kind']._serialized_options = b'\272Hy\272\001v\n\034review_records.resource_kind\022Cmust be PATTERN, MEMORY or ERROR_SOLUTION: only these have a review\032\021this in [1, 2, 6]'
+  _globals['_REVIEWRECORDSREQUEST'].fields_by_name['items']._loaded_options = None
+  _globals['_REVIEWRECORDSREQUEST'].fields_by_name['items']._serialized_options = b'\272H\010\222\001\005\010\001\020\364\003'
+  _globals['_REVIEWRECORDSREQUEST'].fields_by_name['state']._loaded_options = None
+  _globals['_REVIEWRECORDSREQUEST'].fields_by_name['state']._serialized_options = b'\272H\007\202\001\004\020\001 \000'
+  _globals['_REVIEWRECORDSREQUEST'].fields_by_name['note']._loaded_options = None
+  _globals['_REVIEWRECORDSREQUEST'].fields_by_name['note']._serialized_options = b'\272H\005r\003(\200 '
+  _globals['_REVIEWITEM'].fields_by_name['id']._loaded_options = None
+  _globals['_REVIEWITEM'].fields_by_name['id']._serialized_options = b'\272H\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$'
+  _globals['_REVIEWITEM'].fields_by_name['etag']._loaded_options = None
+  _globals['_REVIEWITEM'].fields_by_name['etag']._serialized_options = b'\272H\005r\003(\200\001'
   _globals['_SEEDKNOWLEDGEREQUEST'].fields_by_name['namespace']._loaded_options = None
   _globals['_SEEDKNOWLEDGEREQUEST'].fields_by_name['namespace']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
   _globals['_SEEDKNOWLEDGEREQUEST'].fields_by_name['packs']._loaded_options = None
@@ -96,66 +112,74 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ADMINSERVICE'].methods_by_name['Export']._serialized_options = b'\220\002\001'
   _globals['_ADMINSERVICE'].methods_by_name['Embed']._loaded_options = None
   _globals['_ADMINSERVICE'].methods_by_name['Embed']._serialized_options = b'\220\002\001'
-  _globals['_REINDEXPHASE']._serialized_start=4128
-  _globals['_REINDEXPHASE']._serialized_end=4284
-  _globals['_EMBEDDINGUSE']._serialized_start=4286
-  _globals['_EMBEDDINGUSE']._serialized_end=4408
-  _globals['_GETSERVERINFOREQUEST']._serialized_start=214
-  _globals['_GETSERVERINFOREQUEST']._serialized_end=302
-  _globals['_GETSERVERINFORESPONSE']._serialized_start=305
-  _globals['_GETSERVERINFORESPONSE']._serialized_end=787
-  _globals['_GETSERVERINFORESPONSE_RECORDCOUNTSENTRY']._serialized_start=736
-  _globals['_GETSERVERINFORESPONSE_RECORDCOUNTSENTRY']._serialized_end=787
-  _globals['_STORESTATUS']._serialized_start=789
-  _globals['_STORESTATUS']._serialized_end=900
-  _globals['_SERVERLIMITS']._serialized_start=903
-  _globals['_SERVERLIMITS']._serialized_end=1172
-  _globals['_CHECKREADYREQUEST']._serialized_start=1174
-  _globals['_CHECKREADYREQUEST']._serialized_end=1259
-  _globals['_CHECKREADYRESPONSE']._serialized_start=1261
-  _globals['_CHECKREADYRESPONSE']._serialized_end=1332
-  _globals['_READYCHECK']._serialized_start=1334
-  _globals['_READYCHECK']._serialized_end=1388
-  _globals['_LISTNAMESPACESREQUEST']._serialized_start=1391
-  _globals['_LISTNAMESPACESREQUEST']._serialized_end=1541
-  _globals['_LISTNAMESPACESRESPONSE']._serialized_start=1543
-  _globals['_LISTNAMESPACESRESPONSE']._serialized_end=1636
-  _globals['_NAMESPACEUSAGE']._serialized_start=1639
-  _globals['_NAMESPACEUSAGE']._serialized_end=1810
-  _globals['_NAMESPACEUSAGE_RECORDCOUNTSENTRY']._serialized_start=736
-  _globals['_NAMESPACEUSAGE_RECORDCOUNTSENTRY']._serialized_end=787
-  _globals['_SEEDKNOWLEDGEREQUEST']._serialized_start=1813
-  _globals['_SEEDKNOWLEDGEREQUEST']._serialized_end=1999
-  _globals['_SEEDKNOWLEDGERESPONSE']._serialized_start=2002
-  _globals['_SEEDKNOWLEDGERESPONSE']._serialized_end=2398
-  _globals['_SEEDKNOWLEDGERESPONSE_CREATEDCOUNTSENTRY']._serialized_start=2292
-  _globals['_SEEDKNOWLEDGERESPONSE_CREATEDCOUNTSENTRY']._serialized_end=2344
-  _globals['_SEEDKNOWLEDGERESPONSE_CREATEDBYPACKENTRY']._serialized_start=2346
-  _globals['_SEEDKNOWLEDGERESPONSE_CREATEDBYPACKENTRY']._serialized_end=2398
-  _globals['_KNOWLEDGEPACK']._serialized_start=2401
-  _globals['_KNOWLEDGEPACK']._serialized_end=2529
-  _globals['_REINDEXREQUEST']._serialized_start=2531
-  _globals['_REINDEXREQUEST']._serialized_end=2657
-  _globals['_REINDEXRESPONSE']._serialized_start=2660
-  _globals['_REINDEXRESPONSE']._serialized_end=2906
-  _globals['_COMPACTREQUEST']._serialized_start=2908
-  _globals['_COMPACTREQUEST']._serialized_end=2990
-  _globals['_COMPACTRESPONSE']._serialized_start=2992
-  _globals['_COMPACTRESPONSE']._serialized_end=3044
-  _globals['_EMBEDREQUEST']._serialized_start=3047
-  _globals['_EMBEDREQUEST']._serialized_end=3195
-  _globals['_EMBEDITEM']._serialized_start=3197
-  _globals['_EMBEDITEM']._serialized_end=3280
-  _globals['_EMBEDRESPONSE']._serialized_start=3282
-  _globals['_EMBEDRESPONSE']._serialized_end=3397
-  _globals['_TEXTEMBEDDING']._serialized_start=3399
-  _globals['_TEXTEMBEDDING']._serialized_end=3513
-  _globals['_CLEARNAMESPACEREQUEST']._serialized_start=3516
-  _globals['_CLEARNAMESPACEREQUEST']._serialized_end=3946
-  _globals['_CLEARNAMESPACERESPONSE']._serialized_start=3949
-  _globals['_CLEARNAMESPACERESPONSE']._serialized_end=4125
-  _globals['_CLEARNAMESPACERESPONSE_DELETEDCOUNTSENTRY']._serialized_start=4073
-  _globals['_CLEARNAMESPACERESPONSE_DELETEDCOUNTSENTRY']._serialized_end=4125
-  _globals['_ADMINSERVICE']._serialized_start=4411
-  _globals['_ADMINSERVICE']._serialized_end=5333
+  _globals['_REINDEXPHASE']._serialized_start=4872
+  _globals['_REINDEXPHASE']._serialized_end=5028
+  _globals['_EMBEDDINGUSE']._serialized_start=5030
+  _globals['_EMBEDDINGUSE']._serialized_end=5152
+  _globals['_GETSERVERINFOREQUEST']._serialized_start=260
+  _globals['_GETSERVERINFOREQUEST']._serialized_end=348
+  _globals['_GETSERVERINFORESPONSE']._serialized_start=351
+  _globals['_GETSERVERINFORESPONSE']._serialized_end=833
+  _globals['_GETSERVERINFORESPONSE_RECORDCOUNTSENTRY']._serialized_start=782
+  _globals['_GETSERVERINFORESPONSE_RECORDCOUNTSENTRY']._serialized_end=833
+  _globals['_STORESTATUS']._serialized_start=835
+  _globals['_STORESTATUS']._serialized_end=946
+  _globals['_SERVERLIMITS']._serialized_start=949
+  _globals['_SERVERLIMITS']._serialized_end=1218
+  _globals['_CHECKREADYREQUEST']._serialized_start=1220
+  _globals['_CHECKREADYREQUEST']._serialized_end=1305
+  _globals['_CHECKREADYRESPONSE']._serialized_start=1307
+  _globals['_CHECKREADYRESPONSE']._serialized_end=1378
+  _globals['_READYCHECK']._serialized_start=1380
+  _globals['_READYCHECK']._serialized_end=1434
+  _globals['_LISTNAMESPACESREQUEST']._serialized_start=1437
+  _globals['_LISTNAMESPACESREQUEST']._serialized_end=1587
+  _globals['_LISTNAMESPACESRESPONSE']._serialized_start=1589
+  _globals['_LISTNAMESPACESRESPONSE']._serialized_end=1682
+  _globals['_NAMESPACEUSAGE']._serialized_start=1685
+  _globals['_NAMESPACEUSAGE']._serialized_end=1856
+  _globals['_NAMESPACEUSAGE_RECORDCOUNTSENTRY']._serialized_start=782
+  _globals['_NAMESPACEUSAGE_RECORDCOUNTSENTRY']._serialized_end=833
+  _globals['_REVIEWRECORDSREQUEST']._serialized_start=1859
+  _globals['_REVIEWRECORDSREQUEST']._serialized_end=2239
+  _globals['_REVIEWITEM']._serialized_start=2241
+  _globals['_REVIEWITEM']._serialized_end=2333
+  _globals['_REVIEWRECORDSRESPONSE']._serialized_start=2335
+  _globals['_REVIEWRECORDSRESPONSE']._serialized_end=2442
+  _globals['_REVIEWRESULT']._serialized_start=2444
+  _globals['_REVIEWRESULT']._serialized_end=2554
+  _globals['_SEEDKNOWLEDGEREQUEST']._serialized_start=2557
+  _globals['_SEEDKNOWLEDGEREQUEST']._serialized_end=2743
+  _globals['_SEEDKNOWLEDGERESPONSE']._serialized_start=2746
+  _globals['_SEEDKNOWLEDGERESPONSE']._serialized_end=3142
+  _globals['_SEEDKNOWLEDGERESPONSE_CREATEDCOUNTSENTRY']._serialized_start=3036
+  _globals['_SEEDKNOWLEDGERESPONSE_CREATEDCOUNTSENTRY']._serialized_end=3088
+  _globals['_SEEDKNOWLEDGERESPONSE_CREATEDBYPACKENTRY']._serialized_start=3090
+  _globals['_SEEDKNOWLEDGERESPONSE_CREATEDBYPACKENTRY']._serialized_end=3142
+  _globals['_KNOWLEDGEPACK']._serialized_start=3145
+  _globals['_KNOWLEDGEPACK']._serialized_end=3273
+  _globals['_REINDEXREQUEST']._serialized_start=3275
+  _globals['_REINDEXREQUEST']._serialized_end=3401
+  _globals['_REINDEXRESPONSE']._serialized_start=3404
+  _globals['_REINDEXRESPONSE']._serialized_end=3650
+  _globals['_COMPACTREQUEST']._serialized_start=3652
+  _globals['_COMPACTREQUEST']._serialized_end=3734
+  _globals['_COMPACTRESPONSE']._serialized_start=3736
+  _globals['_COMPACTRESPONSE']._serialized_end=3788
+  _globals['_EMBEDREQUEST']._serialized_start=3791
+  _globals['_EMBEDREQUEST']._serialized_end=3939
+  _globals['_EMBEDITEM']._serialized_start=3941
+  _globals['_EMBEDITEM']._serialized_end=4024
+  _globals['_EMBEDRESPONSE']._serialized_start=4026
+  _globals['_EMBEDRESPONSE']._serialized_end=4141
+  _globals['_TEXTEMBEDDING']._serialized_start=4143
+  _globals['_TEXTEMBEDDING']._serialized_end=4257
+  _globals['_CLEARNAMESPACEREQUEST']._serialized_start=4260
+  _globals['_CLEARNAMESPACEREQUEST']._serialized_end=4690
+  _globals['_CLEARNAMESPACERESPONSE']._serialized_start=4693
+  _globals['_CLEARNAMESPACERESPONSE']._serialized_end=4869
+  _globals['_CLEARNAMESPACERESPONSE_DELETEDCOUNTSENTRY']._serialized_start=4817
+  _globals['_CLEARNAMESPACERESPONSE_DELETEDCOUNTSENTRY']._serialized_end=4869
+  _globals['_ADMINSERVICE']._serialized_start=5155
+  _globals['_ADMINSERVICE']._serialized_end=6155
 # @@protoc_insertion_point(module_scope)

@@ -10,6 +10,8 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.rpc import status_pb2 as _status_pb2
+from lot_client.pb.lot.v1 import origin_pb2 as _origin_pb2
 from lot_client.pb.lot.v1 import resource_kind_pb2 as _resource_kind_pb2
 import builtins as _builtins
 import sys
@@ -501,6 +503,144 @@ class NamespaceUsage(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___NamespaceUsage: _TypeAlias = NamespaceUsage  # noqa: Y015
+
+@_typing.final
+class ReviewRecordsRequest(_message.Message):
+    """Request of ReviewRecords."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    RESOURCE_KIND_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Namespace; empty means `default`."""
+    resource_kind: _resource_kind_pb2.ResourceKind.ValueType
+    """Required. Kind of the records: PATTERN, MEMORY or ERROR_SOLUTION."""
+    state: _origin_pb2.ReviewState.ValueType
+    """Required. New state of their review."""
+    note: _builtins.str
+    """Note to keep with the review, for example why it was rejected; replaces an earlier one. At most
+    4 KiB.
+    """
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReviewItem]:
+        """Required. Records to review, at most 500."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        resource_kind: _resource_kind_pb2.ResourceKind.ValueType = ...,
+        items: _abc.Iterable[Global___ReviewItem] | None = ...,
+        state: _origin_pb2.ReviewState.ValueType = ...,
+        note: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "namespace", b"namespace", "note", b"note", "resource_kind", b"resource_kind", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReviewRecordsRequest: _TypeAlias = ReviewRecordsRequest  # noqa: Y015
+
+@_typing.final
+class ReviewItem(_message.Message):
+    """ReviewItem names a record to review."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Required. ID of the record."""
+    etag: _builtins.str
+    """Only if the record has this etag, and so still says what the reviewer read. Empty means any."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        etag: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["etag", b"etag", "id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReviewItem: _TypeAlias = ReviewItem  # noqa: Y015
+
+@_typing.final
+class ReviewRecordsResponse(_message.Message):
+    """Response of ReviewRecords."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESULTS_FIELD_NUMBER: _builtins.int
+    CHANGED_COUNT_FIELD_NUMBER: _builtins.int
+    FAILED_COUNT_FIELD_NUMBER: _builtins.int
+    changed_count: _builtins.int
+    """Number of reviews that changed."""
+    failed_count: _builtins.int
+    """Number of items that failed."""
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReviewResult]:
+        """One result per item, in order."""
+
+    def __init__(
+        self,
+        *,
+        results: _abc.Iterable[Global___ReviewResult] | None = ...,
+        changed_count: _builtins.int = ...,
+        failed_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed_count", b"changed_count", "failed_count", b"failed_count", "results", b"results"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReviewRecordsResponse: _TypeAlias = ReviewRecordsResponse  # noqa: Y015
+
+@_typing.final
+class ReviewResult(_message.Message):
+    """ReviewResult is the result of one item of ReviewRecords."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    REVIEW_FIELD_NUMBER: _builtins.int
+    CHANGED_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """ID of the record."""
+    changed: _builtins.bool
+    """Whether this call changed it."""
+    @_builtins.property
+    def review(self) -> _origin_pb2.Review:
+        """Review as it is after the call; unset if the item failed."""
+
+    @_builtins.property
+    def error(self) -> _status_pb2.Status:
+        """Why the item failed; unset if it did not."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        review: _origin_pb2.Review | None = ...,
+        changed: _builtins.bool = ...,
+        error: _status_pb2.Status | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "review", b"review"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "error", b"error", "id", b"id", "review", b"review"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReviewResult: _TypeAlias = ReviewResult  # noqa: Y015
 
 @_typing.final
 class SeedKnowledgeRequest(_message.Message):

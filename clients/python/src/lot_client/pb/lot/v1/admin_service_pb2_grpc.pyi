@@ -54,6 +54,16 @@ class AdminServiceStub:
     deletes what exceeds a bound within a minute. Use dry_run to see how many records that would
     be. Errors: ETAG_MISMATCH.
     """
+    ReviewRecords: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ReviewRecordsRequest, _admin_service_pb2.ReviewRecordsResponse]
+    """ReviewRecords sets the review of patterns, memories or error solutions. APPROVED ones are
+    recalled from then on; PENDING and REJECTED ones are not. A record that needs no review can be
+    reviewed too.
+
+    With an etag, only the version that was read is reviewed; without one, whatever the record says
+    at that moment. Items succeed or fail individually: check every result. Repeating a call changes
+    nothing. Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
+    PATTERN_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH, CONTENTION.
+    """
     SeedKnowledge: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.SeedKnowledgeRequest, _admin_service_pb2.SeedKnowledgeResponse]
     """SeedKnowledge stores the knowledge packs that ship with the server (design patterns, best
     practices, common errors) and the operator's own (LOT_SEED_PACKS).
@@ -124,6 +134,16 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: a sweep
     deletes what exceeds a bound within a minute. Use dry_run to see how many records that would
     be. Errors: ETAG_MISMATCH.
+    """
+    ReviewRecords: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ReviewRecordsRequest, _admin_service_pb2.ReviewRecordsResponse]  # type: ignore[assignment]
+    """ReviewRecords sets the review of patterns, memories or error solutions. APPROVED ones are
+    recalled from then on; PENDING and REJECTED ones are not. A record that needs no review can be
+    reviewed too.
+
+    With an etag, only the version that was read is reviewed; without one, whatever the record says
+    at that moment. Items succeed or fail individually: check every result. Repeating a call changes
+    nothing. Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
+    PATTERN_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH, CONTENTION.
     """
     SeedKnowledge: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.SeedKnowledgeRequest, _admin_service_pb2.SeedKnowledgeResponse]  # type: ignore[assignment]
     """SeedKnowledge stores the knowledge packs that ship with the server (design patterns, best
@@ -222,6 +242,22 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         """UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: a sweep
         deletes what exceeds a bound within a minute. Use dry_run to see how many records that would
         be. Errors: ETAG_MISMATCH.
+        """
+
+    @_abc_1.abstractmethod
+    def ReviewRecords(
+        self,
+        request: _admin_service_pb2.ReviewRecordsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_service_pb2.ReviewRecordsResponse, _abc.Awaitable[_admin_service_pb2.ReviewRecordsResponse]]:
+        """ReviewRecords sets the review of patterns, memories or error solutions. APPROVED ones are
+        recalled from then on; PENDING and REJECTED ones are not. A record that needs no review can be
+        reviewed too.
+
+        With an etag, only the version that was read is reviewed; without one, whatever the record says
+        at that moment. Items succeed or fail individually: check every result. Repeating a call changes
+        nothing. Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
+        PATTERN_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH, CONTENTION.
         """
 
     @_abc_1.abstractmethod

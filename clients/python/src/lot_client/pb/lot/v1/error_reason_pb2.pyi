@@ -380,6 +380,21 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
           "metadata": { "namespace": "default", "resource_kind": "pattern", "id": "p-1" } }
     """
+    ERROR_REASON_ORIGIN_RESERVED: _ErrorReason.ValueType  # 78
+    """The request gives a record the origin EXTRACTION, which only the server sets. Code
+    INVALID_ARGUMENT. Give the origin of whoever writes: PERSON, TOOL, AGENT, MODEL or IMPORT.
+
+        { "reason": "ORIGIN_RESERVED", "domain": "lot.v1",
+          "metadata": { "field": "memory.origin.kind", "given": "EXTRACTION" } }
+    """
+    ERROR_REASON_ORIGIN_RAISED: _ErrorReason.ValueType  # 79
+    """An update that names only the origin gives one that is not less trusted than the stored one.
+    Code FAILED_PRECONDITION. An edit never raises trust: to vouch for a text, approve it with
+    ReviewRecords, or store it as a new record.
+
+        { "reason": "ORIGIN_RAISED", "domain": "lot.v1",
+          "metadata": { "id": "m-1", "given": "PERSON", "current": "MODEL" } }
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
@@ -745,5 +760,20 @@ again with IMPORT_CONFLICT_POLICY_SKIP or IMPORT_CONFLICT_POLICY_OVERWRITE.
 
     { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
       "metadata": { "namespace": "default", "resource_kind": "pattern", "id": "p-1" } }
+"""
+ERROR_REASON_ORIGIN_RESERVED: ErrorReason.ValueType  # 78
+"""The request gives a record the origin EXTRACTION, which only the server sets. Code
+INVALID_ARGUMENT. Give the origin of whoever writes: PERSON, TOOL, AGENT, MODEL or IMPORT.
+
+    { "reason": "ORIGIN_RESERVED", "domain": "lot.v1",
+      "metadata": { "field": "memory.origin.kind", "given": "EXTRACTION" } }
+"""
+ERROR_REASON_ORIGIN_RAISED: ErrorReason.ValueType  # 79
+"""An update that names only the origin gives one that is not less trusted than the stored one.
+Code FAILED_PRECONDITION. An edit never raises trust: to vouch for a text, approve it with
+ReviewRecords, or store it as a new record.
+
+    { "reason": "ORIGIN_RAISED", "domain": "lot.v1",
+      "metadata": { "id": "m-1", "given": "PERSON", "current": "MODEL" } }
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

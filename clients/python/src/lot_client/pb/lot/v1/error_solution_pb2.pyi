@@ -12,6 +12,7 @@ from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from lot_client.pb.lot.v1 import origin_pb2 as _origin_pb2
 from lot_client.pb.lot.v1 import outcome_pb2 as _outcome_pb2
 import builtins as _builtins
 import sys
@@ -102,6 +103,8 @@ class ErrorSolution(_message.Message):
     EXPIRE_TIME_FIELD_NUMBER: _builtins.int
     TTL_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    REVIEW_FIELD_NUMBER: _builtins.int
     error_solution_id: _builtins.str
     """ID within the namespace; same rules as Memory.memory_id. Output only here; set it in the
     request's field.
@@ -178,6 +181,20 @@ class ErrorSolution(_message.Message):
     def ttl(self) -> _duration_pb2.Duration:
         """Input only. Time until expiry, from now; more than 0."""
 
+    @_builtins.property
+    def origin(self) -> _origin_pb2.Origin:
+        """Who wrote the text. See Origin for what an edit may change; in an update, it says who edits. An
+        update that does not give it, or gives the stored one back without naming it in update_mask,
+        counts as by an AGENT, or by the stored origin if that is less trusted.
+        """
+
+    @_builtins.property
+    def review(self) -> _origin_pb2.Review:
+        """Output only. Review, unset if none is needed. A write of the text by an origin in
+        NamespacePolicy.review_origins makes it PENDING; only ReviewRecords changes it otherwise.
+        Changes neither etag nor update_time.
+        """
+
     def __init__(
         self,
         *,
@@ -203,10 +220,12 @@ class ErrorSolution(_message.Message):
         expire_time: _timestamp_pb2.Timestamp | None = ...,
         ttl: _duration_pb2.Duration | None = ...,
         etag: _builtins.str = ...,
+        origin: _origin_pb2.Origin | None = ...,
+        review: _origin_pb2.Review | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_worked", b"_worked", "create_time", b"create_time", "expiration", b"expiration", "expire_time", b"expire_time", "metadata", b"metadata", "outcomes", b"outcomes", "ttl", b"ttl", "update_time", b"update_time", "worked", b"worked"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_worked", b"_worked", "create_time", b"create_time", "expiration", b"expiration", "expire_time", b"expire_time", "metadata", b"metadata", "origin", b"origin", "outcomes", b"outcomes", "review", b"review", "ttl", b"ttl", "update_time", b"update_time", "worked", b"worked"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_worked", b"_worked", "categories", b"categories", "context", b"context", "create_time", b"create_time", "error_message", b"error_message", "error_solution_id", b"error_solution_id", "error_type", b"error_type", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "labels", b"labels", "language", b"language", "metadata", b"metadata", "namespace", b"namespace", "outcomes", b"outcomes", "pinned", b"pinned", "resolution", b"resolution", "signature", b"signature", "source_episode_ids", b"source_episode_ids", "steps", b"steps", "tags", b"tags", "ttl", b"ttl", "update_time", b"update_time", "worked", b"worked"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_worked", b"_worked", "categories", b"categories", "context", b"context", "create_time", b"create_time", "error_message", b"error_message", "error_solution_id", b"error_solution_id", "error_type", b"error_type", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "labels", b"labels", "language", b"language", "metadata", b"metadata", "namespace", b"namespace", "origin", b"origin", "outcomes", b"outcomes", "pinned", b"pinned", "resolution", b"resolution", "review", b"review", "signature", b"signature", "source_episode_ids", b"source_episode_ids", "steps", b"steps", "tags", b"tags", "ttl", b"ttl", "update_time", b"update_time", "worked", b"worked"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__worked: _TypeAlias = _typing.Literal["worked"]  # noqa: Y015
     _WhichOneofArgType__worked: _TypeAlias = _typing.Literal["_worked", b"_worked"]  # noqa: Y015
@@ -259,6 +278,8 @@ class ErrorSolutionFilter(_message.Message):
     CREATED_AFTER_FIELD_NUMBER: _builtins.int
     CREATED_BEFORE_FIELD_NUMBER: _builtins.int
     PINNED_FIELD_NUMBER: _builtins.int
+    ORIGINS_FIELD_NUMBER: _builtins.int
+    REVIEWS_FIELD_NUMBER: _builtins.int
     worked: _builtins.bool
     """True: only those that worked. False: only those that did not. Unset: both."""
     min_success_rate: _builtins.float
@@ -299,6 +320,16 @@ class ErrorSolutionFilter(_message.Message):
     def created_before(self) -> _timestamp_pb2.Timestamp:
         """create_time is earlier than this."""
 
+    @_builtins.property
+    def origins(self) -> _containers.RepeatedScalarFieldContainer[_origin_pb2.OriginKind.ValueType]:
+        """Kinds of origin."""
+
+    @_builtins.property
+    def reviews(self) -> _containers.RepeatedScalarFieldContainer[_origin_pb2.ReviewState.ValueType]:
+        """States of the review. FindErrorSolutions, which takes no filter, leaves PENDING and REJECTED
+        ones out.
+        """
+
     def __init__(
         self,
         *,
@@ -314,10 +345,12 @@ class ErrorSolutionFilter(_message.Message):
         created_after: _timestamp_pb2.Timestamp | None = ...,
         created_before: _timestamp_pb2.Timestamp | None = ...,
         pinned: _builtins.bool | None = ...,
+        origins: _abc.Iterable[_origin_pb2.OriginKind.ValueType] | None = ...,
+        reviews: _abc.Iterable[_origin_pb2.ReviewState.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_min_success_rate", b"_min_success_rate", "_pinned", b"_pinned", "_worked", b"_worked", "created_after", b"created_after", "created_before", b"created_before", "min_success_rate", b"min_success_rate", "pinned", b"pinned", "worked", b"worked"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_success_rate", b"_min_success_rate", "_pinned", b"_pinned", "_worked", b"_worked", "categories", b"categories", "created_after", b"created_after", "created_before", b"created_before", "error_types", b"error_types", "labels", b"labels", "languages", b"languages", "min_success_rate", b"min_success_rate", "min_usage_count", b"min_usage_count", "pinned", b"pinned", "signatures", b"signatures", "tags_any", b"tags_any", "worked", b"worked"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_success_rate", b"_min_success_rate", "_pinned", b"_pinned", "_worked", b"_worked", "categories", b"categories", "created_after", b"created_after", "created_before", b"created_before", "error_types", b"error_types", "labels", b"labels", "languages", b"languages", "min_success_rate", b"min_success_rate", "min_usage_count", b"min_usage_count", "origins", b"origins", "pinned", b"pinned", "reviews", b"reviews", "signatures", b"signatures", "tags_any", b"tags_any", "worked", b"worked"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__min_success_rate: _TypeAlias = _typing.Literal["min_success_rate"]  # noqa: Y015
     _WhichOneofArgType__min_success_rate: _TypeAlias = _typing.Literal["_min_success_rate", b"_min_success_rate"]  # noqa: Y015

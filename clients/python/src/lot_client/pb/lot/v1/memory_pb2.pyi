@@ -11,6 +11,7 @@ from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from lot_client.pb.lot.v1 import origin_pb2 as _origin_pb2
 from lot_client.pb.lot.v1 import outcome_pb2 as _outcome_pb2
 import builtins as _builtins
 import sys
@@ -164,6 +165,8 @@ class Memory(_message.Message):
     VALID_FROM_FIELD_NUMBER: _builtins.int
     VALID_UNTIL_FIELD_NUMBER: _builtins.int
     SUPERSEDED_TIME_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    REVIEW_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """ID within the namespace: a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or
     `-`. Output only here; set it in the request's field.
@@ -276,6 +279,20 @@ class Memory(_message.Message):
         begins to be true. Unset if none does.
         """
 
+    @_builtins.property
+    def origin(self) -> _origin_pb2.Origin:
+        """Who wrote the text. See Origin for what an edit may change; in an update, it says who edits. An
+        update that does not give it, or gives the stored one back without naming it in update_mask,
+        counts as by an AGENT, or by the stored origin if that is less trusted.
+        """
+
+    @_builtins.property
+    def review(self) -> _origin_pb2.Review:
+        """Output only. Review, unset if none is needed. A write of the text by an origin in
+        NamespacePolicy.review_origins makes it PENDING; only ReviewRecords changes it otherwise.
+        Changes neither etag nor update_time.
+        """
+
     def __init__(
         self,
         *,
@@ -306,10 +323,12 @@ class Memory(_message.Message):
         valid_from: _timestamp_pb2.Timestamp | None = ...,
         valid_until: _timestamp_pb2.Timestamp | None = ...,
         superseded_time: _timestamp_pb2.Timestamp | None = ...,
+        origin: _origin_pb2.Origin | None = ...,
+        review: _origin_pb2.Review | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "metadata", b"metadata", "outcomes", b"outcomes", "project", b"project", "superseded_time", b"superseded_time", "ttl", b"ttl", "update_time", b"update_time", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "metadata", b"metadata", "origin", b"origin", "outcomes", b"outcomes", "project", b"project", "review", b"review", "superseded_time", b"superseded_time", "ttl", b"ttl", "update_time", b"update_time", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "content", b"content", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "indexing", b"indexing", "indexing_problem", b"indexing_problem", "kind", b"kind", "labels", b"labels", "language", b"language", "memory_id", b"memory_id", "metadata", b"metadata", "namespace", b"namespace", "outcomes", b"outcomes", "pinned", b"pinned", "project", b"project", "source_uri", b"source_uri", "superseded_by", b"superseded_by", "superseded_time", b"superseded_time", "supersedes", b"supersedes", "tags", b"tags", "title", b"title", "ttl", b"ttl", "update_time", b"update_time", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "content", b"content", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "indexing", b"indexing", "indexing_problem", b"indexing_problem", "kind", b"kind", "labels", b"labels", "language", b"language", "memory_id", b"memory_id", "metadata", b"metadata", "namespace", b"namespace", "origin", b"origin", "outcomes", b"outcomes", "pinned", b"pinned", "project", b"project", "review", b"review", "source_uri", b"source_uri", "superseded_by", b"superseded_by", "superseded_time", b"superseded_time", "supersedes", b"supersedes", "tags", b"tags", "title", b"title", "ttl", b"ttl", "update_time", b"update_time", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__importance: _TypeAlias = _typing.Literal["importance"]  # noqa: Y015
     _WhichOneofArgType__importance: _TypeAlias = _typing.Literal["_importance", b"_importance"]  # noqa: Y015
@@ -434,6 +453,8 @@ class MemoryFilter(_message.Message):
     CREATED_AFTER_FIELD_NUMBER: _builtins.int
     CREATED_BEFORE_FIELD_NUMBER: _builtins.int
     SUPERSEDED_FIELD_NUMBER: _builtins.int
+    ORIGINS_FIELD_NUMBER: _builtins.int
+    REVIEWS_FIELD_NUMBER: _builtins.int
     min_importance: _builtins.float
     """importance is at least this. 0 or unset means no minimum."""
     max_importance: _builtins.float
@@ -485,6 +506,14 @@ class MemoryFilter(_message.Message):
     def created_before(self) -> _timestamp_pb2.Timestamp:
         """create_time is earlier than this."""
 
+    @_builtins.property
+    def origins(self) -> _containers.RepeatedScalarFieldContainer[_origin_pb2.OriginKind.ValueType]:
+        """Kinds of origin."""
+
+    @_builtins.property
+    def reviews(self) -> _containers.RepeatedScalarFieldContainer[_origin_pb2.ReviewState.ValueType]:
+        """States of the review. SearchMemories leaves PENDING and REJECTED ones out unless this names any."""
+
     def __init__(
         self,
         *,
@@ -502,10 +531,12 @@ class MemoryFilter(_message.Message):
         created_after: _timestamp_pb2.Timestamp | None = ...,
         created_before: _timestamp_pb2.Timestamp | None = ...,
         superseded: _builtins.bool | None = ...,
+        origins: _abc.Iterable[_origin_pb2.OriginKind.ValueType] | None = ...,
+        reviews: _abc.Iterable[_origin_pb2.ReviewState.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_importance", b"_max_importance", "_min_importance", b"_min_importance", "_pinned", b"_pinned", "_superseded", b"_superseded", "created_after", b"created_after", "created_before", b"created_before", "max_importance", b"max_importance", "min_importance", b"min_importance", "pinned", b"pinned", "superseded", b"superseded"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_importance", b"_max_importance", "_min_importance", b"_min_importance", "_pinned", b"_pinned", "_superseded", b"_superseded", "created_after", b"created_after", "created_before", b"created_before", "kinds", b"kinds", "labels", b"labels", "languages", b"languages", "max_importance", b"max_importance", "min_importance", b"min_importance", "pinned", b"pinned", "project_statuses", b"project_statuses", "source_uris", b"source_uris", "superseded", b"superseded", "tags_all", b"tags_all", "tags_any", b"tags_any", "tech_stack", b"tech_stack"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_importance", b"_max_importance", "_min_importance", b"_min_importance", "_pinned", b"_pinned", "_superseded", b"_superseded", "created_after", b"created_after", "created_before", b"created_before", "kinds", b"kinds", "labels", b"labels", "languages", b"languages", "max_importance", b"max_importance", "min_importance", b"min_importance", "origins", b"origins", "pinned", b"pinned", "project_statuses", b"project_statuses", "reviews", b"reviews", "source_uris", b"source_uris", "superseded", b"superseded", "tags_all", b"tags_all", "tags_any", b"tags_any", "tech_stack", b"tech_stack"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_importance: _TypeAlias = _typing.Literal["max_importance"]  # noqa: Y015
     _WhichOneofArgType__max_importance: _TypeAlias = _typing.Literal["_max_importance", b"_max_importance"]  # noqa: Y015

@@ -26,9 +26,10 @@ from lot_client.pb.buf.validate import validate_pb2 as buf_dot_validate_dot_vali
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mask__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from lot_client.pb.lot.v1 import origin_pb2 as lot_dot_v1_dot_origin__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dlot/v1/namespace_policy.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa6\x06\n\x0fNamespacePolicy\x12\x1d\n\x0cmax_episodes\x18\x01 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12$\n\x13max_error_solutions\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1d\n\x0cmax_patterns\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1d\n\x0cmax_memories\x18\x04 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12<\n\x0fmax_episode_age\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12\x43\n\x16max_error_solution_age\x18\x06 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12<\n\x0fmax_pattern_age\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12;\n\x0emax_memory_age\x18\x08 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12:\n\x14similarity_threshold\x18\t \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00\xf0?)\x00\x00\x00\x00\x00\x00\x00\x00H\x00\x88\x01\x01\x12\x36\n\x10\x63onfidence_boost\x18\n \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00$@)\x00\x00\x00\x00\x00\x00\x00\x00H\x01\x88\x01\x01\x12:\n\x14\x61\x63tion_learning_rate\x18\x0e \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00\xf0?!\x00\x00\x00\x00\x00\x00\x00\x00H\x02\x88\x01\x01\x12\x35\n\x0f\x61\x63tion_discount\x18\x0f \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\xaeG\xe1z\x14\xae\xef?)\x00\x00\x00\x00\x00\x00\x00\x00H\x03\x88\x01\x01\x12\x11\n\tnamespace\x18\x0b \x01(\t\x12\x0c\n\x04\x65tag\x18\x0c \x01(\t\x12/\n\x0bupdate_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x17\n\x15_similarity_thresholdB\x13\n\x11_confidence_boostB\x17\n\x15_action_learning_rateB\x12\n\x10_action_discount\"]\n\x19GetNamespacePolicyRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"E\n\x1aGetNamespacePolicyResponse\x12\'\n\x06policy\x18\x01 \x01(\x0b\x32\x17.lot.v1.NamespacePolicy\"\x86\x03\n\x1cUpdateNamespacePolicyRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\'\n\x06policy\x18\x02 \x01(\x0b\x32\x17.lot.v1.NamespacePolicy\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12.\n\x06preset\x18\x04 \x01(\x0e\x32\x14.lot.v1.PolicyPresetB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x16\n\x04\x65tag\x18\x05 \x01(\tB\x08\xbaH\x05r\x03(\x80\x01\x12\x0f\n\x07\x64ry_run\x18\x06 \x01(\x08:q\xbaHn\x1al\n&update_namespace_policy.says_something\x12\x1cpolicy or preset must be set\x1a$has(this.policy) || this.preset != 0\"\xe3\x01\n\x1dUpdateNamespacePolicyResponse\x12\'\n\x06policy\x18\x01 \x01(\x0b\x32\x17.lot.v1.NamespacePolicy\x12]\n\x15pending_delete_counts\x18\x02 \x03(\x0b\x32>.lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntry\x1a:\n\x18PendingDeleteCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01*e\n\x0cPolicyPreset\x12\x1d\n\x19POLICY_PRESET_UNSPECIFIED\x10\x00\x12\x1b\n\x17POLICY_PRESET_UNLIMITED\x10\x01\x12\x19\n\x15POLICY_PRESET_BOUNDED\x10\x02\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dlot/v1/namespace_policy.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13lot/v1/origin.proto\"\xe7\x06\n\x0fNamespacePolicy\x12\x1d\n\x0cmax_episodes\x18\x01 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12$\n\x13max_error_solutions\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1d\n\x0cmax_patterns\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1d\n\x0cmax_memories\x18\x04 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12<\n\x0fmax_episode_age\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12\x43\n\x16max_error_solution_age\x18\x06 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12<\n\x0fmax_pattern_age\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12;\n\x0emax_memory_age\x18\x08 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12:\n\x14similarity_threshold\x18\t \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00\xf0?)\x00\x00\x00\x00\x00\x00\x00\x00H\x00\x88\x01\x01\x12\x36\n\x10\x63onfidence_boost\x18\n \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00$@)\x00\x00\x00\x00\x00\x00\x00\x00H\x01\x88\x01\x01\x12:\n\x14\x61\x63tion_learning_rate\x18\x0e \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00\xf0?!\x00\x00\x00\x00\x00\x00\x00\x00H\x02\x88\x01\x01\x12\x35\n\x0f\x61\x63tion_discount\x18\x0f \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\xaeG\xe1z\x14\xae\xef?)\x00\x00\x00\x00\x00\x00\x00\x00H\x03\x88\x01\x01\x12?\n\x0ereview_origins\x18\x12 \x03(\x0e\x32\x12.lot.v1.OriginKindB\x13\xbaH\x10\x92\x01\r\x10\n\x18\x01\"\x07\x82\x01\x04\x10\x01 \x00\x12\x11\n\tnamespace\x18\x0b \x01(\t\x12\x0c\n\x04\x65tag\x18\x0c \x01(\t\x12/\n\x0bupdate_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x17\n\x15_similarity_thresholdB\x13\n\x11_confidence_boostB\x17\n\x15_action_learning_rateB\x12\n\x10_action_discount\"]\n\x19GetNamespacePolicyRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"E\n\x1aGetNamespacePolicyResponse\x12\'\n\x06policy\x18\x01 \x01(\x0b\x32\x17.lot.v1.NamespacePolicy\"\x86\x03\n\x1cUpdateNamespacePolicyRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\'\n\x06policy\x18\x02 \x01(\x0b\x32\x17.lot.v1.NamespacePolicy\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12.\n\x06preset\x18\x04 \x01(\x0e\x32\x14.lot.v1.PolicyPresetB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x16\n\x04\x65tag\x18\x05 \x01(\tB\x08\xbaH\x05r\x03(\x80\x01\x12\x0f\n\x07\x64ry_run\x18\x06 \x01(\x08:q\xbaHn\x1al\n&update_namespace_policy.says_something\x12\x1cpolicy or preset must be set\x1a$has(this.policy) || this.preset != 0\"\xe3\x01\n\x1dUpdateNamespacePolicyResponse\x12\'\n\x06policy\x18\x01 \x01(\x0b\x32\x17.lot.v1.NamespacePolicy\x12]\n\x15pending_delete_counts\x18\x02 \x03(\x0b\x32>.lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntry\x1a:\n\x18PendingDeleteCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01*e\n\x0cPolicyPreset\x12\x1d\n\x19POLICY_PRESET_UNSPECIFIED\x10\x00\x12\x1b\n\x17POLICY_PRESET_UNLIMITED\x10\x01\x12\x19\n\x15POLICY_PRESET_BOUNDED\x10\x02\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -60,6 +61,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_NAMESPACEPOLICY'].fields_by_name['action_learning_rate']._serialized_options = b'\272H\024\022\022\031\000\000\000\000\000\000\360?!\000\000\000\000\000\000\000\000'
   _globals['_NAMESPACEPOLICY'].fields_by_name['action_discount']._loaded_options = None
   _globals['_NAMESPACEPOLICY'].fields_by_name['action_discount']._serialized_options = b'\272H\024\022\022\031\256G\341z\024\256\357?)\000\000\000\000\000\000\000\000'
+  _globals['_NAMESPACEPOLICY'].fields_by_name['review_origins']._loaded_options = None
+  _globals['_NAMESPACEPOLICY'].fields_by_name['review_origins']._serialized_options = b'\272H\020\222\001\r\020\n\030\001\"\007\202\001\004\020\001 \000'
   _globals['_GETNAMESPACEPOLICYREQUEST'].fields_by_name['namespace']._loaded_options = None
   _globals['_GETNAMESPACEPOLICYREQUEST'].fields_by_name['namespace']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
   _globals['_UPDATENAMESPACEPOLICYREQUEST'].fields_by_name['namespace']._loaded_options = None
@@ -72,18 +75,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_UPDATENAMESPACEPOLICYREQUEST']._serialized_options = b'\272Hn\032l\n&update_namespace_policy.says_something\022\034policy or preset must be set\032$has(this.policy) || this.preset != 0'
   _globals['_UPDATENAMESPACEPOLICYRESPONSE_PENDINGDELETECOUNTSENTRY']._loaded_options = None
   _globals['_UPDATENAMESPACEPOLICYRESPONSE_PENDINGDELETECOUNTSENTRY']._serialized_options = b'8\001'
-  _globals['_POLICYPRESET']._serialized_start=1767
-  _globals['_POLICYPRESET']._serialized_end=1868
-  _globals['_NAMESPACEPOLICY']._serialized_start=170
-  _globals['_NAMESPACEPOLICY']._serialized_end=976
-  _globals['_GETNAMESPACEPOLICYREQUEST']._serialized_start=978
-  _globals['_GETNAMESPACEPOLICYREQUEST']._serialized_end=1071
-  _globals['_GETNAMESPACEPOLICYRESPONSE']._serialized_start=1073
-  _globals['_GETNAMESPACEPOLICYRESPONSE']._serialized_end=1142
-  _globals['_UPDATENAMESPACEPOLICYREQUEST']._serialized_start=1145
-  _globals['_UPDATENAMESPACEPOLICYREQUEST']._serialized_end=1535
-  _globals['_UPDATENAMESPACEPOLICYRESPONSE']._serialized_start=1538
-  _globals['_UPDATENAMESPACEPOLICYRESPONSE']._serialized_end=1765
-  _globals['_UPDATENAMESPACEPOLICYRESPONSE_PENDINGDELETECOUNTSENTRY']._serialized_start=1707
-  _globals['_UPDATENAMESPACEPOLICYRESPONSE_PENDINGDELETECOUNTSENTRY']._serialized_end=1765
+  _globals['_POLICYPRESET']._serialized_start=1853
+  _globals['_POLICYPRESET']._serialized_end=1954
+  _globals['_NAMESPACEPOLICY']._serialized_start=191
+  _globals['_NAMESPACEPOLICY']._serialized_end=1062
+  _globals['_GETNAMESPACEPOLICYREQUEST']._serialized_start=1064
+  _globals['_GETNAMESPACEPOLICYREQUEST']._serialized_end=1157
+  _globals['_GETNAMESPACEPOLICYRESPONSE']._serialized_start=1159
+  _globals['_GETNAMESPACEPOLICYRESPONSE']._serialized_end=1228
+  _globals['_UPDATENAMESPACEPOLICYREQUEST']._serialized_start=1231
+  _globals['_UPDATENAMESPACEPOLICYREQUEST']._serialized_end=1621
+  _globals['_UPDATENAMESPACEPOLICYRESPONSE']._serialized_start=1624
+  _globals['_UPDATENAMESPACEPOLICYRESPONSE']._serialized_end=1851
+  _globals['_UPDATENAMESPACEPOLICYRESPONSE_PENDINGDELETECOUNTSENTRY']._serialized_start=1793
+  _globals['_UPDATENAMESPACEPOLICYRESPONSE_PENDINGDELETECOUNTSENTRY']._serialized_end=1851
 # @@protoc_insertion_point(module_scope)

@@ -11,6 +11,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from lot_client.pb.lot.v1 import origin_pb2 as _origin_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -36,7 +37,7 @@ class _PolicyPresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PolicyPr
     """At most 1,000 episodes and 500 error solutions."""
 
 class PolicyPreset(_PolicyPreset, metaclass=_PolicyPresetEnumTypeWrapper):
-    """PolicyPreset is a set of bounds to start from. It leaves the thresholds unchanged."""
+    """PolicyPreset is a set of bounds to start from. It leaves all else unchanged."""
 
 POLICY_PRESET_UNSPECIFIED: PolicyPreset.ValueType  # 0
 """None: the update applies to the current policy."""
@@ -67,6 +68,7 @@ class NamespacePolicy(_message.Message):
     CONFIDENCE_BOOST_FIELD_NUMBER: _builtins.int
     ACTION_LEARNING_RATE_FIELD_NUMBER: _builtins.int
     ACTION_DISCOUNT_FIELD_NUMBER: _builtins.int
+    REVIEW_ORIGINS_FIELD_NUMBER: _builtins.int
     NAMESPACE_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
@@ -119,6 +121,14 @@ class NamespacePolicy(_message.Message):
         """Maximum age of memories since the last edit. Unset means no limit."""
 
     @_builtins.property
+    def review_origins(self) -> _containers.RepeatedScalarFieldContainer[_origin_pb2.OriginKind.ValueType]:
+        """Kinds of origin whose writes need a review: from then on, a pattern, memory or error solution
+        that such an origin stores, and one whose text it edits, becomes PENDING and is left out of
+        recalls and contexts until ReviewRecords approves it. Empty means none. Presets leave it as it
+        is; imports keep the reviews they come with.
+        """
+
+    @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
         """Output only. Time of the last update; unset while the policy is the default."""
 
@@ -137,13 +147,14 @@ class NamespacePolicy(_message.Message):
         confidence_boost: _builtins.float | None = ...,
         action_learning_rate: _builtins.float | None = ...,
         action_discount: _builtins.float | None = ...,
+        review_origins: _abc.Iterable[_origin_pb2.OriginKind.ValueType] | None = ...,
         namespace: _builtins.str = ...,
         etag: _builtins.str = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_action_discount", b"_action_discount", "_action_learning_rate", b"_action_learning_rate", "_confidence_boost", b"_confidence_boost", "_similarity_threshold", b"_similarity_threshold", "action_discount", b"action_discount", "action_learning_rate", b"action_learning_rate", "confidence_boost", b"confidence_boost", "max_episode_age", b"max_episode_age", "max_error_solution_age", b"max_error_solution_age", "max_memory_age", b"max_memory_age", "max_pattern_age", b"max_pattern_age", "similarity_threshold", b"similarity_threshold", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_action_discount", b"_action_discount", "_action_learning_rate", b"_action_learning_rate", "_confidence_boost", b"_confidence_boost", "_similarity_threshold", b"_similarity_threshold", "action_discount", b"action_discount", "action_learning_rate", b"action_learning_rate", "confidence_boost", b"confidence_boost", "etag", b"etag", "max_episode_age", b"max_episode_age", "max_episodes", b"max_episodes", "max_error_solution_age", b"max_error_solution_age", "max_error_solutions", b"max_error_solutions", "max_memories", b"max_memories", "max_memory_age", b"max_memory_age", "max_pattern_age", b"max_pattern_age", "max_patterns", b"max_patterns", "namespace", b"namespace", "similarity_threshold", b"similarity_threshold", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_action_discount", b"_action_discount", "_action_learning_rate", b"_action_learning_rate", "_confidence_boost", b"_confidence_boost", "_similarity_threshold", b"_similarity_threshold", "action_discount", b"action_discount", "action_learning_rate", b"action_learning_rate", "confidence_boost", b"confidence_boost", "etag", b"etag", "max_episode_age", b"max_episode_age", "max_episodes", b"max_episodes", "max_error_solution_age", b"max_error_solution_age", "max_error_solutions", b"max_error_solutions", "max_memories", b"max_memories", "max_memory_age", b"max_memory_age", "max_pattern_age", b"max_pattern_age", "max_patterns", b"max_patterns", "namespace", b"namespace", "review_origins", b"review_origins", "similarity_threshold", b"similarity_threshold", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__action_discount: _TypeAlias = _typing.Literal["action_discount"]  # noqa: Y015
     _WhichOneofArgType__action_discount: _TypeAlias = _typing.Literal["_action_discount", b"_action_discount"]  # noqa: Y015
