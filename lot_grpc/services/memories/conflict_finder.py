@@ -18,6 +18,7 @@ from lot_grpc.ports import Not, SearchQuery, Vector
 from lot_grpc.services.memories.drafts import Conflict
 from lot_grpc.services.records.collections import MEMORIES, TEXT_VECTOR
 from lot_grpc.services.records.memories import memory_from_record, memory_point, over_at
+from lot_grpc.services.records.origin import RECALLABLE
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
 
@@ -59,7 +60,7 @@ class ConflictFinder:
     def _query(self, vector: Vector) -> SearchQuery:
         # One more, since it finds itself.
         most = _NEAREST + 1
-        where = [Not(one) for one in over_at(self._time.now())]
+        where = [RECALLABLE, *(Not(one) for one in over_at(self._time.now()))]
         return SearchQuery(TEXT_VECTOR, vector, most, where, records=most)
 
 
