@@ -16,6 +16,7 @@ from typer import Argument, Option
 from lot_grpc.cli.calls import Server, print_notices
 from lot_grpc.cli.failures import print_note
 from lot_grpc.cli.options import Json, Namespace, Repeatable, limit_option
+from lot_grpc.cli.origin_texts import origin_text
 from lot_grpc.cli.pattern_texts import outcomes_text, parts_text
 from lot_grpc.cli.tables import print_fields, screen
 from lot_grpc.cli.texts import one_line
@@ -152,6 +153,7 @@ def _fields(hit: pb.ErrorSolutionHit) -> Iterable[tuple[str, str | Text]]:
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(solution.steps, 1))
     yield "steps" if helped or solution.resolution else "tried", steps
     yield "language", solution.language
+    yield "origin", origin_text(solution.origin)
     more = "…" if len(solution.context) > _CONTEXT else ""
     yield "context", solution.context[:_CONTEXT] + more
     yield "outcomes", outcomes_text(solution.outcomes)

@@ -14,7 +14,8 @@ import typer
 from typer import Option
 
 from lot_grpc.cli.failures import FAILED, reported
-from lot_grpc.cli.words import PATTERN_KINDS
+from lot_grpc.cli.words import ORIGIN_KINDS, PATTERN_KINDS, REVIEW_STATES
+from lot_grpc.pb.lot.v1.origin_pb2 import OriginKind, ReviewState
 from lot_grpc.pb.lot.v1.pattern_pb2 import PatternFilter, PatternKind
 
 V = TypeVar("V")
@@ -105,6 +106,24 @@ class PatternOptions:
     ] = None
     category: Annotated[Repeatable, Option("--category", help="In this category.")] = None
     task_type: Annotated[Repeatable, Option("--task-type", help="For this type of task.")] = None
+    origin: Annotated[
+        list[OriginKind.ValueType] | None,
+        ORIGIN_KINDS.option(
+            ...,
+            "--origin",
+            help="By this kind of origin: person, tool, agent, extraction, model or import. "
+            "Repeatable.",
+        ),
+    ] = None
+    review: Annotated[
+        list[ReviewState.ValueType] | None,
+        REVIEW_STATES.option(
+            ...,
+            "--review",
+            help="With this state of review: pending, approved or rejected. Repeatable. A recall "
+            "finds pending and rejected patterns only with this.",
+        ),
+    ] = None
     min_success_rate: Annotated[
         float,
         Option(
@@ -127,6 +146,8 @@ class PatternOptions:
             kinds=self.kind,
             categories=self.category,
             task_types=self.task_type,
+            origins=self.origin,
+            reviews=self.review,
             min_success_rate=self.min_success_rate or None,
             min_usage_count=self.min_usage,
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from rich.text import Text
 
 from lot_grpc.cli.fields import field_text
+from lot_grpc.cli.origin_texts import held_back_text
 from lot_grpc.cli.texts import one_line
 from lot_grpc.cli.words import PATTERN_TYPES
 from lot_grpc.domain.text_form import visible
@@ -21,6 +22,7 @@ LISTED = (
     "language",
     "outcomes",
     "create_time",
+    "review",
 )
 """The fields of a pattern that a row of a recall or a list shows."""
 
@@ -31,16 +33,17 @@ _UNUSED = "not used yet"
 
 
 def name_of(pattern: pattern_pb2.Pattern) -> Text:
-    """Its title or task on one line; patterns of what to avoid are marked."""
+    """Its title or task on one line, after marks: what is held back, what is to be avoided."""
+    mark = held_back_text(pattern.review)
     name = one_line(visible(pattern.title) or pattern.task)
     if pattern.pattern_type in (
         pattern_pb2.PATTERN_TYPE_UNSPECIFIED,
         pattern_pb2.PATTERN_TYPE_SUCCESS,
     ):
-        return Text(name)
+        return mark + Text(name)
     failure = pattern.pattern_type == pattern_pb2.PATTERN_TYPE_FAILURE
     word = PATTERN_TYPES.word(pattern.pattern_type)
-    return Text.assemble((f"{word}: ", "red" if failure else "cyan"), name)
+    return mark + Text.assemble((f"{word}: ", "red" if failure else "cyan"), name)
 
 
 def rate_text(outcomes: outcome_pb2.OutcomeStats) -> Text:

@@ -15,6 +15,7 @@ from lot_grpc.cli.failures import print_note
 from lot_grpc.cli.fields import field_text
 from lot_grpc.cli.lists import listed, print_list
 from lot_grpc.cli.options import JsonLines, Namespace, PatternOptions, limit_option
+from lot_grpc.cli.origin_texts import origin_text, review_text
 from lot_grpc.cli.pattern_texts import LISTED, name_of, outcomes_text, rate_text, usage_text
 from lot_grpc.cli.tables import Column, print_code, print_message, print_table, screen
 from lot_grpc.cli.texts import data_text
@@ -123,6 +124,8 @@ def _print_pattern(console: Console, pattern: pattern_pb2.Pattern) -> None:
         outcomes=outcomes_text(pattern.outcomes),
         last_used=field_text(pattern.outcomes, "last_used_time"),
         confidence=_confidence(pattern),
+        origin=origin_text(pattern.origin),
+        review=review_text(pattern.review),
         actions="\n".join(_actions(pattern.actions)),
     )
     if pattern.code:

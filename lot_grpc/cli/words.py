@@ -13,7 +13,14 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from lot_grpc.domain.json_values import with_whole_numbers
-from lot_grpc.pb.lot.v1 import change_pb2, episode_pb2, outcome_pb2, pattern_pb2, resource_kind_pb2
+from lot_grpc.pb.lot.v1 import (
+    change_pb2,
+    episode_pb2,
+    origin_pb2,
+    outcome_pb2,
+    pattern_pb2,
+    resource_kind_pb2,
+)
 from lot_grpc.pb.lot.v1 import transfer_pb2 as transfer
 
 if TYPE_CHECKING:
@@ -86,6 +93,8 @@ PATTERN_TYPES = Words(pattern_pb2.PatternType)
 CODE_KINDS = Words(pattern_pb2.CodeKind)
 RESOURCE_KINDS = Words(resource_kind_pb2.ResourceKind)
 CHANGE_TYPES = Words(change_pb2.ChangeType, between=".", lead="record.")
+ORIGIN_KINDS = Words(origin_pb2.OriginKind)
+REVIEW_STATES = Words(origin_pb2.ReviewState)
 CONFLICTS = Words(transfer.ImportConflictPolicy)
 
 

@@ -79,6 +79,7 @@ def test_wrong_usage_exits_2(runner, arguments):
         "health",
         "report",
         "seed",
+        "review",
         "episodes",
         "replay e-1",
         "watch",

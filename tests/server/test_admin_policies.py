@@ -8,6 +8,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as pb
+from lot_grpc.pb.lot.v1 import origin_pb2 as pb_origin
 from tests.server.patterns import saved
 from tests.server.wire import failure
 
@@ -26,7 +27,8 @@ async def test_every_field_is_set_and_given_back(lot):
         max_episode_age=Duration(seconds=5), max_error_solution_age=Duration(seconds=6),
         max_pattern_age=Duration(seconds=7), max_memory_age=Duration(nanos=1_500_000),
         similarity_threshold=0.25, confidence_boost=0.0,
-        action_learning_rate=0.5, action_discount=0.0, review_origins=[5, 6],
+        action_learning_rate=0.5, action_discount=0.0,
+        review_origins=[pb_origin.ORIGIN_KIND_MODEL, pb_origin.ORIGIN_KIND_IMPORT],
     )  # fmt: skip
     answer = await lot.admin.UpdateNamespacePolicy(policy=given)
     stored = answer.policy

@@ -4,6 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from lot_client import AsyncLotClient, LotError
+from lot_client.fields import OriginFields
+from lot_client.pb.lot.v1.namespace_policy_pb2 import NamespacePolicy, UpdateNamespacePolicyRequest
+from lot_client.pb.lot.v1.origin_pb2 import OriginKind, ReviewState
 from lot_client.pb.lot.v1.pattern_pb2 import Pattern
 
 
@@ -154,6 +157,27 @@ async def test_memories_are_found_by_meaning(client: AsyncLotClient):
     assert [hit.memory for hit in found.hits] == [made.memory]
     assert await client.get_memory(made.memory.memory_id) == made.memory
     assert await client.delete_memory(made.memory.memory_id)
+
+
+async def test_what_a_model_wrote_is_found_once_it_is_approved(
+    client: AsyncLotClient, namespace: str
+):
+    policy = NamespacePolicy(review_origins=[OriginKind.ORIGIN_KIND_MODEL])
+    request = UpdateNamespacePolicyRequest(namespace=namespace, policy=policy)
+    await client.call(client.admin.UpdateNamespacePolicy, request)
+    origin: OriginFields = {"kind": "MODEL", "name": "m1"}
+    stored = (await client.create_memory("The port is 8080", origin=origin)).memory
+    assert stored.review.state == ReviewState.REVIEW_STATE_PENDING
+    assert not (await client.search_memories("Which port?")).hits
+    answer = await client.review_records(
+        "MEMORY", {stored.memory_id: stored.etag}, "APPROVED", note="looked it up"
+    )
+    assert (answer.changed_count, answer.results[0].review.note) == (1, "looked it up")
+    [hit] = (await client.search_memories("Which port?", filter={"origins": ["MODEL"]})).hits
+    assert hit.memory.review.state == ReviewState.REVIEW_STATE_APPROVED
+    again = await client.review_records("MEMORY", [stored.memory_id], "REJECTED")
+    assert again.changed_count == 1
+    assert not (await client.search_memories("Which port?")).hits
 
 
 async def test_the_context_of_a_task_is_ready_for_a_prompt(client: AsyncLotClient):

@@ -24,6 +24,7 @@ from lot_client.pb.lot.v1.memory_pb2 import (
     MemoryKind,
     ProjectDetails,
 )
+from lot_client.pb.lot.v1.origin_pb2 import Origin, OriginKind, ReviewState
 from lot_client.pb.lot.v1.outcome_pb2 import Complexity, Outcome, Ranking
 from lot_client.pb.lot.v1.pattern_pb2 import (
     Action,
@@ -62,6 +63,10 @@ ResourceKindLike: TypeAlias = (
     " 'PREFERENCE', 'SESSION', 'LEARNING_EVENT', 'DECISION', 'ACTION_VALUE', 'POLICY']"
     " | ResourceKind.ValueType"
 )
+OriginKindLike: TypeAlias = (
+    "Literal['PERSON', 'TOOL', 'AGENT', 'EXTRACTION', 'MODEL', 'IMPORT'] | OriginKind.ValueType"
+)
+ReviewStateLike: TypeAlias = "Literal['PENDING', 'APPROVED', 'REJECTED'] | ReviewState.ValueType"
 ChangeTypeLike: TypeAlias = (
     "Literal['STORED', 'UPDATED', 'DELETED', 'CLEARED', 'PATTERN_LEARNED', 'PATTERN_MATCHED',"
     " 'CONTEXT_SUGGESTED'] | ChangeType.ValueType"
@@ -77,10 +82,18 @@ class _Annotated(TypedDict, total=False):
     metadata: Mapping[str, Any]
 
 
+class OriginFields(TypedDict, total=False):
+    """Who wrote a text, or who edits it."""
+
+    kind: OriginKindLike
+    name: str
+
+
 class _Lasting(_Annotated, total=False):
     """`ttl` (a timedelta, or seconds from now) or `expire_time`, not both; None means never."""
 
     pinned: bool
+    origin: Origin | OriginFields
     expire_time: datetime | None
     ttl: timedelta | float | None
 
@@ -176,6 +189,8 @@ class PatternFilterFields(_FilterFields, total=False):
     approaches: Sequence[str]
     pinned: bool
     min_reliability: float
+    origins: Sequence[OriginKindLike]
+    reviews: Sequence[ReviewStateLike]
 
 
 class EpisodeFields(_Annotated, total=False):
@@ -293,6 +308,8 @@ class MemoryFilterFields(_FilterFields, total=False):
     tech_stack: Sequence[str]
     created_after: datetime
     created_before: datetime
+    origins: Sequence[OriginKindLike]
+    reviews: Sequence[ReviewStateLike]
 
 
 PatternFilterLike: TypeAlias = PatternFilter | PatternFilterFields

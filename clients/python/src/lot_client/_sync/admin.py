@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from lot_client import fields
 from lot_client._sync.base import BaseClient
@@ -34,6 +34,29 @@ class AdminCalls(BaseClient):
         each = [{"text": item} if isinstance(item, str) else item for item in items]
         request = self._requests.make(admin.EmbedRequest, items=each, omit_vectors=omit_vectors)
         return self.call(self.admin.Embed, request)
+
+    def review_records(
+        self,
+        resource_kind: fields.ResourceKindLike,
+        records: Iterable[str] | Mapping[str, str],
+        state: fields.ReviewStateLike,
+        *,
+        note: str = "",
+    ) -> admin.ReviewRecordsResponse:
+        """Approve or reject patterns, memories or error solutions; check every result.
+
+        `records` are ids, or ids with the etags of the versions that were read: `{"m-1": etag}`. A
+        record that was edited since then fails with ETAG_MISMATCH.
+        """
+        given = records if isinstance(records, Mapping) else dict.fromkeys(records, "")
+        request = self._requests.make(
+            admin.ReviewRecordsRequest,
+            resource_kind=resource_kind,
+            items=[{"id": one, "etag": etag} for one, etag in given.items()],
+            state=state,
+            note=note,
+        )
+        return self.call(self.admin.ReviewRecords, request)
 
     def compact(self) -> admin.CompactResponse:
         """Compact the store."""
