@@ -10,9 +10,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from tests.learn.fleet import AGENTS, SHARE, Fleet
 from tests.learn.leaving_out import LeftOut
 from tests.learn.measuring import EARLY, Report, Wanted
 from tests.learn.report import figures, margins, targets
+from tests.learn.worlds import mean
 
 
 def as_json(reports: Sequence[Report]) -> str:
@@ -134,6 +136,28 @@ def left_out_table(done: Sequence[LeftOut]) -> Table:
             f"{it.way:.1%}, {it.gain:+.3f}, {it.again:.1%}" for it in (one.reached, one.served)
         ]
         table.add_row(one.name, *(f"{number:g}" for number in numbers), *reached)
+    return table
+
+
+def holdout_table(done: Sequence[Fleet]) -> Table:
+    """How the intervals compare with the true gains."""
+    headings = ("set", "runs", "requests each", "true gain", "measured", "width", "covered")
+    table = _table(
+        "Holdout: does the 95 % interval cover the true gain?",
+        headings,
+        f"{SHARE:.0%} of the requests of {AGENTS} agents are ranked without what was learned.",
+    )
+    for one in done:
+        gains = [run.measured for run in one.runs]
+        table.add_row(
+            one.name,
+            f"{len(one.runs):,}",
+            f"{one.requests:,}",
+            f"{mean([run.true for run in one.runs]):+.3f}",
+            f"{mean([it.estimate for it in gains]):+.3f}",
+            f"{mean([it.upper - it.lower for it in gains]):.3f}",
+            f"{one.covered:,} ({one.covered / len(one.runs):.1%})",
+        )
     return table
 
 

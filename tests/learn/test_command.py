@@ -76,6 +76,8 @@ def test_the_exit_code_tells_whether_the_targets_were_reached():
         ["--asks", "1"],
         ["--asks", "1000001"],
         ["--asks", "many"],
+        ["--holdout", "0"],
+        ["--holdout", "10001"],
         ["--seeds", "3-1"],
         ["--seeds", "1-101"],
         ["--seeds", "1-1000000000000"],
