@@ -12,7 +12,7 @@ from rich.table import Table
 
 from tests.learn.fleet import AGENTS, SHARE, Fleet
 from tests.learn.leaving_out import LeftOut
-from tests.learn.measuring import EARLY, Report, Wanted
+from tests.learn.measuring import EARLY, NOT_SERVED, Report, Wanted
 from tests.learn.report import figures, margins, targets
 from tests.learn.worlds import mean
 
@@ -164,7 +164,8 @@ def holdout_table(done: Sequence[Fleet]) -> Table:
 def _how(wanted: Wanted) -> str:
     if wanted.formulas:
         return "By the formulas of ranking, over what the services find"
-    return "Through the services, but for the Beta mean, which is by the formulas alone"
+    alone = " and ".join(NOT_SERVED)
+    return f"Through the services, but {alone}, which are by the formulas alone"
 
 
 def _seeds(seeds: Sequence[int]) -> str:
