@@ -8,7 +8,7 @@ fades with time here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -95,12 +95,17 @@ class Formulas:
         hits = self._pools.hits[query]
         near = contenders([hit.relevance for hit in hits], self._ranking, self._weights, 1)
         known = self._memory.recall(query, [hit.pattern for hit in hits[:near]])
-        # Of those without outcomes only the most relevant can come first. Numbered by their place,
-        # so that equal ones stay as the pool has them, whatever ranks.
-        later = set([place for place, row in enumerate(known) if not row[1] and not row[3]][1:])
+        # Of those without outcomes or importance only the most relevant can come first. Numbered by
+        # their place, so that equal ones stay as the pool has them, whatever ranks.
+        plain = [
+            place
+            for place, row in enumerate(known)
+            if not row[1] and not row[3] and hits[place].importance is None
+        ]
+        later = set(plain[1:])
         candidates = [
-            Candidate(f"{place:06}", hit.relevance, *known[place])
-            for place, hit in enumerate(hits[:near])
+            replace(Candidate(f"{place:06}", hit.relevance, *row), importance=hit.importance)
+            for place, (hit, row) in enumerate(zip(hits[:near], known.tolist(), strict=True))
             if place not in later
         ]
         ranked = rank(candidates, self._ranking, self._weights, 1, seed)

@@ -177,7 +177,8 @@ class Measuring:
         return Report(self._tasks, wanted, self._weights, tuple(measured), checks, seconds)
 
     async def _seed(self, trial: Trial) -> Measured:
-        relevance = Formulas(self._pools, ByPattern(), self._weights, Ranking.RELEVANCE)
+        # The order without outcomes: by relevance, and by importance where there is any.
+        relevance = Formulas(self._pools, ByPattern(), self._weights, Ranking.BALANCED)
         before, after = [
             Bounds(
                 await look(trial, relevance, chances, 0),
@@ -202,7 +203,7 @@ class Measuring:
             Course(wanted.asks, 0, wanted.steady, samples),
             Course(wanted.asks_with_change, wanted.change_at, wanted.changed, samples),
         )
-        what = f"{name}, seed {trial.seed}, by {wanted.halving}"
+        what = f"{self._tasks.kind}, {name}, seed {trial.seed}, by {wanted.halving}"
         if wanted.formulas or name in NOT_SERVED:
             self._progress(what, 0, 1)
             points = await self._alone(trial, name, courses)
@@ -244,7 +245,7 @@ class Measuring:
 
     async def _serve(self, trial: Trial, name: str, ranking: Ranking) -> Learner:
         """The services with a namespace of its own, which knows nothing yet."""
-        namespace = f"{name}-{trial.seed}-{self._wanted.halving}".lower()
+        namespace = f"{name}-{trial.seed}-{self._wanted.halving}".lower().replace(" ", "-")
         await save_all(self._serving, namespace, self._tasks)
         served = Served(
             self._serving,

@@ -26,7 +26,8 @@ def as_json(reports: Sequence[Report]) -> str:
 def _run(report: Report) -> dict[str, Any]:
     return {
         "set": report.tasks.name,
-        "patterns": len(report.tasks.stored),
+        "kind": report.tasks.kind.name,
+        "stored": len(report.tasks.stored),
         "queries": len(report.tasks.queries),
         "halved_by": report.wanted.halving,
         "asks": report.wanted.asks,
@@ -55,7 +56,7 @@ def _rankings_table(report: Report) -> Table:
     wanted, weights = report.wanted, report.weights
     table = _table(
         f"Expected share of successes after {wanted.asks:,} asks: {report.tasks.name}, "
-        f"{len(report.tasks.stored):,} patterns, {len(report.tasks.queries):,} queries, "
+        f"{len(report.tasks.stored):,} {report.tasks.kind}, {len(report.tasks.queries):,} queries, "
         f"halved by {wanted.halving}",
         ("ranking", "asked", "of the way", "never asked", "gain", "after the change"),
         f"{_how(wanted)}, {_seeds(wanted.seeds)}. margin {weights.reorder_margin:g}, "
@@ -114,13 +115,14 @@ def _gates_table(report: Report) -> Table:
 def targets_table(reports: Sequence[Report]) -> Table:
     """What BALANCED had to reach, and did."""
     table = Table(title="BALANCED has to reach")
-    for heading in ("set", "halved by", "what", "target", "reached", ""):
+    for heading in ("set", "kind", "halved by", "what", "target", "reached", ""):
         table.add_column(heading)
     for report in reports:
         for one in targets(report):
             verdict = "[green]met[/]" if one.met else "[red]missed[/]"
             halving = report.wanted.halving
-            table.add_row(report.tasks.name, halving, one.what, one.wanted, one.reached, verdict)
+            named = report.tasks.name, report.tasks.kind.name, halving
+            table.add_row(*named, one.what, one.wanted, one.reached, verdict)
         table.add_section()
     return table
 

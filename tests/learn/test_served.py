@@ -48,10 +48,10 @@ async def test_it_runs_and_every_ranking_is_measured(serving):
     assert by_margin[0.0].weighted.asked <= by_margin[0.1].weighted.asked
     assert report.checks.overtaken == 0
     assert {(what, done) for what, done, total in told if done == total} >= {
-        ("Beta mean, seed 1, by query", 1),
-        ("Wilson boost, seed 1, by query", 1),
-        ("BALANCED, seed 1, by query", 60),
-        ("BALANCED, seed 1, by query through the change", 70),
+        ("patterns, Beta mean, seed 1, by query", 1),
+        ("patterns, Wilson boost, seed 1, by query", 1),
+        ("patterns, BALANCED, seed 1, by query", 60),
+        ("patterns, BALANCED, seed 1, by query through the change", 70),
         ("margins, seed 1", len(MARGINS)),
     }
 
