@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.error_solution import ErrorSolution
 from lot_grpc.domain.error_text.differences import Compared, Difference, compared
 from lot_grpc.domain.error_text.signature import Signature
 from lot_grpc.domain.fusion import Relevance
+from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.ranking import ScorePart
 
 _SIMILARITY: Final = 0.4
@@ -32,6 +34,11 @@ class ErrorFound:
     similarity: float
     parts: tuple[ScorePart, ...]
     differences: tuple[Difference, ...] = ()
+
+    @property
+    def resource(self) -> ResourceRef:
+        """Its kind and id."""
+        return ResourceRef(ResourceKind.ERROR_SOLUTION, self.error_solution.error_solution_id)
 
 
 def compare_names(given: Signature, stored: Signature) -> Compared:

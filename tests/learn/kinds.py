@@ -5,18 +5,31 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
+from lot_grpc.domain.episode import EpisodeEnd, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.errors import LotError
+from lot_grpc.domain.memory import MemoryContent, MemoryKind
 from lot_grpc.domain.outcomes import Outcome, OutcomeStats
 from lot_grpc.domain.pattern import PatternContent
-from lot_grpc.domain.query import PatternFilter
+from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter
+from lot_grpc.evaluation.as_pattern import LANGUAGE
 from lot_grpc.services.build import Services
+from lot_grpc.services.episodes.drafts import EpisodeDraft
+from lot_grpc.services.episodes.spec import EPISODE
+from lot_grpc.services.memories.drafts import MemoryDraft
+from lot_grpc.services.memories.spec import MEMORY
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft
 from lot_grpc.services.patterns.spec import PATTERN
 from lot_grpc.services.recall.recall import Answer, RecallRequest
-from lot_grpc.services.recall.targets import RecallOptions, pattern_request
+from lot_grpc.services.recall.targets import (
+    RecallOptions,
+    episode_request,
+    memory_request,
+    pattern_request,
+)
 from lot_grpc.services.resource_spec import ResourceSpec
 
 UNFILTERED = PatternFilter()
@@ -27,7 +40,6 @@ class Kind(ABC):
 
     name: ClassVar[str]
     spec: ClassVar[ResourceSpec]
-    has_importance: ClassVar[bool] = False
 
     @abstractmethod
     async def save(
@@ -43,13 +55,16 @@ class Kind(ABC):
     async def find(self, services: Services, ns: str, request: RecallRequest) -> Answer[Any]:
         """Recall."""
 
-    @abstractmethod
     def outcome(self, ids: Sequence[str], outcome: Outcome, **named: Any) -> OutcomeDraft:
         """An outcome of resources of this kind."""
+        used: dict[str, Any] = {f"{self.spec.id_key}s": tuple(ids)}
+        return replace(OutcomeDraft((), outcome, **named), **used)
 
-    @abstractmethod
     async def outcomes(self, services: Services, ns: str, resource_id: str) -> OutcomeStats:
         """What the outcomes of one add up to."""
+        stored: Any = await services.resources.of(self.spec.kind).get(ns, resource_id)
+        counted: OutcomeStats = stored.outcomes
+        return counted
 
     def ids(self, answer: Answer[Any]) -> list[str]:
         """Those that were found, best first."""
@@ -61,10 +76,8 @@ class Kind(ABC):
         return self.spec.point(ns, resource_id)
 
     def importance(self, resource_id: str) -> float | None:
-        """The importance that one is saved with, if the kind has any: uniform in [0, 1]."""
-        if not self.has_importance:
-            return None
-        return random.Random(f"importance {resource_id}").random()
+        """The importance that one is saved with; None for kinds without any."""
+        return None
 
     def __str__(self) -> str:
         return self.name
@@ -91,11 +104,69 @@ class Patterns(Kind):
     async def find(self, services: Services, ns: str, request: RecallRequest) -> Answer[Any]:
         return await services.recall.patterns.find(ns, request)
 
-    def outcome(self, ids: Sequence[str], outcome: Outcome, **named: Any) -> OutcomeDraft:
-        return OutcomeDraft(tuple(ids), outcome, **named)
 
-    async def outcomes(self, services: Services, ns: str, resource_id: str) -> OutcomeStats:
-        return (await services.patterns.patterns.get(ns, resource_id)).outcomes
+class Memories(Kind):
+    """Memories, each with an importance of its own, uniform in [0, 1] unless ``varied`` is off."""
+
+    name = "memories"
+    spec = MEMORY
+
+    def __init__(self, *, varied: bool = True) -> None:
+        self._varied = varied
+
+    def importance(self, resource_id: str) -> float:
+        return random.Random(f"importance {resource_id}").random() if self._varied else 0.5
+
+    async def save(
+        self, services: Services, ns: str, contents: Mapping[str, PatternContent]
+    ) -> None:
+        drafts = [
+            MemoryDraft(
+                MemoryContent(
+                    content.code or content.task,
+                    MemoryKind.CODE_SNIPPET if content.code else MemoryKind.NOTE,
+                    title=content.title,
+                    language=content.language,
+                    labels=content.labels,
+                    importance=self.importance(one),
+                ),
+                memory_id=one,
+            )
+            for one, content in contents.items()
+        ]
+        raise_any(await services.memories.memories.create_many(ns, drafts))
+
+    def request(self, options: RecallOptions, narrowed: PatternFilter) -> RecallRequest:
+        criteria = MemoryFilter(languages=narrowed.languages, labels=narrowed.labels)
+        return memory_request(options, criteria)
+
+    async def find(self, services: Services, ns: str, request: RecallRequest) -> Answer[Any]:
+        return await services.recall.memories.find(ns, request)
+
+
+class Episodes(Kind):
+    """Episodes that succeeded, each of one task. What narrows them is a label."""
+
+    name = "episodes"
+    spec = EPISODE
+
+    async def save(
+        self, services: Services, ns: str, contents: Mapping[str, PatternContent]
+    ) -> None:
+        for one, content in contents.items():
+            task = "\n\n".join(filter(None, (content.title, content.code or content.task)))
+            labels = {**content.labels, LANGUAGE: content.language}
+            start, end = EpisodeStart(task, labels=labels), EpisodeEnd(EpisodeStatus.SUCCEEDED)
+            await services.episodes.creator.record(ns, EpisodeDraft(start, one, end=end))
+
+    def request(self, options: RecallOptions, narrowed: PatternFilter) -> RecallRequest:
+        labels = dict(narrowed.labels)
+        if narrowed.languages:
+            [labels[LANGUAGE]] = narrowed.languages
+        return episode_request(options, EpisodeFilter(labels=labels), success_only=False)
+
+    async def find(self, services: Services, ns: str, request: RecallRequest) -> Answer[Any]:
+        return await services.recall.episodes.find(ns, request)
 
 
 def raise_any(results: Sequence[object]) -> None:
@@ -105,5 +176,5 @@ def raise_any(results: Sequence[object]) -> None:
             raise result
 
 
-PATTERNS = Patterns()
-KINDS: tuple[Kind, ...] = (PATTERNS,)
+PATTERNS, MEMORIES, EPISODES = Patterns(), Memories(), Episodes()
+KINDS: tuple[Kind, ...] = (PATTERNS, MEMORIES, EPISODES)

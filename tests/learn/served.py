@@ -157,7 +157,7 @@ class Served:
     async def tell(self, query: int, pattern: int, *, success: bool) -> None:
         outcome = Outcome.SUCCESS if success else Outcome.FAILURE
         draft = self._tasks.kind.outcome([_id(pattern)], outcome, retrieval_id=self._retrieval_id)
-        await self._services.patterns.outcomes.record(self._namespace, draft)
+        await self._services.outcomes.recorder.record(self._namespace, draft)
 
 
 def _id(number: int) -> str:

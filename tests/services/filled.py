@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.session import SessionMessage
@@ -54,7 +55,7 @@ async def fill(world: World, ns: str, count: int = 3) -> None:
     await services.patterns.writer.save(ns, draft("by content"))
     await services.episodes.ender.end(ns, "e0", end(), "")
     used = OutcomeDraft(("p0", "p1"), Outcome.SUCCESS, query="how")
-    await services.patterns.outcomes.record(ns, used)
+    await services.outcomes.recorder.record(ns, used)
     await services.patterns.feedback.give(ns, FeedbackDraft("p0", helpful=True))
     await services.learning.selections.select(ns, select("a", "b", seed=1))
     await services.learning.step_recorder.record(ns, steps(("a", 1.0), ("b", 0.5)))
@@ -67,7 +68,7 @@ async def fill(world: World, ns: str, count: int = 3) -> None:
     for number in range(2):  # the latest message lies with its session, the others beside it
         said = MessageDraft("chat", SessionMessage("user", f"message {number}"))
         await services.sessions.messages.append(ns, said)
-    services.runtime.retrievals.remember(ns, "how", [1.0] * 64, ("p0",))
+    services.runtime.retrievals.remember(ns, "how", [1.0] * 64, [ResourceRef("pattern", "p0")])
     await services.runtime.retrievals.flush()
     await services.memories.memories.delete(ns, "m0", "")
 

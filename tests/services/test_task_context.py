@@ -84,7 +84,12 @@ async def test_all_is_asked_with_one_embedding_and_remembered_once():
     await world.services.runtime.retrievals.flush()
     [row] = await payloads(world, RETRIEVALS)
     assert row["query"] == task
-    assert row["hit_ids"] == ["p", error.error_solution.error_solution_id]
+    assert row["shown"] == [
+        ["pattern", "p"],
+        ["memory", "m"],
+        ["episode", "e"],
+        ["error_solution", error.error_solution.error_solution_id],
+    ]
 
 
 async def test_an_outcome_by_its_retrieval_is_learned_for_the_task():
@@ -99,7 +104,7 @@ async def test_an_outcome_by_its_retrieval_is_learned_for_the_task():
     await world.services.errors.solutions.save(NS, solution)
     context = await ask(world, "KeyError: 'a'")
     tried = ErrorOutcomeDraft("s", Outcome.SUCCESS, retrieval_id=context.retrieval_id)
-    assert (await world.services.errors.outcomes.record(NS, tried)).outcomes.success_count == 1
+    assert (await world.services.outcomes.of_errors.record(NS, tried)).outcomes.success_count == 1
 
 
 async def test_an_empty_namespace_is_no_error():

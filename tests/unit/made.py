@@ -17,6 +17,7 @@ from lot_grpc.domain.episode import (
 )
 from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionContent
 from lot_grpc.domain.feedback import FeedbackCounts
+from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.label_keys import is_label_key
 from lot_grpc.domain.memory import ConversationSummary, Memory, MemoryContent, MemoryKind, Project
 from lot_grpc.domain.outcomes import Outcome, OutcomeStats
@@ -121,11 +122,15 @@ patterns = st.builds(
     update_time=times,
 )
 
+resource_refs = st.builds(
+    ResourceRef, st.sampled_from(["pattern", "memory", "episode", "error_solution"]), ids
+)
+
 facts = st.builds(
     RecordedOutcome,
     namespace=ids,
     outcome_id=ids,
-    pattern_id=ids,
+    resource=resource_refs,
     outcome=st.sampled_from(Outcome),
     create_time=times,
     reward=st.none() | st.floats(-1, 1),
@@ -142,7 +147,7 @@ retrievals = st.builds(
     retrieval_id=ids,
     query=words,
     vector=st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=4),
-    hit_ids=many_ids,
+    shown=st.lists(resource_refs, max_size=4).map(tuple),
     create_time=times,
 )
 

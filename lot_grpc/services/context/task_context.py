@@ -1,7 +1,7 @@
 """The context of a task: everything known for it, in one call and with one embedding.
 
 The task is embedded once; all kinds are asked at the same time, each with this vector. One
-retrieval remembers the answer, so that an outcome of a pattern is learned for this task.
+retrieval remembers the answer, so that an outcome of what is used is learned for this task.
 """
 
 from __future__ import annotations
@@ -166,9 +166,8 @@ class TaskContextBuilder:
         warnings = warnings_of([hit.thing for hit in near.failures], request.limit)
         known = _known(near, read, warnings, preferences, recommended)
         pattern_ids = [hit.thing.pattern_id for hit in near.patterns.hits]
-        solution_ids = [hit.error_solution.error_solution_id for hit in near.errors]
         retrieval_id = self._retrievals.remember(
-            namespace, request.task, vector, (*pattern_ids, *solution_ids)
+            namespace, request.task, vector, near.shown(warnings, recommended)
         )
         episode_ids = [hit.thing.episode_id for hit in near.episodes]
         self._change_watcher.suggested(

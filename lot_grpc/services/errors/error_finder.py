@@ -160,11 +160,11 @@ class ErrorSolutionFinder:
             (hits, candidates), unsolved = await asyncio.gather(
                 solved, self._unsolved(namespace, request, error)
             )
-        ids = tuple(hit.error_solution.error_solution_id for hit in (*hits, *unsolved))
         retrieval_id = ""
         if not request.quiet:
+            shown = [hit.resource for hit in (*hits, *unsolved)]
             retrieval_id = self._retrievals.remember(
-                namespace, request.text, candidates.vector, ids
+                namespace, request.text, candidates.vector, shown
             )
         return ErrorAnswer(
             hits, retrieval_id, error.signature, candidates.truncated, candidates.wordless, unsolved

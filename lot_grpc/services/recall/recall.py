@@ -21,6 +21,7 @@ from typing import Generic, TypeVar
 
 from lot_grpc.domain.context_stats import Evidence
 from lot_grpc.domain.fusion import FusionWeights, Relevance, boost
+from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.query import Legs, Ranking
 from lot_grpc.domain.ranking import (
     Candidate,
@@ -84,6 +85,7 @@ class Hit(Generic[T]):
     that of the resource.
     """
 
+    resource: ResourceRef
     record: Record
     lazy_thing: Lazy[T]
     score: float
@@ -236,12 +238,10 @@ class Recall(Generic[T]):
         hits: Sequence[Hit[T]],
     ) -> str:
         """Record and report the answer; return its retrieval_id."""
-        key = self._target.id_key
-        pairs = [(hit.record.payload[key], hit.similarity) for hit in hits]
-        retrieval_id = self._retrievals.remember(
-            namespace, request.query, vector, tuple(found for found, _ in pairs)
-        )
+        shown = [hit.resource for hit in hits]
+        retrieval_id = self._retrievals.remember(namespace, request.query, vector, shown)
         if self._target.on_recall is not None:
+            pairs = [(hit.resource.id, hit.similarity) for hit in hits]
             self._target.on_recall(namespace, request.query, pairs, retrieval_id)
         return retrieval_id
 
@@ -325,6 +325,7 @@ class Recall(Generic[T]):
         point = ranked.candidate.id
         record = records[point]
         return Hit(
+            ResourceRef(self._target.kind, record.payload[self._target.id_key]),
             record,
             await self._read(record),
             ranked.score,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from lot_grpc.domain.errors import NamespaceClearingError
-from lot_grpc.domain.ids import RETRIEVAL_LIFE, new_id
+from lot_grpc.domain.ids import RETRIEVAL_LIFE, ResourceRef, new_id
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.records.collections import RETRIEVALS
 from lot_grpc.services.records.outcomes import (
@@ -39,16 +39,16 @@ class Retrievals:
         """The last ones written; empty on a shared store, since another process could clear it."""
 
     def remember(
-        self, namespace: str, query: str, vector: Sequence[float], hit_ids: tuple[str, ...]
+        self, namespace: str, query: str, vector: Sequence[float], shown: Iterable[ResourceRef]
     ) -> str:
-        """Record a recall; return its id."""
+        """Record a recall and what it showed; return its id."""
         retrieval_id = new_id("r")
         retrieval = Retrieval(
             namespace,
             retrieval_id,
             query,
             vector,
-            hit_ids,
+            tuple(dict.fromkeys(shown)),
             self._time.now(),
             self._model.epoch,
         )

@@ -37,6 +37,7 @@ def pattern_target(
     """Patterns, ranked by outcomes on similar queries; LEARNED ones by their tasks too."""
     return SearchTarget(
         PATTERN.collection.search_fields,
+        PATTERN.kind,
         PATTERN.id_key,
         pattern_from_record,
         learned=evidence,
@@ -50,6 +51,7 @@ def episode_target(episodes: Episodes) -> SearchTarget[Episode]:
     """Episodes."""
     return SearchTarget(
         EPISODE.collection.search_fields,
+        EPISODE.kind,
         EPISODE.id_key,
         episode_from_record,
         episodes.read,
@@ -61,6 +63,7 @@ def memory_target(memories: Memories, passages: PassageMatcher) -> SearchTarget[
     """Memories; of near-ties, the more important come first."""
     return SearchTarget(
         MEMORY.collection.search_fields,
+        MEMORY.kind,
         MEMORY.id_key,
         memory_from_record,
         memories.read,

@@ -6,7 +6,7 @@ from lot_grpc.kernel.idempotency import REQUESTS as REQUESTS
 from lot_grpc.kernel.intents import SORT_KEY as SORT_KEY
 from lot_grpc.kernel.tombstones import TOMBSTONES as TOMBSTONES
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Increased whenever the stored form changes: a store with another version is refused."""
 
 META = "meta"
@@ -22,8 +22,6 @@ POLICIES = "policies"
 REPLICAS = "replicas"
 """The processes that write, and up to which change each is settled."""
 
-PATTERN_LOGS = (OUTCOMES, CONTEXT_STATS, FEEDBACK)
-"""What belongs to a pattern, by ``pattern_id`` and sort key, and is deleted with it."""
 LEARNING_EVENTS = "learning_events"
 DECISIONS = "decisions"
 SELECTIONS = "selections"
