@@ -28,17 +28,18 @@ class Outcome(StrEnum):
         return {"success": 1.0, "partial": 0.5, "failure": 0.0}[self.value]
 
 
-def wilson_lower_bound(successes: float, trials: float) -> float:
-    """Lower bound of the 95 % score interval of Wilson (1927); 0 without trials.
+def wilson_lower_bound(successes: float, trials: float, z: float = WILSON_Z) -> float:
+    """Lower bound of the score interval of Wilson (1927), of 95 %; 0 without trials.
 
-    Both may be fractional (PARTIAL counts ½, older outcomes less).
+    Both may be fractional (PARTIAL counts ½, older outcomes less). ``z`` is the quantile of another
+    interval.
     """
     if trials <= 0:
         return 0.0
     share = min(1.0, successes / trials)
-    z2 = WILSON_Z * WILSON_Z
+    z2 = z * z
     centre = share + z2 / (2 * trials)
-    spread = WILSON_Z * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
+    spread = z * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
     return max(0.0, (centre - spread) / (1 + z2 / trials))
 
 

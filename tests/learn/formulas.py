@@ -1,22 +1,24 @@
 """The formulas of ranking alone as a learner: the domain's functions over the pools, no services.
 
-For what the services do not offer (outcomes counted by pattern, whatever was asked) and for what
-would take long through them (the trade-off over the margin). Nothing fades with time here.
+For what the services do not offer (outcomes counted by pattern, whatever was asked; the formula of
+another system) and for what would take long through them (the trade-off over the margin). Nothing
+fades with time here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lot_grpc.domain.context_stats import SAME_QUERY, ContextStats, Fading, kernel, least_cosine
+from lot_grpc.domain.outcomes import wilson_lower_bound
 from lot_grpc.domain.query import Ranking
-from lot_grpc.domain.ranking import Candidate, RankingWeights, contenders, rank
-from tests.learn.served import Pools
+from lot_grpc.domain.ranking import POOL_FACTOR, Candidate, RankingWeights, contenders, rank
+from tests.learn.served import LIMIT, Pools
 
 
 class Memory(Protocol):
@@ -93,16 +95,53 @@ class Formulas:
         hits = self._pools.hits[query]
         near = contenders([hit.relevance for hit in hits], self._ranking, self._weights, 1)
         known = self._memory.recall(query, [hit.pattern for hit in hits[:near]])
-        # Of those without outcomes only the most relevant can come first. Numbered by their place,
-        # so that equal ones stay as the pool has them, whatever ranks.
-        later = set([place for place, row in enumerate(known) if not row[1] and not row[3]][1:])
+        # Of those without outcomes or importance only the most relevant can come first. Numbered by
+        # their place, so that equal ones stay as the pool has them, whatever ranks.
+        plain = [
+            place
+            for place, row in enumerate(known)
+            if not row[1] and not row[3] and hits[place].importance is None
+        ]
+        later = set(plain[1:])
         candidates = [
-            Candidate(f"{place:06}", hit.relevance, *known[place])
-            for place, hit in enumerate(hits[:near])
+            replace(Candidate(f"{place:06}", hit.relevance, *row), importance=hit.importance)
+            for place, (hit, row) in enumerate(zip(hits[:near], known.tolist(), strict=True))
             if place not in later
         ]
         ranked = rank(candidates, self._ranking, self._weights, 1, seed)
         return hits[int(ranked[0].candidate.id)].pattern if ranked else None
+
+    async def took(self, query: int, seed: int) -> int | None:
+        return await self.first(query, seed)
+
+    async def tell(self, query: int, pattern: int, *, success: bool) -> None:
+        self._memory.record(query, pattern, float(success))
+
+
+WILSON_WEIGHT = 0.25
+"""What the lower bound of its success rate adds to the relevance of a pattern that always works."""
+
+
+class WilsonBoost:
+    """A ``Learner``: relevance plus a share of the Wilson lower bound of a pattern's success rate.
+
+    The formula of rust-self-learning-memory (its ADR-082, 2026): counts by pattern, whatever was
+    asked, over three times as many candidates as hits, without a margin. What was never tried gets
+    nothing, and so does what never worked.
+    """
+
+    def __init__(self, pools: Pools, memory: Memory) -> None:
+        self._pools = pools
+        self._memory = memory
+
+    async def first(self, query: int, seed: int) -> int | None:
+        hits = self._pools.hits[query][: POOL_FACTOR * LIMIT]
+        known = self._memory.recall(query, [hit.pattern for hit in hits])
+        scores = [
+            hit.relevance + WILSON_WEIGHT * wilson_lower_bound(*row[:2])
+            for hit, row in zip(hits, known, strict=True)
+        ]
+        return hits[scores.index(max(scores))].pattern if hits else None
 
     async def took(self, query: int, seed: int) -> int | None:
         return await self.first(query, seed)

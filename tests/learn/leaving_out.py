@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from lot_grpc.domain.context_stats import Fading
-from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import RankingWeights
-from tests.learn.measuring import Wanted, replayed
+from tests.learn.measuring import BALANCED, Wanted, replayed
 from tests.learn.replaying import Course
 from tests.learn.report import GAIN_NEVER, WAY_AFTER, WAY_ASKED
 from tests.learn.served import Pools
@@ -102,7 +101,7 @@ def _reached(
     )
     runs = {
         (row, halved, trial.seed): workers.submit(
-            replayed, trial, pools, weights, Ranking.BALANCED, courses, False
+            replayed, trial, pools, weights, BALANCED, courses
         )
         for row, weights in enumerate(numbers)
         for halved, trials in enumerate(halvings)

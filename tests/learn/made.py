@@ -5,8 +5,21 @@ from __future__ import annotations
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.domain.ranking import RankingWeights
-from tests.learn.measuring import AtMargin, Bounds, Checks, Learned, Measured, Report, Wanted
+from tests.learn.measuring import (
+    BALANCED,
+    LEARNING,
+    NOT_SERVED,
+    RELEVANCE,
+    AtMargin,
+    Bounds,
+    Checks,
+    Learned,
+    Measured,
+    Report,
+    Wanted,
+)
 from tests.learn.replaying import Point
+from tests.learn.report import ORACLE
 from tests.learn.served import Near, Pools
 from tests.learn.tasks import TaskSet
 
@@ -27,6 +40,8 @@ POOLS = Pools(
     vectors=((1.0, 0.0, 0.0), (0.9, 0.4, 0.0), (0.0, 1.0, 0.0), (0.0, 0.9, 0.4)),
 )
 
+ROWS = [RELEVANCE, *NOT_SERVED, *LEARNING, ORACLE]
+
 
 def reported(
     *, asked: float = 0.6, never: float = 0.45, again: float = 0.6, overtaken: int = 0
@@ -37,12 +52,7 @@ def reported(
     steady = tuple(Point(asks, asked, never) for asks in wanted.steady)
     changed = tuple(Point(asks, again, never) for asks in wanted.changed)
     other = Learned(tuple(Point(asks, 0.5, 0.4) for asks in wanted.steady), changed)
-    learned = {
-        "Beta mean": other,
-        "BALANCED": Learned(steady, changed),
-        "RELIABLE": other,
-        "EXPLORE": other,
-    }
+    learned = dict.fromkeys(ROWS[1:-1], other) | {BALANCED: Learned(steady, changed)}
     margins = (
         AtMargin(0.0, Point(60, 0.4, 0.4), Point(60, 0.4, 0.4)),
         AtMargin(2.0, Point(60, 0.6, 0.5), Point(60, 0.5, 0.2)),

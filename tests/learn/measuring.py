@@ -13,15 +13,16 @@ from lot_grpc.bootstrap import Opened
 from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.reports import Progress
-from tests.learn.formulas import ByCell, ByPattern, Formulas
+from tests.learn.formulas import ByCell, ByPattern, Formulas, WilsonBoost
 from tests.learn.replaying import Course, Learner, Point, look, replay
 from tests.learn.served import Pools, Served, save_all, weights_told
 from tests.learn.tasks import TaskSet
 from tests.learn.worlds import Halving, Trial, drawn, oracle
 
-RELEVANCE, BETA, BALANCED, RELIABLE, EXPLORE = (
+RELEVANCE, BETA, WILSON, BALANCED, RELIABLE, EXPLORE = (
     "RELEVANCE",
     "Beta mean",
+    "Wilson boost",
     "BALANCED",
     "RELIABLE",
     "EXPLORE",
@@ -31,6 +32,8 @@ LEARNING = {
     RELIABLE: Ranking.RELIABLE,
     EXPLORE: Ranking.EXPLORE,
 }
+NOT_SERVED = (BETA, WILSON)
+"""By the formulas alone, as the services have no such rankings."""
 MARGINS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 2.0)
 """2 is no margin at all: relevances lie in [0, 1]."""
 FREE = 10.0
@@ -174,7 +177,8 @@ class Measuring:
         return Report(self._tasks, wanted, self._weights, tuple(measured), checks, seconds)
 
     async def _seed(self, trial: Trial) -> Measured:
-        relevance = Formulas(self._pools, ByPattern(), self._weights, Ranking.RELEVANCE)
+        # The order without outcomes: by relevance, and by importance where there is any.
+        relevance = Formulas(self._pools, ByPattern(), self._weights, Ranking.BALANCED)
         before, after = [
             Bounds(
                 await look(trial, relevance, chances, 0),
@@ -182,31 +186,33 @@ class Measuring:
             )
             for chances in (trial.before, trial.after)
         ]
-        names = {BETA: Ranking.BALANCED, **LEARNING}
+        names = [*NOT_SERVED, *LEARNING]
         if self._wanted.formulas:
-            found = await asyncio.gather(*(self._learned(trial, *one) for one in names.items()))
+            found = await asyncio.gather(*(self._learned(trial, name) for name in names))
         else:
-            found = [await self._learned(trial, *one) for one in names.items()]
+            found = [await self._learned(trial, name) for name in names]
         learned = dict(zip(names, found, strict=True))
         margins = await self._gates(trial) if self._wanted.margins else ()
         return Measured(trial.seed, before, after, learned, margins)
 
-    async def _learned(self, trial: Trial, name: str, ranking: Ranking) -> Learned:
+    async def _learned(self, trial: Trial, name: str) -> Learned:
         """Both courses, each by a learner that knows nothing yet."""
         wanted, points = self._wanted, []
-        samples = _SAMPLES if ranking is Ranking.EXPLORE else 1
+        samples = _SAMPLES if name == EXPLORE else 1
         courses = (
             Course(wanted.asks, 0, wanted.steady, samples),
             Course(wanted.asks_with_change, wanted.change_at, wanted.changed, samples),
         )
-        what = f"{name}, seed {trial.seed}, by {wanted.halving}"
-        if wanted.formulas or name == BETA:
+        what = f"{self._tasks.kind}, {name}, seed {trial.seed}, by {wanted.halving}"
+        if wanted.formulas or name in NOT_SERVED:
             self._progress(what, 0, 1)
-            points = await self._alone(trial, ranking, courses, name == BETA)
+            points = await self._alone(trial, name, courses)
             self._progress(what, 1, 1)
         else:
             for course in courses:
-                learner = await self._serve(trial, f"{name}-{bool(course.change_at)}", ranking)
+                learner = await self._serve(
+                    trial, f"{name}-{bool(course.change_at)}", LEARNING[name]
+                )
                 told = self._told(what + " through the change" * bool(course.change_at), course)
                 points.append(await replay(trial, learner, course, told))
         return Learned(tuple(points[0]), tuple(points[1]))
@@ -220,7 +226,7 @@ class Measuring:
             weights = replace(self._weights, reorder_margin=margin)
             both = (weights, replace(weights, learned=FREE * weights.learned))
             points = await asyncio.gather(
-                *(self._alone(trial, Ranking.BALANCED, (course,), weights=one) for one in both)
+                *(self._alone(trial, BALANCED, (course,), one) for one in both)
             )
             found.append(AtMargin(margin, *(one for [[one]] in points)))
         self._progress(what, len(MARGINS), len(MARGINS))
@@ -229,18 +235,17 @@ class Measuring:
     async def _alone(
         self,
         trial: Trial,
-        ranking: Ranking,
+        name: str,
         courses: Sequence[Course],
-        by_pattern: bool = False,
         weights: RankingWeights | None = None,
     ) -> list[list[Point]]:
         """Replays by the formulas alone."""
-        given = trial, self._pools, weights or self._weights, ranking, courses, by_pattern
+        given = trial, self._pools, weights or self._weights, name, courses
         return await asyncio.get_running_loop().run_in_executor(self._workers, replayed, *given)
 
     async def _serve(self, trial: Trial, name: str, ranking: Ranking) -> Learner:
         """The services with a namespace of its own, which knows nothing yet."""
-        namespace = f"{name}-{trial.seed}-{self._wanted.halving}".lower()
+        namespace = f"{name}-{trial.seed}-{self._wanted.halving}".lower().replace(" ", "-")
         await save_all(self._serving, namespace, self._tasks)
         served = Served(
             self._serving,
@@ -265,15 +270,19 @@ def replayed(
     trial: Trial,
     pools: Pools,
     weights: RankingWeights,
-    ranking: Ranking,
+    name: str,
     courses: Sequence[Course],
-    by_pattern: bool,
 ) -> list[list[Point]]:
     """Courses by one learner each; what they have in common, up to the change, is played once."""
-    memory = ByPattern() if by_pattern else ByCell(pools, weights)
+    memory = ByPattern() if name in NOT_SERVED else ByCell(pools, weights)
 
     def played(memory: ByPattern | ByCell, course: Course) -> list[Point]:
-        learner = Formulas(pools, memory, weights, ranking)
+        learner: Learner
+        if name == WILSON:
+            learner = WilsonBoost(pools, memory)
+        else:
+            ranking = LEARNING.get(name, Ranking.BALANCED)
+            learner = Formulas(pools, memory, weights, ranking)
         return asyncio.run(replay(trial, learner, course, lambda _: None))
 
     common = max(course.change_at for course in courses)

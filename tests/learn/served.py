@@ -8,25 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lot_grpc.bootstrap import Opened, open_all
-from lot_grpc.domain.errors import LotError
 from lot_grpc.domain.fusion import FusionWeights
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import RankingWeights, pool_size
 from lot_grpc.reports import Progress
-from lot_grpc.services.outcomes.outcomes import OutcomeDraft
-from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft
-from lot_grpc.services.patterns.spec import PATTERN
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
-from lot_grpc.services.recall.targets import RecallOptions, pattern_request
-from lot_grpc.services.records.patterns import pattern_point
+from lot_grpc.services.recall.targets import RecallOptions
 from lot_grpc.settings import Settings
 from tests.learn.tasks import TaskSet
 
 LIMIT = 5
 """Hits of a recall, as by default. The first is taken."""
 _BATCH = 64
-_POOLS = "pools"
 _CACHED_TEXTS = 100_000
 """The same queries come again and again: each is embedded once."""
 
@@ -54,10 +48,11 @@ async def opened(
 
 @dataclass(frozen=True)
 class Near:
-    """A hit of a pool: a pattern by number, and how relevant it is."""
+    """A hit of a pool: a pattern by number, how relevant it is, and its importance if any."""
 
     pattern: int
     relevance: float
+    importance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -76,43 +71,44 @@ class Pools:
 
 
 async def save_all(serving: Opened, namespace: str, tasks: TaskSet) -> None:
-    """Save the patterns, each under its number."""
+    """Save what is stored, each under its number."""
     for start in range(0, len(tasks.stored), _BATCH):
         batch = list(enumerate(tasks.stored))[start : start + _BATCH]
-        drafts = [
-            PatternDraft(content, pattern_id=_id(number), dedupe=Dedupe.NONE)
-            for number, content in batch
-        ]
-        for saved in await serving.services.patterns.writer.save_many(namespace, drafts):
-            if isinstance(saved, LotError):
-                raise saved
+        contents = {_id(number): content for number, content in batch}
+        await tasks.kind.save(serving.services, namespace, contents)
 
 
 async def read_pools(serving: Opened, tasks: TaskSet, progress: Progress) -> Pools:
     """The pools, by the search that recall makes. What was learned does not change them."""
-    await save_all(serving, _POOLS, tasks)
-    points = {pattern_point(_POOLS, _id(number)): number for number in range(len(tasks.stored))}
+    kind, namespace = tasks.kind, f"pools-{tasks.kind}"
+    await save_all(serving, namespace, tasks)
+    points = {kind.point(namespace, _id(one)): one for one in range(len(tasks.stored))}
     searching = HybridSearch(
-        serving.store, serving.embedder, PATTERN.collection.search_fields, FusionWeights()
+        serving.store, serving.embedder, kind.spec.collection.search_fields, FusionWeights()
     )
     hits, vectors = [], []
     for number, query in enumerate(tasks.queries):
-        progress("searching", number, len(tasks.queries))
-        question = pattern_request(RecallOptions(query, LIMIT), tasks.filters[number])
-        found = await searching.search(
-            _POOLS, SearchRequest(query, question.where, pool_size(LIMIT))
+        progress(f"searching {kind}", number, len(tasks.queries))
+        request = kind.request(RecallOptions(query, LIMIT), tasks.filters[number])
+        search = SearchRequest(query, request.where, pool_size(LIMIT))
+        found = await searching.search(namespace, search)
+        numbers = [points[one.id] for one in found.found]
+        hits.append(
+            tuple(
+                Near(one, relevance.value, kind.importance(_id(one)))
+                for one, relevance in zip(numbers, found.found, strict=True)
+            )
         )
-        hits.append(tuple(Near(points[one.id], one.value) for one in found.found))
         vectors.append(found.vector)
-    progress("searching", len(tasks.queries), len(tasks.queries))
+    progress(f"searching {kind}", len(tasks.queries), len(tasks.queries))
     return Pools(tuple(hits), tuple(vectors))
 
 
 async def weights_told(serving: Opened, tasks: TaskSet) -> RankingWeights:
     """The weights that an answer gives back when asked to explain itself."""
-    asked = RecallOptions(tasks.queries[0], LIMIT, explain=True)
-    question = pattern_request(asked, tasks.filters[0])
-    answer = await serving.services.recall.patterns.find(_POOLS, question)
+    options = RecallOptions(tasks.queries[0], LIMIT, explain=True)
+    request = tasks.kind.request(options, tasks.filters[0])
+    answer = await tasks.kind.find(serving.services, f"pools-{tasks.kind}", request)
     assert answer.explanation is not None
     return answer.explanation.weights
 
@@ -143,12 +139,12 @@ class Served:
         self.overtaken = 0
 
     async def first(self, query: int, seed: int) -> int | None:
-        asked = RecallOptions(self._tasks.queries[query], LIMIT, ranking=self._ranking, seed=seed)
-        answer = await self._services.recall.patterns.find(
-            self._namespace, pattern_request(asked, self._tasks.filters[query])
-        )
+        options = RecallOptions(self._tasks.queries[query], LIMIT, ranking=self._ranking, seed=seed)
+        kind = self._tasks.kind
+        request = kind.request(options, self._tasks.filters[query])
+        answer = await kind.find(self._services, self._namespace, request)
         self._retrieval_id = answer.retrieval_id
-        first = _number(answer.hits[0].thing.pattern_id) if answer.hits else None
+        first = _number(kind.ids(answer)[0]) if answer.hits else None
         leader = self._leaders[query]
         if leader is not None:
             self.checked += 1
@@ -160,10 +156,8 @@ class Served:
 
     async def tell(self, query: int, pattern: int, *, success: bool) -> None:
         outcome = Outcome.SUCCESS if success else Outcome.FAILURE
-        await self._services.outcomes.recorder.record(
-            self._namespace,
-            OutcomeDraft((_id(pattern),), outcome, retrieval_id=self._retrieval_id),
-        )
+        draft = self._tasks.kind.outcome([_id(pattern)], outcome, retrieval_id=self._retrieval_id)
+        await self._services.outcomes.recorder.record(self._namespace, draft)
 
 
 def _id(number: int) -> str:

@@ -10,9 +10,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from tests.learn.fleet import AGENTS, SHARE, Fleet
 from tests.learn.leaving_out import LeftOut
-from tests.learn.measuring import EARLY, Report, Wanted
+from tests.learn.measuring import EARLY, NOT_SERVED, Report, Wanted
 from tests.learn.report import figures, margins, targets
+from tests.learn.worlds import mean
 
 
 def as_json(reports: Sequence[Report]) -> str:
@@ -24,7 +26,8 @@ def as_json(reports: Sequence[Report]) -> str:
 def _run(report: Report) -> dict[str, Any]:
     return {
         "set": report.tasks.name,
-        "patterns": len(report.tasks.stored),
+        "kind": report.tasks.kind.name,
+        "stored": len(report.tasks.stored),
         "queries": len(report.tasks.queries),
         "halved_by": report.wanted.halving,
         "asks": report.wanted.asks,
@@ -53,7 +56,7 @@ def _rankings_table(report: Report) -> Table:
     wanted, weights = report.wanted, report.weights
     table = _table(
         f"Expected share of successes after {wanted.asks:,} asks: {report.tasks.name}, "
-        f"{len(report.tasks.stored):,} patterns, {len(report.tasks.queries):,} queries, "
+        f"{len(report.tasks.stored):,} {report.tasks.kind}, {len(report.tasks.queries):,} queries, "
         f"halved by {wanted.halving}",
         ("ranking", "asked", "of the way", "never asked", "gain", "after the change"),
         f"{_how(wanted)}, {_seeds(wanted.seeds)}. margin {weights.reorder_margin:g}, "
@@ -112,13 +115,14 @@ def _gates_table(report: Report) -> Table:
 def targets_table(reports: Sequence[Report]) -> Table:
     """What BALANCED had to reach, and did."""
     table = Table(title="BALANCED has to reach")
-    for heading in ("set", "halved by", "what", "target", "reached", ""):
+    for heading in ("set", "kind", "halved by", "what", "target", "reached", ""):
         table.add_column(heading)
     for report in reports:
         for one in targets(report):
             verdict = "[green]met[/]" if one.met else "[red]missed[/]"
             halving = report.wanted.halving
-            table.add_row(report.tasks.name, halving, one.what, one.wanted, one.reached, verdict)
+            named = report.tasks.name, report.tasks.kind.name, halving
+            table.add_row(*named, one.what, one.wanted, one.reached, verdict)
         table.add_section()
     return table
 
@@ -137,10 +141,33 @@ def left_out_table(done: Sequence[LeftOut]) -> Table:
     return table
 
 
+def holdout_table(done: Sequence[Fleet]) -> Table:
+    """How the intervals compare with the true gains."""
+    headings = ("set", "runs", "requests each", "true gain", "measured", "width", "covered")
+    table = _table(
+        "Holdout: does the 95 % interval cover the true gain?",
+        headings,
+        f"{SHARE:.0%} of the requests of {AGENTS} agents are ranked without what was learned.",
+    )
+    for one in done:
+        gains = [run.measured for run in one.runs]
+        table.add_row(
+            one.name,
+            f"{len(one.runs):,}",
+            f"{one.requests:,}",
+            f"{mean([run.true for run in one.runs]):+.3f}",
+            f"{mean([it.estimate for it in gains]):+.3f}",
+            f"{mean([it.upper - it.lower for it in gains]):.3f}",
+            f"{one.covered:,} ({one.covered / len(one.runs):.1%})",
+        )
+    return table
+
+
 def _how(wanted: Wanted) -> str:
     if wanted.formulas:
         return "By the formulas of ranking, over what the services find"
-    return "Through the services, but for the Beta mean, which is by the formulas alone"
+    alone = " and ".join(NOT_SERVED)
+    return f"Through the services, but {alone}, which are by the formulas alone"
 
 
 def _seeds(seeds: Sequence[int]) -> str:

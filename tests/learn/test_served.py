@@ -8,8 +8,8 @@ from lot_grpc.bootstrap import Opened
 from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import RankingWeights
 from tests.learn.carried import FORMS
-from tests.learn.formulas import ByCell, ByPattern, Formulas
-from tests.learn.made import POOLS
+from tests.learn.formulas import ByCell, ByPattern, Formulas, WilsonBoost
+from tests.learn.made import POOLS, ROWS
 from tests.learn.measuring import MARGINS, Measuring, Wanted
 from tests.learn.report import targets
 from tests.learn.served import Near, Pools, Served, read_pools, save_all, weights_told
@@ -36,7 +36,7 @@ async def test_it_runs_and_every_ranking_is_measured(serving):
     measuring = Measuring(serving, TASKS, pools, lambda *one: told.append(one))
     report = await measuring.run(Wanted(60, (1,)))
     [measured] = report.measured
-    assert list(measured.learned) == ["Beta mean", "BALANCED", "RELIABLE", "EXPLORE"]
+    assert list(measured.learned) == ROWS[1:-1]
     for learned in measured.learned.values():
         assert [point.asks for point in learned.steady] == list(report.wanted.steady)
         assert [point.asks for point in learned.changed] == list(report.wanted.changed)
@@ -48,9 +48,10 @@ async def test_it_runs_and_every_ranking_is_measured(serving):
     assert by_margin[0.0].weighted.asked <= by_margin[0.1].weighted.asked
     assert report.checks.overtaken == 0
     assert {(what, done) for what, done, total in told if done == total} >= {
-        ("Beta mean, seed 1, by query", 1),
-        ("BALANCED, seed 1, by query", 60),
-        ("BALANCED, seed 1, by query through the change", 70),
+        ("patterns, Beta mean, seed 1, by query", 1),
+        ("patterns, Wilson boost, seed 1, by query", 1),
+        ("patterns, BALANCED, seed 1, by query", 60),
+        ("patterns, BALANCED, seed 1, by query through the change", 70),
         ("margins, seed 1", len(MARGINS)),
     }
 
@@ -120,3 +121,14 @@ async def test_plain_counts_forget_what_was_asked_and_cells_do_not():
             await learner.tell(3, 1, success=False)
     assert await plain.first(1, 0) == 0
     assert await all_stats.first(1, 0) == 1
+
+
+async def test_the_wilson_boost_lets_success_anywhere_win_everywhere_and_failure_cost_nothing():
+    boosted = WilsonBoost(POOLS, ByPattern())
+    assert await boosted.first(3, 0) == 2
+    for _ in range(10):
+        await boosted.tell(3, 2, success=False)
+    assert await boosted.first(0, 0) == 2
+    for _ in range(10):
+        await boosted.tell(1, 0, success=True)
+    assert [await boosted.first(query, 0) for query in (0, 1)] == [0, 0]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lot_grpc.domain.context_stats import ContextStats
 from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import Candidate, RankingWeights, pool_size, rank
 
@@ -253,6 +254,14 @@ def test_reliable_puts_the_proven_before_the_lucky():
     pool = [Candidate("lucky", 0.50, 2, 2), Candidate("proven", 0.50, 18, 20)]
     assert ids(pool, ranking=Ranking.RELIABLE) == ["proven", "lucky"]
     assert ids(pool, ranking=Ranking.BALANCED)[0] in ("proven", "lucky")
+
+
+def test_one_failure_after_eight_successes_leaves_something_proven():
+    stats = ContextStats()
+    for value in [1.0] * 8 + [0.0]:
+        stats = stats.record(value, 0, WEIGHTS.fading)
+    pool = [Candidate("proven", 0.5, stats.successes, stats.trials), Candidate("untried", 0.5)]
+    assert learned(pool, Ranking.RELIABLE)["proven"] > 0.05
 
 
 def test_explore_gives_the_same_order_for_the_same_seed_and_tries_what_is_tried_little():

@@ -149,9 +149,9 @@ const (
 	// `similarity` alone, that is, meaning only: neither words nor learning count. RELEVANCE gives
 	// better results. Not allowed with `rerank`.
 	Ranking_RANKING_SIMILARITY Ranking = 2
-	// As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson, as
-	// for OutcomeStats.reliability) exceeds the chance assumed for untried hits, and only by the
-	// excess: what is proven comes first.
+	// As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson,
+	// with 90 % certainty) exceeds the chance assumed for untried hits, and only by the excess: what
+	// is proven comes first.
 	Ranking_RANKING_RELIABLE Ranking = 3
 	// As BALANCED, but the mean chance of success is moved towards a random sample of its possible
 	// values, further with more outcomes, and reproducibly with `seed`: failures are retried now and

@@ -92,9 +92,9 @@ class _RankingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ranking.Value
     better results. Not allowed with `rerank`.
     """
     RANKING_RELIABLE: _Ranking.ValueType  # 3
-    """As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson, as
-    for OutcomeStats.reliability) exceeds the chance assumed for untried hits, and only by the
-    excess: what is proven comes first.
+    """As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson,
+    with 90 % certainty) exceeds the chance assumed for untried hits, and only by the excess: what
+    is proven comes first.
     """
     RANKING_EXPLORE: _Ranking.ValueType  # 4
     """As BALANCED, but the mean chance of success is moved towards a random sample of its possible
@@ -120,9 +120,9 @@ RANKING_SIMILARITY: Ranking.ValueType  # 2
 better results. Not allowed with `rerank`.
 """
 RANKING_RELIABLE: Ranking.ValueType  # 3
-"""As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson, as
-for OutcomeStats.reliability) exceeds the chance assumed for untried hits, and only by the
-excess: what is proven comes first.
+"""As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson,
+with 90 % certainty) exceeds the chance assumed for untried hits, and only by the excess: what
+is proven comes first.
 """
 RANKING_EXPLORE: Ranking.ValueType  # 4
 """As BALANCED, but the mean chance of success is moved towards a random sample of its possible

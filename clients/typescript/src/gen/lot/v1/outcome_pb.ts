@@ -279,9 +279,9 @@ export enum Ranking {
   SIMILARITY = 2,
 
   /**
-   * As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson, as
-   * for OutcomeStats.reliability) exceeds the chance assumed for untried hits, and only by the
-   * excess: what is proven comes first.
+   * As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson,
+   * with 90 % certainty) exceeds the chance assumed for untried hits, and only by the excess: what
+   * is proven comes first.
    *
    * @generated from enum value: RANKING_RELIABLE = 3;
    */
