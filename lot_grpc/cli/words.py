@@ -13,7 +13,14 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from lot_grpc.domain.json_values import with_whole_numbers
-from lot_grpc.pb.lot.v1 import change_pb2, episode_pb2, outcome_pb2, pattern_pb2, resource_kind_pb2
+from lot_grpc.pb.lot.v1 import (
+    change_pb2,
+    episode_pb2,
+    outcome_pb2,
+    pattern_pb2,
+    resource_kind_pb2,
+    retrieval_pb2,
+)
 from lot_grpc.pb.lot.v1 import transfer_pb2 as transfer
 
 if TYPE_CHECKING:
@@ -85,6 +92,7 @@ PATTERN_KINDS = Words(pattern_pb2.PatternKind)
 PATTERN_TYPES = Words(pattern_pb2.PatternType)
 CODE_KINDS = Words(pattern_pb2.CodeKind)
 RESOURCE_KINDS = Words(resource_kind_pb2.ResourceKind)
+RETRIEVAL_METHODS = Words(retrieval_pb2.RetrievalMethod)
 CHANGE_TYPES = Words(change_pb2.ChangeType, between=".", lead="record.")
 CONFLICTS = Words(transfer.ImportConflictPolicy)
 

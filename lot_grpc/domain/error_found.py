@@ -11,6 +11,7 @@ from lot_grpc.domain.error_text.differences import Compared, Difference, compare
 from lot_grpc.domain.error_text.signature import Signature
 from lot_grpc.domain.fusion import Relevance
 from lot_grpc.domain.ranking import ScorePart
+from lot_grpc.domain.retrieval import RetrievedItem
 
 _SIMILARITY: Final = 0.4
 _AGREEMENT: Final = 0.59
@@ -32,6 +33,15 @@ class ErrorFound:
     similarity: float
     parts: tuple[ScorePart, ...]
     differences: tuple[Difference, ...] = ()
+
+    def item(self, resource_kind: str) -> RetrievedItem:
+        """It as a retrieval records it, without the solution."""
+        one = self.error_solution
+        version = (one.create_time, one.update_time, one.revision)
+        score, parts = self.score, self.parts
+        return RetrievedItem(
+            resource_kind, one.error_solution_id, version, score, self.similarity, (), parts
+        )
 
 
 def compare_names(given: Signature, stored: Signature) -> Compared:
@@ -61,10 +71,14 @@ def similar_error_found(one: Relevance, solution: ErrorSolution) -> ErrorFound:
     return ErrorFound(solution, False, _score(parts), one.similarity, parts)
 
 
-def best_hits(found: Sequence[ErrorFound], limit: int, *, explain: bool) -> list[ErrorFound]:
-    """The best ``limit``, best first; with their parts if ``explain``."""
-    chosen = sorted(found, key=sort_key)[:limit]
-    return chosen if explain else [replace(hit, parts=()) for hit in chosen]
+def best_hits(found: Sequence[ErrorFound], limit: int) -> list[ErrorFound]:
+    """The best ``limit``, best first."""
+    return sorted(found, key=sort_key)[:limit]
+
+
+def without_parts(hits: Sequence[ErrorFound]) -> list[ErrorFound]:
+    """The hits without the parts of their scores, which only an explanation shows."""
+    return [replace(hit, parts=()) for hit in hits]
 
 
 def sort_key(hit: ErrorFound) -> tuple[bool, float, float, int, str]:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
 from lot_grpc.domain.action_values import ALPHA, GAMMA
-from lot_grpc.domain.ids import etag_of
+from lot_grpc.domain.ids import RETRIEVAL_LIFE, etag_of
 from lot_grpc.domain.recommendation import DEFAULT_BOOST, DEFAULT_THRESHOLD
+from lot_grpc.domain.retrieval import RetrievalQueries
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,8 @@ class NamespacePolicy:
     """Bounds on what is kept; 0 and None mean no bound. Ages in microseconds.
 
     The thresholds are those of recommendations, then learning rate and discount of action values.
+    ``max_retrieval_age`` None: ``RETRIEVAL_LIFE``. ``holdout_share``: the share of recalls that are
+    ranked without what was learned, for comparison.
     """
 
     max_episodes: int = 0
@@ -29,15 +32,20 @@ class NamespacePolicy:
     confidence_boost: float = DEFAULT_BOOST
     action_learning_rate: float = ALPHA
     action_discount: float = GAMMA
+    max_retrieval_age: int | None = None
+    retrieval_queries: RetrievalQueries = RetrievalQueries.TEXT
+    holdout_share: float = 0.0
+
+    @property
+    def retrieval_life(self) -> int:
+        """How long a retrieval is retained."""
+        return RETRIEVAL_LIFE if self.max_retrieval_age is None else self.max_retrieval_age
 
 
 DEFAULT = NamespacePolicy()
 """Keep everything."""
 
-THRESHOLDS = frozenset(
-    {"similarity_threshold", "confidence_boost", "action_learning_rate", "action_discount"}
-)
-BOUNDS = frozenset(field.name for field in fields(NamespacePolicy)) - THRESHOLDS
+BOUNDS = frozenset(one.name for one in fields(NamespacePolicy) if one.name.startswith("max_"))
 
 
 class PolicyPreset(StrEnum):
@@ -47,7 +55,7 @@ class PolicyPreset(StrEnum):
     BOUNDED = "bounded"
 
     def apply(self, policy: NamespacePolicy) -> NamespacePolicy:
-        """A policy with the bounds of this preset and its own thresholds."""
+        """A policy with the bounds of this preset; the rest stays."""
         preset = _PRESETS[self]
         return replace(policy, **{name: getattr(preset, name) for name in BOUNDS})
 

@@ -72,7 +72,8 @@ async def test_an_answer_is_remembered_for_its_outcome(world):
     await world.services.runtime.retrievals.flush()
     [remembered] = await payloads(world, RETRIEVALS)
     assert remembered["retrieval_id"] == answer.retrieval_id
-    assert (remembered["query"], remembered["hit_ids"]) == ("KeyError: 'c'", ["s", "vain"])
+    assert remembered["query"] == "KeyError: 'c'"
+    assert remembered["shown"] == ["error_solution", "error_solution/s", "error_solution/vain"]
     draft = ErrorOutcomeDraft("s", Outcome.SUCCESS, retrieval_id=answer.retrieval_id)
     await world.services.errors.outcomes.record(NS, draft)
     [fact] = await payloads(world, OUTCOMES)

@@ -84,7 +84,11 @@ async def test_all_is_asked_with_one_embedding_and_remembered_once():
     await world.services.runtime.retrievals.flush()
     [row] = await payloads(world, RETRIEVALS)
     assert row["query"] == task
-    assert row["hit_ids"] == ["p", error.error_solution.error_solution_id]
+    solution_id = error.error_solution.error_solution_id
+    assert row["shown"] == [
+        *("pattern", "error_solution", "memory", "episode"),
+        *("pattern/p", f"error_solution/{solution_id}", "memory/m", "episode/e"),
+    ]
 
 
 async def test_an_outcome_by_its_retrieval_is_learned_for_the_task():

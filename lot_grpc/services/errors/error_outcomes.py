@@ -13,9 +13,9 @@ from lot_grpc.kernel.idempotency import IdempotencyKey, IdempotencyStore
 from lot_grpc.kernel.tombstones import DELETED_SINCE
 from lot_grpc.services.errors.error_solutions import ErrorSolutions
 from lot_grpc.services.outcomes.counting import OutcomeCounter
-from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.records.error_solutions import error_solution_from_record
 from lot_grpc.services.records.outcomes import RecordedOutcome
+from lot_grpc.services.retrievals.retrievals import Retrievals
 from lot_grpc.services.time_source import TimeSource
 
 _METHOD = "RecordErrorSolutionOutcome"

@@ -32,13 +32,14 @@ from lot_grpc.domain.ranking import (
     rank,
     within_margin,
 )
+from lot_grpc.domain.retrieval import RetrievalOptions, RetrievedItem, version_of
 from lot_grpc.ports import AllOf, Condition, Embedder, Embedding, Not, Record, VectorStore
 from lot_grpc.services.recall.importance import ImportanceReader
 from lot_grpc.services.recall.matching import Lazy, match_of
 from lot_grpc.services.recall.reranks import Reranked, Reranks
-from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
 from lot_grpc.services.recall.search_target import SearchTarget
+from lot_grpc.services.retrievals.retrievals import BegunRetrieval, Retrievals
 
 T = TypeVar("T")
 
@@ -91,6 +92,19 @@ class Hit(Generic[T]):
     parts: tuple[ScorePart, ...]
     evidence: Evidence
     lazy_match: Lazy[float | None]
+
+    def item(self, resource_kind: str, id_key: str) -> RetrievedItem:
+        """It as recorded, without its record."""
+        payload = self.record.payload
+        return RetrievedItem(
+            resource_kind,
+            payload[id_key],
+            version_of(payload),
+            self.score,
+            self.similarity,
+            self.lazy_match.values,
+            self.parts,
+        )
 
     @property
     def thing(self) -> T:
@@ -160,6 +174,7 @@ class Recall(Generic[T]):
 
     async def find(self, namespace: str, request: RecallRequest) -> Answer[T]:
         """The most relevant resources that meet the conditions, ranked."""
+        begun = None if request.quiet else await self._retrievals.begin(namespace)
         if request.ranking is Ranking.SIMILARITY:
             request = replace(request, legs=Legs.DENSE)  # its relevance is the similarity
         search = SearchRequest(
@@ -212,15 +227,12 @@ class Recall(Generic[T]):
                 near, ranking, self._weights, request.limit, seed or 0, candidates.also
             )
         ]
-        retrieval_id = (
-            "" if request.quiet else self._remember(namespace, request, candidates.vector, hits)
-        )
         explanation = None
         if request.explain:
             explanation = await self._explain(namespace, request, ranking, len(found), seed)
         return Answer(
             hits,
-            retrieval_id,
+            self._remember(begun, request, ranking, candidates.vector, hits) if begun else "",
             candidates.truncated,
             candidates.wordless,
             reranked.unreached,
@@ -230,20 +242,28 @@ class Recall(Generic[T]):
 
     def _remember(
         self,
-        namespace: str,
+        begun: BegunRetrieval,
         request: RecallRequest,
+        ranking: Ranking,
         vector: Sequence[float],
         hits: Sequence[Hit[T]],
     ) -> str:
         """Record and report the answer; return its retrieval_id."""
-        key = self._target.id_key
-        pairs = [(hit.record.payload[key], hit.similarity) for hit in hits]
-        retrieval_id = self._retrievals.remember(
-            namespace, request.query, vector, tuple(found for found, _ in pairs)
+        options = RetrievalOptions(
+            ranking=ranking,
+            limit=request.limit,
+            min_similarity=request.min_similarity,
+            rerank=request.rerank,
+        )
+        kind, id_key = self._target.resource_kind, self._target.id_key
+        items = [hit.item(kind, id_key) for hit in hits]
+        retrieval = self._retrievals.remember(
+            begun, self._target.method, request.query, vector, items, options
         )
         if self._target.on_recall is not None:
-            self._target.on_recall(namespace, request.query, pairs, retrieval_id)
-        return retrieval_id
+            pairs = [(one.id, one.similarity) for one in items]
+            self._target.on_recall(begun.namespace, retrieval.query, pairs, retrieval.retrieval_id)
+        return retrieval.retrieval_id
 
     async def _self_matched(self, namespace: str, request: RecallRequest) -> frozenset[str]:
         """The points that declare themselves relevant; none when a single leg is measured."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from lot_grpc.domain.context_stats import Evidence
+from lot_grpc.domain.retrieval import RetrievalMethod
 from lot_grpc.ports import Condition, Record
 from lot_grpc.services.recall.search_fields import SearchFields
 
@@ -38,6 +39,8 @@ class Learned(Protocol):
 class SearchTarget(Generic[T]):
     """A kind to recall: its collection and fields, how it is read, and how it is ranked.
 
+    ``resource_kind`` names it, and ``method`` the call that recalls it.
+
     Without ``learned`` and ``importance`` (in [0, 1], of a record) only relevance ranks; matches of
     ``tasks`` are at least near-ties. ``decode`` decodes a record; ``read`` replaces it where that
     takes more than the record; ``id_key`` is the payload key of the id. ``on_recall`` is
@@ -46,6 +49,8 @@ class SearchTarget(Generic[T]):
     """
 
     searched: SearchFields
+    resource_kind: str
+    method: RetrievalMethod
     id_key: str
     decode: Callable[[Record], T]
     read: Callable[[Record], Awaitable[T]] | None = None

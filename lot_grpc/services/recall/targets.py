@@ -8,6 +8,7 @@ from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter, Ranking
+from lot_grpc.domain.retrieval import RetrievalMethod
 from lot_grpc.services.changes.watcher import ChangeWatcher
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.episodes.spec import EPISODE
@@ -37,6 +38,8 @@ def pattern_target(
     """Patterns, ranked by outcomes on similar queries; LEARNED ones by their tasks too."""
     return SearchTarget(
         PATTERN.collection.search_fields,
+        PATTERN.kind,
+        RetrievalMethod.RECALL_PATTERNS,
         PATTERN.id_key,
         pattern_from_record,
         learned=evidence,
@@ -50,6 +53,8 @@ def episode_target(episodes: Episodes) -> SearchTarget[Episode]:
     """Episodes."""
     return SearchTarget(
         EPISODE.collection.search_fields,
+        EPISODE.kind,
+        RetrievalMethod.RECALL_EPISODES,
         EPISODE.id_key,
         episode_from_record,
         episodes.read,
@@ -61,6 +66,8 @@ def memory_target(memories: Memories, passages: PassageMatcher) -> SearchTarget[
     """Memories; of near-ties, the more important come first."""
     return SearchTarget(
         MEMORY.collection.search_fields,
+        MEMORY.kind,
+        RetrievalMethod.SEARCH_MEMORIES,
         MEMORY.id_key,
         memory_from_record,
         memories.read,

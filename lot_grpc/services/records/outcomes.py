@@ -1,16 +1,12 @@
-"""Outcome facts and retrievals ⇄ Record."""
+"""Outcome facts ⇄ Record."""
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from lot_grpc.domain.ids import RETRIEVAL_LIFE, point_id
+from lot_grpc.domain.ids import point_id
 from lot_grpc.domain.outcomes import Correction, Outcome
-from lot_grpc.ports import EXPIRES_KEY, Record
+from lot_grpc.ports import Record
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, PATTERNS, SORT_KEY
 from lot_grpc.services.records.error_solutions import error_solution_point
 from lot_grpc.services.records.fields import FieldCodec
@@ -123,60 +119,3 @@ def outcome_from_record(record: Record) -> RecordedOutcome:
     payload = record.payload
     correction = _CORRECTION.read(payload) if "corrects_outcome_id" in payload else None
     return _RECORDED.read(payload, namespace=record.namespace, correction=correction)
-
-
-@dataclass(frozen=True, slots=True)
-class Retrieval:
-    """A query and its results. ``create_time`` in microseconds.
-
-    ``epoch``: that of the model that made the vector (``reindexing.epochs``).
-    """
-
-    namespace: str
-    retrieval_id: str
-    query: str
-    vector: Sequence[float]
-    hit_ids: tuple[str, ...]
-    create_time: int
-    epoch: int = 0
-
-    @property
-    def point(self) -> str:
-        """Its point id."""
-        return retrieval_point(self.namespace, self.retrieval_id)
-
-
-def retrieval_point(namespace: str, retrieval_id: str) -> str:
-    """The point id of a retrieval."""
-    return point_id(namespace, "retrieval", retrieval_id)
-
-
-def retrieval_record(retrieval: Retrieval) -> Record:
-    """Encode a retrieval, with its expiry. The vector, never searched, is base64 of float32."""
-    return Record(
-        retrieval.point,
-        retrieval.namespace,
-        {
-            "retrieval_id": retrieval.retrieval_id,
-            "query": retrieval.query,
-            "vector": b64encode(np.asarray(retrieval.vector, np.float32).tobytes()).decode(),
-            "hit_ids": list(retrieval.hit_ids),
-            "create_time": retrieval.create_time,
-            EXPIRES_KEY: retrieval.create_time + RETRIEVAL_LIFE,
-            **({"epoch": retrieval.epoch} if retrieval.epoch else {}),
-        },
-    )
-
-
-def retrieval_from_record(record: Record) -> Retrieval:
-    """Decode the retrieval of a record."""
-    payload = record.payload
-    return Retrieval(
-        record.namespace,
-        payload["retrieval_id"],
-        payload["query"],
-        np.frombuffer(b64decode(payload["vector"]), np.float32).tolist(),
-        tuple(payload["hit_ids"]),
-        payload["create_time"],
-        payload.get("epoch", 0),
-    )

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/namespace_policy.proto.
  */
 export const file_lot_v1_namespace_policy: GenFile = /*@__PURE__*/
-  fileDesc("Ch1sb3QvdjEvbmFtZXNwYWNlX3BvbGljeS5wcm90bxIGbG90LnYxIvYECg9OYW1lc3BhY2VQb2xpY3kSFAoMbWF4X2VwaXNvZGVzGAEgASgDEhsKE21heF9lcnJvcl9zb2x1dGlvbnMYAiABKAMSFAoMbWF4X3BhdHRlcm5zGAMgASgDEhQKDG1heF9tZW1vcmllcxgEIAEoAxIyCg9tYXhfZXBpc29kZV9hZ2UYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SOQoWbWF4X2Vycm9yX3NvbHV0aW9uX2FnZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg9tYXhfcGF0dGVybl9hZ2UYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoObWF4X21lbW9yeV9hZ2UYCCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIQoUc2ltaWxhcml0eV90aHJlc2hvbGQYCSABKAFIAIgBARIdChBjb25maWRlbmNlX2Jvb3N0GAogASgBSAGIAQESIQoUYWN0aW9uX2xlYXJuaW5nX3JhdGUYDiABKAFIAogBARIcCg9hY3Rpb25fZGlzY291bnQYDyABKAFIA4gBARIRCgluYW1lc3BhY2UYCyABKAkSDAoEZXRhZxgMIAEoCRIvCgt1cGRhdGVfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCFwoVX3NpbWlsYXJpdHlfdGhyZXNob2xkQhMKEV9jb25maWRlbmNlX2Jvb3N0QhcKFV9hY3Rpb25fbGVhcm5pbmdfcmF0ZUISChBfYWN0aW9uX2Rpc2NvdW50Ii4KGUdldE5hbWVzcGFjZVBvbGljeVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJIkUKGkdldE5hbWVzcGFjZVBvbGljeVJlc3BvbnNlEicKBnBvbGljeRgBIAEoCzIXLmxvdC52MS5OYW1lc3BhY2VQb2xpY3ki0AEKHFVwZGF0ZU5hbWVzcGFjZVBvbGljeVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEicKBnBvbGljeRgCIAEoCzIXLmxvdC52MS5OYW1lc3BhY2VQb2xpY3kSLwoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEiQKBnByZXNldBgEIAEoDjIULmxvdC52MS5Qb2xpY3lQcmVzZXQSDAoEZXRhZxgFIAEoCRIPCgdkcnlfcnVuGAYgASgIIuMBCh1VcGRhdGVOYW1lc3BhY2VQb2xpY3lSZXNwb25zZRInCgZwb2xpY3kYASABKAsyFy5sb3QudjEuTmFtZXNwYWNlUG9saWN5El0KFXBlbmRpbmdfZGVsZXRlX2NvdW50cxgCIAMoCzI+LmxvdC52MS5VcGRhdGVOYW1lc3BhY2VQb2xpY3lSZXNwb25zZS5QZW5kaW5nRGVsZXRlQ291bnRzRW50cnkaOgoYUGVuZGluZ0RlbGV0ZUNvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEqZQoMUG9saWN5UHJlc2V0Eh0KGVBPTElDWV9QUkVTRVRfVU5TUEVDSUZJRUQQABIbChdQT0xJQ1lfUFJFU0VUX1VOTElNSVRFRBABEhkKFVBPTElDWV9QUkVTRVRfQk9VTkRFRBACQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
+  fileDesc("Ch1sb3QvdjEvbmFtZXNwYWNlX3BvbGljeS5wcm90bxIGbG90LnYxIvgFCg9OYW1lc3BhY2VQb2xpY3kSFAoMbWF4X2VwaXNvZGVzGAEgASgDEhsKE21heF9lcnJvcl9zb2x1dGlvbnMYAiABKAMSFAoMbWF4X3BhdHRlcm5zGAMgASgDEhQKDG1heF9tZW1vcmllcxgEIAEoAxIyCg9tYXhfZXBpc29kZV9hZ2UYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SOQoWbWF4X2Vycm9yX3NvbHV0aW9uX2FnZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg9tYXhfcGF0dGVybl9hZ2UYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoObWF4X21lbW9yeV9hZ2UYCCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIQoUc2ltaWxhcml0eV90aHJlc2hvbGQYCSABKAFIAIgBARIdChBjb25maWRlbmNlX2Jvb3N0GAogASgBSAGIAQESIQoUYWN0aW9uX2xlYXJuaW5nX3JhdGUYDiABKAFIAogBARIcCg9hY3Rpb25fZGlzY291bnQYDyABKAFIA4gBARI0ChFtYXhfcmV0cmlldmFsX2FnZRgQIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIzChFyZXRyaWV2YWxfcXVlcmllcxgRIAEoDjIYLmxvdC52MS5SZXRyaWV2YWxRdWVyaWVzEhUKDWhvbGRvdXRfc2hhcmUYEyABKAESEQoJbmFtZXNwYWNlGAsgASgJEgwKBGV0YWcYDCABKAkSLwoLdXBkYXRlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQhcKFV9zaW1pbGFyaXR5X3RocmVzaG9sZEITChFfY29uZmlkZW5jZV9ib29zdEIXChVfYWN0aW9uX2xlYXJuaW5nX3JhdGVCEgoQX2FjdGlvbl9kaXNjb3VudCIuChlHZXROYW1lc3BhY2VQb2xpY3lSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCSJFChpHZXROYW1lc3BhY2VQb2xpY3lSZXNwb25zZRInCgZwb2xpY3kYASABKAsyFy5sb3QudjEuTmFtZXNwYWNlUG9saWN5ItABChxVcGRhdGVOYW1lc3BhY2VQb2xpY3lSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRInCgZwb2xpY3kYAiABKAsyFy5sb3QudjEuTmFtZXNwYWNlUG9saWN5Ei8KC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIkCgZwcmVzZXQYBCABKA4yFC5sb3QudjEuUG9saWN5UHJlc2V0EgwKBGV0YWcYBSABKAkSDwoHZHJ5X3J1bhgGIAEoCCLjAQodVXBkYXRlTmFtZXNwYWNlUG9saWN5UmVzcG9uc2USJwoGcG9saWN5GAEgASgLMhcubG90LnYxLk5hbWVzcGFjZVBvbGljeRJdChVwZW5kaW5nX2RlbGV0ZV9jb3VudHMYAiADKAsyPi5sb3QudjEuVXBkYXRlTmFtZXNwYWNlUG9saWN5UmVzcG9uc2UuUGVuZGluZ0RlbGV0ZUNvdW50c0VudHJ5GjoKGFBlbmRpbmdEZWxldGVDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBKm0KEFJldHJpZXZhbFF1ZXJpZXMSIQodUkVUUklFVkFMX1FVRVJJRVNfVU5TUEVDSUZJRUQQABIaChZSRVRSSUVWQUxfUVVFUklFU19URVhUEAESGgoWUkVUUklFVkFMX1FVRVJJRVNfSEFTSBACKmUKDFBvbGljeVByZXNldBIdChlQT0xJQ1lfUFJFU0VUX1VOU1BFQ0lGSUVEEAASGwoXUE9MSUNZX1BSRVNFVF9VTkxJTUlURUQQARIZChVQT0xJQ1lfUFJFU0VUX0JPVU5ERUQQAkJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
 
 /**
  * NamespacePolicy sets what a namespace retains, and thresholds of its learning. By default
@@ -110,6 +110,29 @@ export type NamespacePolicy = Message<"lot.v1.NamespacePolicy"> & {
    * @generated from field: optional double action_discount = 15;
    */
   actionDiscount?: number | undefined;
+
+  /**
+   * How long retrievals are retained; unset means 7 days. A change applies to recalls from then on.
+   *
+   * @generated from field: google.protobuf.Duration max_retrieval_age = 16;
+   */
+  maxRetrievalAge?: Duration | undefined;
+
+  /**
+   * How the queries of retrievals are stored. A change applies to recalls from then on.
+   *
+   * @generated from field: lot.v1.RetrievalQueries retrieval_queries = 17;
+   */
+  retrievalQueries: RetrievalQueries;
+
+  /**
+   * Share of recalls, in [0, 0.5], that are ranked without what was learned, so that
+   * GetPerformanceReport can compare how they went. Of RecallPatterns, RecallEpisodes and
+   * SearchMemories with ranking BALANCED, RELIABLE or EXPLORE, and of GetTaskContext. 0 means none.
+   *
+   * @generated from field: double holdout_share = 19;
+   */
+  holdoutShare: number;
 
   /**
    * Output only. Namespace of the policy.
@@ -271,6 +294,42 @@ export const UpdateNamespacePolicyResponseSchema: GenMessage<UpdateNamespacePoli
   messageDesc(file_lot_v1_namespace_policy, 4);
 
 /**
+ * RetrievalQueries is how the queries of retrievals are stored.
+ *
+ * @generated from enum lot.v1.RetrievalQueries
+ */
+export enum RetrievalQueries {
+  /**
+   * Same as TEXT.
+   *
+   * @generated from enum value: RETRIEVAL_QUERIES_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * As they were sent.
+   *
+   * @generated from enum value: RETRIEVAL_QUERIES_TEXT = 1;
+   */
+  TEXT = 1,
+
+  /**
+   * As SHA-256 hashes. An outcome that names only the retrieval is then logged with the hash, and
+   * learned by the vector of the query. A hash cannot be embedded again: once the model was
+   * switched, such an outcome counts for the record as a whole only.
+   *
+   * @generated from enum value: RETRIEVAL_QUERIES_HASH = 2;
+   */
+  HASH = 2,
+}
+
+/**
+ * Describes the enum lot.v1.RetrievalQueries.
+ */
+export const RetrievalQueriesSchema: GenEnum<RetrievalQueries> = /*@__PURE__*/
+  enumDesc(file_lot_v1_namespace_policy, 0);
+
+/**
  * PolicyPreset is a set of bounds to start from. It leaves the thresholds unchanged.
  *
  * @generated from enum lot.v1.PolicyPreset
@@ -302,5 +361,5 @@ export enum PolicyPreset {
  * Describes the enum lot.v1.PolicyPreset.
  */
 export const PolicyPresetSchema: GenEnum<PolicyPreset> = /*@__PURE__*/
-  enumDesc(file_lot_v1_namespace_policy, 0);
+  enumDesc(file_lot_v1_namespace_policy, 1);
 
