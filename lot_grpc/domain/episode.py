@@ -10,6 +10,7 @@ from typing import Any
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import etag_of
+from lot_grpc.domain.outcomes import NO_OUTCOMES, OutcomeStats
 from lot_grpc.domain.search_text import SearchText, joined
 from lot_grpc.domain.text_form import visible
 
@@ -111,10 +112,11 @@ class Episode:
     revision: int
     create_time: int
     update_time: int
+    outcomes: OutcomeStats = NO_OUTCOMES
 
     @property
     def etag(self) -> str:
-        """Changes with every edit, never with an event."""
+        """Changes with every edit, never with an event or an outcome."""
         return etag_of(self.episode_id, self.create_time, self.update_time, self.revision)
 
     @property

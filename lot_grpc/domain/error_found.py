@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.error_solution import ErrorSolution
 from lot_grpc.domain.error_text.differences import Compared, Difference, compared
 from lot_grpc.domain.error_text.signature import Signature
 from lot_grpc.domain.fusion import Relevance
+from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.ranking import ScorePart
 from lot_grpc.domain.retrieval import RetrievedItem
 
@@ -34,14 +36,16 @@ class ErrorFound:
     parts: tuple[ScorePart, ...]
     differences: tuple[Difference, ...] = ()
 
-    def item(self, resource_kind: str) -> RetrievedItem:
+    @property
+    def resource(self) -> ResourceRef:
+        """Its kind and id."""
+        return ResourceRef(ResourceKind.ERROR_SOLUTION, self.error_solution.error_solution_id)
+
+    def item(self) -> RetrievedItem:
         """It as a retrieval records it, without the solution."""
         one = self.error_solution
         version = (one.create_time, one.update_time, one.revision)
-        score, parts = self.score, self.parts
-        return RetrievedItem(
-            resource_kind, one.error_solution_id, version, score, self.similarity, (), parts
-        )
+        return RetrievedItem(self.resource, version, self.score, self.similarity, (), self.parts)
 
 
 def compare_names(given: Signature, stored: Signature) -> Compared:

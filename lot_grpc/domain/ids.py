@@ -6,6 +6,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -54,6 +55,18 @@ def point_id(namespace: str, resource_kind: str, *parts: str) -> str:
     """
     name = normal_form("\0".join((namespace, resource_kind, *parts))).encode()
     return _uuid5(hashlib.sha1(_ROOT + name, usedforsecurity=False).hexdigest())
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRef:
+    """A resource by its kind (``domain.change.ResourceKind``) and its id."""
+
+    kind: str
+    id: str
+
+    def point(self, namespace: str) -> str:
+        """The point of the resource in a namespace."""
+        return point_id(namespace, self.kind, self.id)
 
 
 def point_ids(head: tuple[str, ...], tails: Iterable[str]) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash, etag_of
 from lot_grpc.domain.languages import is_code
+from lot_grpc.domain.outcomes import NO_OUTCOMES, OutcomeStats
 from lot_grpc.domain.sameness import different_fields as different
 from lot_grpc.domain.search_text import SearchText, joined
 from lot_grpc.domain.text_form import visible
@@ -108,10 +109,11 @@ class Memory:
     update_time: int
     indexing: IndexingState = IndexingState.COMPLETE
     indexing_problem: str = ""
+    outcomes: OutcomeStats = NO_OUTCOMES
 
     @property
     def etag(self) -> str:
-        """Changes with every edit."""
+        """Changes with every edit, never with an outcome."""
         return etag_of(self.memory_id, self.create_time, self.update_time, self.revision)
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
 ALPHA = 0.3
 """Weight of the newest outcome in the moving rate."""
@@ -130,6 +131,10 @@ class OutcomeStats:
             duration_count=self.duration_count - taken,
             duration_total=self.duration_total - ((correction.duration or 0.0) if taken else 0.0),
         )
+
+
+NO_OUTCOMES: Final = OutcomeStats()
+"""The counters of what was never used."""
 
 
 def _one(instead: Outcome | None, undone: Outcome | None, kind: Outcome) -> int:

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from lot_grpc.domain.change import ResourceKind
-from lot_grpc.domain.ids import etag_of
+from lot_grpc.domain.ids import ResourceRef, etag_of
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import ScorePart
@@ -56,8 +56,7 @@ class RetrievedItem:
     """A record that a retrieval showed.
 
     Attributes:
-        resource_kind: Its kind.
-        id: Its id.
+        resource: Its kind and id.
         version: What its etag is computed from when that is needed (``version_of``).
         score: Its score.
         similarity: Its similarity to the query.
@@ -65,8 +64,7 @@ class RetrievedItem:
         score_parts: The parts of its score.
     """
 
-    resource_kind: str
-    id: str
+    resource: ResourceRef
     version: tuple[int, int, int] = (0, 0, 0)
     score: float = 0.0
     similarity: float = 0.0
@@ -76,7 +74,7 @@ class RetrievedItem:
     @property
     def etag(self) -> str:
         """Its etag when it was shown."""
-        return etag_of(self.id, *self.version)
+        return etag_of(self.resource.id, *self.version)
 
     @property
     def match_probability(self) -> float | None:
@@ -136,22 +134,22 @@ class Retrieval:
     options: RetrievalOptions = field(default_factory=RetrievalOptions)
     epoch: int = 0
 
-    def showed(self, resource_kind: str, id: str) -> bool:
-        """Whether it showed this record."""
-        return any(one.id == id and one.resource_kind == resource_kind for one in self.items)
+    def showed(self, kind: str, id: str) -> bool:
+        """Whether it showed a resource."""
+        return ResourceRef(kind, id) in (one.resource for one in self.items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalOutcome:
     """An outcome that names a retrieval, and stands.
 
-    ``used``: what was used, as (kind, id). ``duration`` in seconds, ``create_time`` in
+    ``used``: what was used; empty if nothing was. ``duration`` in seconds, ``create_time`` in
     microseconds since 1970.
     """
 
     outcome_id: str
     outcome: Outcome
-    used: tuple[tuple[str, str], ...]
+    used: tuple[ResourceRef, ...]
     create_time: int
     reward: float | None = None
     duration: float | None = None
@@ -166,8 +164,8 @@ class Receipt:
     outcomes: tuple[RetrievalOutcome, ...] = ()
 
     @property
-    def outcome_by_item(self) -> Mapping[tuple[str, str], Outcome]:
-        """How the latest use of each record that was used went, by kind and id."""
+    def outcome_by_resource(self) -> Mapping[ResourceRef, Outcome]:
+        """How the latest use of each record that was used went."""
         return {used: one.outcome for one in self.outcomes for used in one.used}
 
 

@@ -16,7 +16,7 @@ from lot_grpc.services.learning.module import LearningModule
 from lot_grpc.services.maintenance import Maintenance
 from lot_grpc.services.memories.module import MemoriesModule
 from lot_grpc.services.operations import ResourcesByKind
-from lot_grpc.services.outcomes.module import OutcomesModule
+from lot_grpc.services.outcomes.module import CountingModule, OutcomesModule
 from lot_grpc.services.patterns.module import PatternsModule
 from lot_grpc.services.preferences.preferences import Preferences
 from lot_grpc.services.recall.module import RecallModule
@@ -35,14 +35,14 @@ class Services:
     def __init__(self, runtime: Runtime, open_model: OpenModel = no_other_model) -> None:
         """``open_model`` opens the models to reindex to."""
         self.runtime = runtime
-        counting = OutcomesModule(runtime)
+        counting = CountingModule(runtime)
         self.patterns = patterns = PatternsModule(runtime, counting)
         self.episodes = episodes = EpisodesModule(runtime)
         self.memories = memories = MemoriesModule(runtime)
-        self.errors = errors = ErrorsModule(runtime, counting)
+        self.errors = errors = ErrorsModule(runtime)
         self.preferences = preferences = Preferences(runtime)
         self.sessions = sessions = SessionsModule(runtime)
-        self.receipts = Receipts(runtime)
+        self.receipts = receipts = Receipts(runtime)
         self.learning = learning = LearningModule(
             runtime,
             patterns,
@@ -61,8 +61,10 @@ class Services:
             sessions.sessions,
             learning.decisions,
             learning.learning_events,
+            receipts,
         )
         self.resources = resources = ResourcesByKind(runtime, own)
+        self.outcomes = OutcomesModule(runtime, counting, resources)
         self.changes = changes = ChangesModule(runtime, resources)
         self.retention = retention = RetentionModule(runtime, resources)
         self.clearing = clearing = ClearingModule(runtime, episodes)

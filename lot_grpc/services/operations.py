@@ -11,8 +11,10 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set, require_etag
 from lot_grpc.kernel.tombstones import Tombstone
-from lot_grpc.ports import Record
+from lot_grpc.ports import EXPIRES_KEY, Range, Record
+from lot_grpc.services.outcomes.logs import forget_logs, forget_older_logs
 from lot_grpc.services.paging import Fits, Page, Position, any_size, read_each, read_page
+from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.resource_spec import ResourceSpec
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.transfer.rows import Row
@@ -101,7 +103,17 @@ class Resources(Generic[T, F]):
     # --- inserting ----------------------------------------------------------------------------
 
     async def insert(self, namespace: str, records: Sequence[Record]) -> set[str]:
-        """Insert the records that do not exist; return their points."""
+        """Insert the records that do not exist; return their points.
+
+        What belongs to expired records whose ids are reused is deleted.
+        """
+        inserted = await self._insert_records(records)
+        fresh = [record for record in records if record.id in inserted]
+        if fresh and self.spec.counted:
+            await forget_older_logs(self._store, self.spec, fresh)
+        return inserted
+
+    async def _insert_records(self, records: Sequence[Record]) -> set[str]:
         return await self._store.insert(self._collection, records)
 
     # --- deleting -----------------------------------------------------------------------------
@@ -138,6 +150,9 @@ class Resources(Generic[T, F]):
 
     async def finish_expiry(self, record: Record) -> None:
         """Delete what belongs to an expired record, unless its id is in use again."""
+        if self.spec.counted:
+            older = Range(SORT_KEY, lte=record.payload[EXPIRES_KEY])
+            await forget_logs(self._store, self.spec, record, [older])
 
     async def _delete(self, record: Record, unchanged: Sequence[str]) -> bool:
         given = (self.spec.kind, record.payload[self.spec.id_key], record, unchanged)
@@ -146,6 +161,11 @@ class Resources(Generic[T, F]):
 
     async def _drop_dependents(self, stone: Tombstone, left: Record | None) -> None:
         """Delete what belonged to a deleted record; ``left`` has reused its id."""
+        if self.spec.counted:
+            point = self.spec.point_of(stone.namespace, stone.id)
+            deleted = Record(point, stone.namespace, {self.spec.id_key: stone.id})
+            older = [Range(SORT_KEY, lt=left.payload[SORT_KEY])] if left else []
+            await forget_logs(self._store, self.spec, deleted, older)
 
     # --- exports and imports ------------------------------------------------------------------
 
@@ -197,8 +217,10 @@ class ResourcesByKind:
     def finish_expiry(self, collection: str) -> FinishExpiry | None:
         """What deletes what belongs to an expired record of a collection; None: nothing does."""
         one = self._by_collection.get(collection)
-        has_own = one is not None and type(one).finish_expiry is not Resources.finish_expiry
-        return one.finish_expiry if one is not None and has_own else None
+        if one is None:
+            return None
+        has_own = type(one).finish_expiry is not Resources.finish_expiry
+        return one.finish_expiry if has_own or one.spec.counted else None
 
     async def finish_deletes(self, before: int) -> int:
         """Carry out deletes recorded before a time and left unfinished; return how many."""

@@ -140,6 +140,7 @@ class Registry:
         expiring: The names of the collections whose records expire.
         retained: The kinds that a policy bounds.
         seeded: The kinds in knowledge packs.
+        counted: The kinds whose outcomes are counted.
     """
 
     def __init__(
@@ -171,6 +172,7 @@ class Registry:
         self.expiring = tuple(one.name for one in self.collections.values() if one.expires)
         self.retained = tuple(one for one in specs if one.retention is not None)
         self.seeded = tuple(one for one in specs if one.seed is not None)
+        self.counted = {one.kind: one for one in specs if one.counted}
 
     def collection_specs(self, dimensions: int) -> list[CollectionSpec]:
         """The schemas of all collections, for an embedding model of the given dimensions."""

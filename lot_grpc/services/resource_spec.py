@@ -88,10 +88,11 @@ class ExportRule:
         point: The point of a payload. None: derived from the kind's id.
         id_keys: The keys that identify a record to a caller. Empty: the kind's ``id_key``.
         dropped: Keys that belong to this store and are not exported.
+        derived: Keys that an import adds, since they follow from the namespace and the others.
         done: Values of keys once all work is done, for records that have these keys.
         reset: Keys that take the value of another key, for records that have them.
         parents: The collections that its records belong to. Empty: none.
-        parent: The collection and point of the record that a payload belongs to.
+        parent: The collection and point of the record that a payload belongs to; None: of none.
         birth: The parent's sort key, if the payload has it; else it is looked up.
         excluded: Whether a record is not exported: it is unfinished, or only refers to another.
         vectors_missing: Whether a record lacks some vectors. If so, none are exported.
@@ -102,10 +103,11 @@ class ExportRule:
     point: Callable[[str, Payload], str] | None = None
     id_keys: tuple[str, ...] = ()
     dropped: frozenset[str] = frozenset()
+    derived: Callable[[str, Payload], Payload] = lambda namespace, payload: {}
     done: Mapping[str, Any] = field(default_factory=dict)
     reset: Mapping[str, str] = field(default_factory=dict)
     parents: tuple[str, ...] = ()
-    parent: Callable[[str, Payload], Place] | None = None
+    parent: Callable[[str, Payload], Place | None] | None = None
     birth: Callable[[Payload], int] | None = None
     excluded: Callable[[Payload], bool] = lambda payload: False
     vectors_missing: Callable[[Payload], bool] = lambda payload: False
@@ -257,6 +259,8 @@ class ResourceSpec:
         unchanged: Keys whose change, like that of ``revision``, makes a delete start over.
         unchanged_as_seen: The same for ``delete_as_seen``, which then spares the record.
         seen_keys: The keys that ``delete_as_seen`` reads.
+        counted: Whether outcomes of its records are counted (``records.counters``). Its
+            ``belongings`` have sort keys, and are found by one key each.
     """
 
     kind: str
@@ -277,6 +281,7 @@ class ResourceSpec:
     unchanged: tuple[str, ...] = ()
     unchanged_as_seen: tuple[str, ...] = ()
     seen_keys: tuple[str, ...] = ()
+    counted: bool = False
 
     @property
     def creation(self) -> Kind:

@@ -14,8 +14,10 @@ import numpy as np
 from google.protobuf.struct_pb2 import Struct
 from numpy.typing import NDArray
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.context_stats import ContextStats, Fading
 from lot_grpc.domain.episode import EpisodeEvent
+from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.outcomes import Outcome, OutcomeStats
 from lot_grpc.domain.pattern import Action, Pattern, PatternContent, search_text
 from lot_grpc.lexical.bm25 import document_vector
@@ -29,16 +31,15 @@ from lot_grpc.pb.lot.v1 import (
 from lot_grpc.ports import Record, Vector
 from lot_grpc.services.records.collections import SPARSE_VECTOR, TEXT_VECTOR
 from lot_grpc.services.records.context_stats import context_stats_point, context_stats_record
-from lot_grpc.services.records.episodes import event_hash, event_records
-from lot_grpc.services.records.outcomes import RecordedOutcome, outcome_record
-from lot_grpc.services.records.patterns import (
+from lot_grpc.services.records.counters import (
     PENDING,
     STATS_REVISION,
     outcomes_from_payload,
     outcomes_payload,
-    pattern_point,
-    pattern_record,
 )
+from lot_grpc.services.records.episodes import event_hash, event_records
+from lot_grpc.services.records.outcomes import RecordedOutcome, outcome_record
+from lot_grpc.services.records.patterns import pattern_record
 
 NAMESPACE = "default"
 DIMENSIONS = 384
@@ -271,7 +272,7 @@ def bare_outcome(number: int, pattern: dict[str, Any], query: str) -> bytes:
     recorded = RecordedOutcome(
         NAMESPACE,
         f"o-{number:016d}",
-        pattern["pattern_id"],
+        ResourceRef(ResourceKind.PATTERN, pattern["pattern_id"]),
         _outcome(number),
         now,
         query=query,
@@ -286,12 +287,12 @@ def bare_outcome(number: int, pattern: dict[str, Any], query: str) -> bytes:
         "writer_id": f"w-{0:016d}",
         "change_seq": now,
     }
-    point = context_stats_point(NAMESPACE, recorded.pattern_id, query)
+    point = context_stats_point(NAMESPACE, recorded.resource, query)
     first = ContextStats().record(recorded.value, now, Fading())
     stats = context_stats_record(
-        NAMESPACE, point, recorded.pattern_id, query, (), first, [row.id], now
+        NAMESPACE, point, recorded.resource, query, (), first, [row.id], now
     )
-    pattern_id = pattern_point(NAMESPACE, recorded.pattern_id)
+    pattern_id = recorded.resource_point
     return json.dumps(
         {
             "outcome": {"id": row.id, "payload": {**row.payload, "namespace": NAMESPACE}},

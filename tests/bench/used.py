@@ -55,7 +55,7 @@ async def use(folder: Path, count: int) -> dict[str, int]:
                 Outcome.SUCCESS if good else Outcome.FAILURE,
                 query=query,
             )
-            await services.patterns.outcomes.record(data.NAMESPACE, draft)
+            await services.outcomes.recorder.record(data.NAMESPACE, draft)
         patterns = {one for found in hits.values() for one in found}
     return {"queries": len(hits), "patterns": len(patterns)}
 

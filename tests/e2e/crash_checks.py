@@ -168,7 +168,7 @@ async def check_store(folder: Path) -> tuple[int, int]:
         await store.ensure_collections(REGISTRY.collection_specs(384))
         facts = await store.scroll(OUTCOMES, None, [], limit=1_000_000)
         assert all(fact.payload["applied"] for fact in facts), "a fact is not settled"
-        counted = Counter((fact.namespace, fact.payload["pattern_id"]) for fact in facts)
+        counted = Counter((fact.namespace, fact.payload["resource_id"]) for fact in facts)
         patterns = await store.scroll(PATTERNS, None, [], limit=1_000_000)
         for pattern in patterns:
             key = (pattern.namespace, pattern.payload["pattern_id"])

@@ -37,7 +37,7 @@ async def _pattern(
     for sign in outcomes:
         world.clock.advance(DAY)
         outcome = Outcome.SUCCESS if sign == "+" else Outcome.FAILURE
-        await world.services.patterns.outcomes.record(
+        await world.services.outcomes.recorder.record(
             NS, OutcomeDraft((pattern_id,), outcome, query=task)
         )
 
@@ -240,7 +240,10 @@ async def _episodes(world: World) -> None:
 
 
 async def _error_solutions(world: World) -> None:
-    save, record = world.services.errors.solutions.save, world.services.errors.outcomes.record
+    save, record = (
+        world.services.errors.solutions.save,
+        world.services.outcomes.of_errors.record,
+    )
     await save(
         NS,
         error_solution(

@@ -160,7 +160,7 @@ class Served:
 
     async def tell(self, query: int, pattern: int, *, success: bool) -> None:
         outcome = Outcome.SUCCESS if success else Outcome.FAILURE
-        await self._services.patterns.outcomes.record(
+        await self._services.outcomes.recorder.record(
             self._namespace,
             OutcomeDraft((_id(pattern),), outcome, retrieval_id=self._retrieval_id),
         )

@@ -22,6 +22,7 @@ GIVEN_BY_SERVER = (
     "episode_id",
     "event_count",
     "reused_count",
+    "outcomes",
     "namespace",
     "etag",
     "create_time",

@@ -95,9 +95,9 @@ async def test_each_call_that_recalls_leaves_a_receipt_with_the_etags_of_what_it
             "GET_TASK_CONTEXT",
             [
                 *(one.pattern for one in context.patterns),
-                *(one.error_solution for one in context.error_solutions),
                 *(one.memory for one in context.memories),
                 *(one.episode for one in context.episodes),
+                *(one.error_solution for one in context.error_solutions),
             ],
         ),
     }

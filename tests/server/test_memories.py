@@ -17,6 +17,7 @@ from tests.server.wire import failure
 P: Any = memory_pb2
 GIVEN_BY_SERVER = (
     "memory_id", "namespace", "etag", "create_time", "update_time", "indexing", "indexing_problem",
+    "outcomes",
 )  # fmt: skip
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
 PROJECT: dict[str, Any] = {

@@ -148,9 +148,13 @@ async def test_a_request_id_is_remembered_for_a_day(lot):
 @pytest.mark.parametrize(
     ("fields", "path"),
     [
-        ({"pattern_ids": []}, "pattern_ids"),
+        ({"pattern_ids": []}, ""),
+        ({"pattern_ids": [], "query": "q"}, ""),
         ({"pattern_ids": ["p", "p"]}, "pattern_ids"),
-        ({"pattern_ids": [f"p{n}" for n in range(101)]}, "pattern_ids"),
+        ({"memory_ids": ["m", "m"]}, "memory_ids"),
+        ({"episode_ids": ["no id"]}, "episode_ids[0]"),
+        ({"error_solution_ids": [""]}, "error_solution_ids[0]"),
+        ({"memory_ids": [f"m{n}" for n in range(100)]}, ""),
         ({"pattern_ids": ["p", "no id"]}, "pattern_ids[1]"),
         ({"outcome": 0}, "outcome"),
         ({"outcome": 77}, "outcome"),

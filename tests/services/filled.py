@@ -56,7 +56,7 @@ async def fill(world: World, ns: str, count: int = 3) -> None:
     await services.patterns.writer.save(ns, draft("by content"))
     await services.episodes.ender.end(ns, "e0", end(), "")
     used = OutcomeDraft(("p0", "p1"), Outcome.SUCCESS, query="how")
-    await services.patterns.outcomes.record(ns, used)
+    await services.outcomes.recorder.record(ns, used)
     await services.patterns.feedback.give(ns, FeedbackDraft("p0", helpful=True))
     await services.learning.selections.select(ns, select("a", "b", seed=1))
     await services.learning.step_recorder.record(ns, steps(("a", 1.0), ("b", 0.5)))

@@ -10,6 +10,7 @@ from typing import Any
 
 from lot_grpc.domain.error_solution import same_solution_id
 from lot_grpc.domain.feedback import adjustment_of, moved
+from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.outcomes import Outcome, wilson_lower_bound
 from lot_grpc.domain.passages import passages_of
 from lot_grpc.domain.pattern import PatternContent, dedupe_hash
@@ -39,10 +40,12 @@ from lot_grpc.services.records.collections import (
     TOMBSTONES,
     TRAJECTORIES,
 )
+from lot_grpc.services.records.counters import outcomes_from_payload
 from lot_grpc.services.records.error_solutions import (
     error_solution_from_record,
     error_solution_point,
 )
+from lot_grpc.services.records.outcomes import outcome_from_record
 from lot_grpc.services.records.patterns import claim_point, pattern_from_record
 from lot_grpc.services.resources import REGISTRY
 from tests.services.world import World, draft, rows
@@ -52,9 +55,8 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
     """Nothing is half: counters equal their log, no event without episode, no open delete."""
     patterns = await rows(store, PATTERNS, ns)
     recorded_outcomes = await rows(store, OUTCOMES, ns)
-    of_patterns = [recorded for recorded in recorded_outcomes if "pattern_id" in recorded.payload]
-    _check_counters(patterns, of_patterns, "pattern_id")
-    _check_cells(await rows(store, CONTEXT_STATS, ns), of_patterns)
+    await _check_counters(store, ns, recorded_outcomes)
+    _check_cells(await rows(store, CONTEXT_STATS, ns), recorded_outcomes)
     _check_feedback(patterns, await rows(store, FEEDBACK, ns))
     _check_lineage(patterns)
     notes = [r.payload for r in await rows(store, REQUESTS, ns) if r.payload["kind"] == NOTE_KIND]
@@ -63,13 +65,6 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
     await _check_learning(store, ns)
     solutions = await rows(store, ERROR_SOLUTIONS, ns)
     _check_error_solutions(solutions)
-    of_solutions = [
-        recorded for recorded in recorded_outcomes if "error_solution_id" in recorded.payload
-    ]
-    _check_counters(solutions, of_solutions, "error_solution_id")
-    assert len(recorded_outcomes) == len(of_patterns) + len(of_solutions), (
-        "an outcome of both, or of neither"
-    )
     _check_memories(await store.scroll(MEMORIES, ns, [], limit=100_000, vectors=True))
     open_stones = [r.payload for r in await rows(store, TOMBSTONES, ns) if not r.payload["done"]]
     assert not open_stones, f"a delete was begun and never finished: {open_stones}"
@@ -99,34 +94,45 @@ def _check_memories(memories: list[Record]) -> None:
         assert have == (len(spans) if whole else 0), record.payload["memory_id"]
 
 
-def _check_counters(used: list[Record], recorded_outcomes: list[Record], id_key: str) -> None:
-    """Of patterns, or of error solutions, by the key of their id."""
-    by_id: dict[str, list[Record]] = {}
+async def _check_counters(store: VectorStore, ns: str, recorded_outcomes: list[Record]) -> None:
+    """The counters of every resource are what its log comes to."""
+    by_resource: dict[str, list[Record]] = {}
     for recorded in recorded_outcomes:
-        assert recorded.payload["applied"], f"an outcome was never taken in: {recorded.payload}"
-        by_id.setdefault(recorded.payload[id_key], []).append(recorded)
-    there = {record.payload[id_key] for record in used}
-    assert set(by_id) <= there, "outcomes of what is gone"
-    for record in used:
-        payload = record.payload
-        log = by_id.get(payload[id_key], [])
-        kinds = Counter(recorded.payload.get("outcome") for recorded in log)
-        kinds.subtract(recorded.payload.get("undone") for recorded in log)
-        began: dict[str, int] = payload.get("inherited", {})
-        kinds.update({kind: began.get(f"{kind}_count", 0) for kind in Outcome})
-        usage = sum(kinds[kind] for kind in Outcome)
-        told = {kind: payload[f"{kind}_count"] for kind in ("success", "failure", "partial")}
-        assert told == {kind: kinds[kind] for kind in told}, f"{payload[id_key]}: {told} {kinds}"
-        assert payload["usage_count"] == usage
-        undone = {f.payload["root"] for f in log if _puts_nothing_instead(f)}
-        durations = began.get("duration_count", 0) + sum(
-            "duration" in f.payload and f.payload["outcome_id"] not in undone for f in log
-        )
-        assert payload["duration_count"] == durations
-        successes = told["success"] + 0.5 * told["partial"]
-        assert math.isclose(payload["reliability"], wilson_lower_bound(successes, usage))
+        payload = recorded.payload
+        assert payload["applied"], f"an outcome was never taken in: {payload}"
+        ref = ResourceRef(payload["resource_kind"], payload["resource_id"])
+        assert payload["resource"] == ref.point(ns)
+        if ref.kind == "retrieval":
+            assert payload["retrieval_id"] == ref.id
+        else:
+            by_resource.setdefault(payload["resource"], []).append(recorded)
+    for spec in REGISTRY.counted.values():
+        for record in await rows(store, spec.collection.name, ns):
+            _check_counted(record, by_resource.pop(record.id, []))
+    assert not by_resource, f"outcomes of what is gone: {by_resource}"
+
+
+def _check_counted(record: Record, log: list[Record]) -> None:
+    payload = record.payload
+    assert set(payload["pending_ids"]) <= {recorded.id for recorded in log}
+    assert "stats_revision" in payload
+    kinds = Counter(recorded.payload.get("outcome") for recorded in log)
+    kinds.subtract(recorded.payload.get("undone") for recorded in log)
+    began: dict[str, int] = payload.get("inherited", {})
+    kinds.update({kind: began.get(f"{kind}_count", 0) for kind in Outcome})
+    counted = outcomes_from_payload(payload)
+    told = {kind: getattr(counted, f"{kind}_count") for kind in Outcome}
+    assert told == {kind: kinds[kind] for kind in Outcome}, f"{payload}: {told} {kinds}"
+    undone = {f.payload["root"] for f in log if _puts_nothing_instead(f)}
+    durations = began.get("duration_count", 0) + sum(
+        "duration" in f.payload and f.payload["outcome_id"] not in undone for f in log
+    )
+    assert counted.duration_count == durations
+    if "usage_count" in payload:
+        assert payload["usage_count"] == counted.usage_count
+        reliability = wilson_lower_bound(counted.weighted_successes, counted.usage_count)
+        assert math.isclose(payload["reliability"], reliability)
         assert payload["success_permille"] == round(payload["success_rate"] * 1000)
-        assert set(payload["pending_ids"]) <= {recorded.id for recorded in log}
 
 
 def _puts_nothing_instead(recorded: Record) -> bool:
@@ -134,7 +140,7 @@ def _puts_nothing_instead(recorded: Record) -> bool:
 
 
 def _check_cells(cells: list[Record], recorded_outcomes: list[Record]) -> None:
-    """Each outcome on a query counts in one cell of its pattern, and in no more."""
+    """Each outcome on a query counts in one cell of its resource, and in no more."""
     counts: Counter[str] = Counter()
     by_point = {cell.id: cell for cell in cells}
     for cell in cells:
@@ -142,15 +148,15 @@ def _check_cells(cells: list[Record], recorded_outcomes: list[Record]) -> None:
         if "merged_into" in cell.payload:
             assert cell.payload["count"] == 0, "a merged cell counts"
             into = by_point[cell.payload["merged_into"]]
-            assert into.payload["pattern_id"] == cell.payload["pattern_id"]
+            assert into.payload["resource"] == cell.payload["resource"]
         assert 0 <= cell.payload["successes"] <= cell.payload["trials"] + 1e-9
         assert cell.payload["trials"] <= cell.payload["count"] + 1e-9
-        counts[cell.payload["pattern_id"]] += cell.payload["count"]
+        counts[cell.payload["resource"]] += cell.payload["count"]
     told: Counter[str] = Counter()
     for recorded in recorded_outcomes:
-        if recorded.payload.get("query"):
+        if outcome_from_record(recorded).in_context:
             now, before = "outcome" in recorded.payload, "undone" in recorded.payload
-            told[recorded.payload["pattern_id"]] += now - before
+            told[recorded.payload["resource"]] += now - before
     assert counts == +told, "cells and the log differ"
 
 
@@ -349,14 +355,15 @@ async def _with_content(world: World, ns: str, content: PatternContent) -> list[
 
 
 _RANDOM = {
-    "pattern_id", "episode_id", "memory_id", "outcome_id", "corrects_outcome_id", "root",
+    "pattern_id", "episode_id", "memory_id", "resource_id", "outcome_id", "corrects_outcome_id",
+    "root",
     "feedback_id", "learning_event_id", "decision_id", "selection_id", "trajectory_id",
 }  # fmt: skip
 _HOW_IT_CAME_ABOUT = {
     "sort_key", "create_time", "update_time", "record_time", "last_used_time", "start_time",
     "active_time", "abandoning", "reuse_revision", "pending_reuses",
     "end_time", "epoch", "writer_epoch", "writer_base", "writer_base_epoch", "request",
-    "pending_ids", "stats_revision", "delete_time", "undone_time",
+    "pending_ids", "stats_revision", "delete_time", "undone_time", "resource",
     "pending_feedback", "last_feedback_time",
     "pending_steps", "pending_events",
     "pending_requests", "expires", "result_revision", "time", "target_key", "extracted_pattern_ids",
@@ -393,11 +400,11 @@ async def state(store: VectorStore, ns: str) -> Any:
 
 
 def _told_by_cells(cells: list[Record], names: dict[str, str]) -> list[str]:
-    """What is known of each pattern: which cells it is in depends on when they were merged."""
+    """What is known of each resource: which cells it is in depends on when they were merged."""
     sums: dict[str, list[float]] = {}
     for cell in cells:
-        pattern_id = str(cell.payload["pattern_id"])
-        one = sums.setdefault(names.get(pattern_id, pattern_id), [0.0, 0.0, 0.0])
+        resource_id = str(cell.payload["resource_id"])
+        one = sums.setdefault(names.get(resource_id, resource_id), [0.0, 0.0, 0.0])
         for place, key in enumerate(("count", "successes", "trials")):
             one[place] += cell.payload[key]
     return sorted(f"{name}: {[round(value, 3) for value in one]}" for name, one in sums.items())

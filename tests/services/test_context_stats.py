@@ -164,7 +164,7 @@ async def test_a_pattern_keeps_a_bounded_number_of_context_stats_and_loses_no_ou
     found = await world.store.scroll(CONTEXT_STATS, NS, [], limit=999, vectors=True)
     assert {record.id for record in found if not record.vectors} == {one.id for one in merged}
     all_stats = [record.payload for record in everything if record not in merged]
-    mine = [stats for stats in all_stats if stats["pattern_id"] == one]
+    mine = [stats for stats in all_stats if stats["resource_id"] == one]
     assert len(mine) <= MAX_CONTEXT_STATS
     assert sum(stats["count"] for stats in mine) == MAX_CONTEXT_STATS + 20
     assert len(all_stats) - len(mine) == 1
@@ -186,7 +186,7 @@ async def test_only_stats_of_one_pattern_are_merged(world, monkeypatch):
         await save(world, f"task {pattern_id}", pattern_id=pattern_id)
         for query in queries:
             await outcome(world, pattern_id, query=query)
-    stored = [stats["pattern_id"] for stats in await payloads(world, CONTEXT_STATS)]
+    stored = [stats["resource_id"] for stats in await payloads(world, CONTEXT_STATS)]
     assert stored.count("p") == 2
 
 
@@ -195,7 +195,7 @@ async def test_stats_go_with_their_pattern(world):
     await outcome(world, one, two, query="how")
     await world.services.patterns.patterns.delete(NS, one, "")
     (stats,) = await payloads(world, CONTEXT_STATS)
-    assert stats["pattern_id"] == two
+    assert stats["resource_id"] == two
 
 
 async def test_a_pattern_that_takes_the_id_of_an_expired_one_inherits_nothing(world):

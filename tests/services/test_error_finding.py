@@ -36,7 +36,7 @@ async def find(world: World, message: str = "", **named: Any) -> ErrorAnswer:
 async def helped(world: World, solution_id: str, outcome: Outcome, times: int = 1) -> None:
     for _ in range(times):
         draft = ErrorOutcomeDraft(solution_id, outcome)
-        await world.services.errors.outcomes.record(NS, draft)
+        await world.services.outcomes.of_errors.record(NS, draft)
 
 
 def ids(hits: list[ErrorFound]) -> list[str]:
@@ -75,9 +75,9 @@ async def test_an_answer_is_remembered_for_its_outcome(world):
     assert remembered["query"] == "KeyError: 'c'"
     assert remembered["shown"] == ["error_solution", "error_solution/s", "error_solution/vain"]
     draft = ErrorOutcomeDraft("s", Outcome.SUCCESS, retrieval_id=answer.retrieval_id)
-    await world.services.errors.outcomes.record(NS, draft)
+    await world.services.outcomes.of_errors.record(NS, draft)
     [fact] = await payloads(world, OUTCOMES)
-    assert (fact["error_solution_id"], fact["query"]) == ("s", "KeyError: 'c'")
+    assert (fact["resource_id"], fact["query"]) == ("s", "KeyError: 'c'")
     assert fact["applied"]
 
 
@@ -93,7 +93,7 @@ async def test_the_log_goes_with_the_solution_and_not_with_another_that_takes_it
         await save(world, "KeyError: 'a'", name)
         await helped(world, name, Outcome.SUCCESS)
     await world.services.errors.solutions.delete(NS, "s")
-    assert [fact["error_solution_id"] for fact in await payloads(world, OUTCOMES)] == ["t"]
+    assert [fact["resource_id"] for fact in await payloads(world, OUTCOMES)] == ["t"]
     await save(world, "another", "s")
     assert (await world.services.errors.solutions.get(NS, "s")).outcomes.usage_count == 0
     with pytest.raises(ErrorSolutionNotFoundError):
@@ -112,7 +112,7 @@ async def test_the_log_of_what_expired_is_forgotten(world, swept):
         await world.services.housekeeping.drop_expired()
     else:
         await save(world, "KeyError: 'c'", "s")  # its id is free, and was not swept yet
-    assert [fact["error_solution_id"] for fact in await payloads(world, OUTCOMES)] == ["kept"]
+    assert [fact["resource_id"] for fact in await payloads(world, OUTCOMES)] == ["kept"]
 
 
 # --- what episodes teach ----------------------------------------------------------------------
@@ -176,7 +176,7 @@ async def test_of_too_many_the_reliable_ones_stay_then_the_newest(world):
     await sweep(world)
     left = {row.payload["error_solution_id"] for row in await rows(world.store, ERROR_SOLUTIONS)}
     assert left == {"0", "2"}
-    facts = {fact["error_solution_id"] for fact in await payloads(world, OUTCOMES)}
+    facts = {fact["resource_id"] for fact in await payloads(world, OUTCOMES)}
     assert facts == {"0"}
 
 

@@ -300,7 +300,7 @@ async def test_a_delete_that_is_finished_late_spares_what_took_the_id_since():
 
     async def begin(world: World, ns: str) -> None:
         await world.services.patterns.writer.save(ns, draft("old", pattern_id="mine"))
-        await world.services.patterns.outcomes.record(ns, OutcomeDraft(("mine",), Outcome.FAILURE))
+        await world.services.outcomes.recorder.record(ns, OutcomeDraft(("mine",), Outcome.FAILURE))
 
     async def delete(world: World, ns: str) -> None:
         await world.services.patterns.patterns.delete(ns, "mine", "")
@@ -312,7 +312,7 @@ async def test_a_delete_that_is_finished_late_spares_what_took_the_id_since():
         clock.advance(60)
         pattern_writer = lab.world.services.patterns.writer
         assert (await pattern_writer.save(ns, draft("new", pattern_id="mine"))).created
-        await lab.world.services.patterns.outcomes.record(
+        await lab.world.services.outcomes.recorder.record(
             ns, OutcomeDraft(("mine",), Outcome.SUCCESS)
         )
         await lab.roll_forward(lab.world)
@@ -413,7 +413,7 @@ async def test_a_first_outcome_that_died_is_counted_before_the_next_one_drops_it
         given = OutcomeDraft(("p2", "p3"), Outcome.SUCCESS, request_id=f"r{number}")
 
         async def step(world: World, ns: str, given: OutcomeDraft = given) -> None:
-            await world.services.patterns.outcomes.record(ns, given)
+            await world.services.outcomes.recorder.record(ns, given)
 
         while await lab.killed(step, ns, rng.randrange(1, 12), rng.choice(MODES)):
             if rng.random() < 0.3:
@@ -435,7 +435,7 @@ async def test_an_outcome_that_died_is_counted_once_though_others_came_in_betwee
         before = await lab.world.services.patterns.patterns.get(ns, "p2")
         for _ in range(2):
             other = OutcomeDraft(("p2",), Outcome.FAILURE)
-            await lab.world.services.patterns.outcomes.record(ns, other)
+            await lab.world.services.outcomes.recorder.record(ns, other)
         await case.run(lab.world, ns)
         await lab.roll_forward(lab.world)
         await check_invariants(lab.store, ns)

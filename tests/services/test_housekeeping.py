@@ -86,7 +86,7 @@ async def test_more_than_one_batch_is_rolled_forward(monkeypatch):
     faulty.fail_at(1, When.AFTER)
     ids = tuple(one.pattern_id for one in made)
     with pytest.raises(InjectedFault):
-        await world.services.patterns.outcomes.record(NS, OutcomeDraft(ids, Outcome.SUCCESS))
+        await world.services.outcomes.recorder.record(NS, OutcomeDraft(ids, Outcome.SUCCESS))
     faulty.revive()
     finished = await world.services.housekeeping.roll_forward(starting=True)
     assert finished.counts["outcomes"] == 10
@@ -126,7 +126,7 @@ async def test_the_sweep_takes_claims_and_outcomes_of_what_expired_along(world):
     world.clock.advance(DAY)
     await world.services.housekeeping.drop_expired()
     assert [row["pattern_id"] for row in await payloads(world, PATTERNS)] == [kept.pattern_id]
-    assert [row["pattern_id"] for row in await payloads(world, OUTCOMES)] == [kept.pattern_id]
+    assert [row["resource_id"] for row in await payloads(world, OUTCOMES)] == [kept.pattern_id]
     assert [row["pattern_id"] for row in await payloads(world, REQUESTS)] == [kept.pattern_id]
     assert world.store._collections[PATTERNS].records.keys() == {
         record.id for record in await world.store.scroll(PATTERNS, NS, [], limit=9)

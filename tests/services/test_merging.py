@@ -200,7 +200,7 @@ async def test_what_is_recorded_of_a_pattern_comes_behind_it_by_any_clock(world)
     for number in range(20):
         await save(ahead, f"{FAR} {number}", pattern_id=f"before{number}")
     await save(ahead, TASK, pattern_id="x")
-    await behind.services.patterns.outcomes.record(NS, OutcomeDraft(("x",), Outcome.SUCCESS))
+    await behind.services.outcomes.recorder.record(NS, OutcomeDraft(("x",), Outcome.SUCCESS))
     await behind.services.patterns.feedback.give(NS, FeedbackDraft("x", helpful=True))
     (pattern,) = [one for one in await payloads(world, PATTERNS) if one["pattern_id"] == "x"]
     for collection in (OUTCOMES, FEEDBACK):

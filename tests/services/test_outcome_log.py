@@ -22,6 +22,7 @@ from tests.services.world import (
     Interleaving,
     SharedStore,
     World,
+    of_pattern,
     open_world,
     outcome,
     payloads,
@@ -30,12 +31,14 @@ from tests.services.world import (
 
 
 async def entries(world: World, pattern_id: str) -> list[LoggedOutcome]:
-    return (await world.services.patterns.outcome_log.list_page(NS, pattern_id, 100, None)).items
+    return (
+        await world.services.outcomes.log.list_page(NS, of_pattern(pattern_id), 100, None)
+    ).items
 
 
 async def correct(world: World, outcome_id: str, instead: Outcome | None = None, **named):
     draft = CorrectionDraft(outcome_id, instead, **named)
-    return (await world.services.patterns.outcome_log.correct(NS, draft)).patterns
+    return (await world.services.outcomes.log.correct(NS, draft)).patterns
 
 
 async def used(world: World, *kinds: Outcome, query: str = "how") -> str:
@@ -52,8 +55,8 @@ async def test_the_log_is_newest_first_in_pages(world):
     one = await used(world, S, F, P)
     told = await entries(world, one)
     assert [entry.recorded.outcome for entry in told] == [P, F, S]
-    first = await world.services.patterns.outcome_log.list_page(NS, one, 2, None)
-    rest = await world.services.patterns.outcome_log.list_page(NS, one, 2, first.next)
+    first = await world.services.outcomes.log.list_page(NS, of_pattern(one), 2, None)
+    rest = await world.services.outcomes.log.list_page(NS, of_pattern(one), 2, first.next)
     assert [*first.items, *rest.items] == told
     assert rest.next is None
 
@@ -133,7 +136,7 @@ async def test_an_unknown_entry_is_an_error_and_so_is_one_of_another_namespace(w
         await correct(world, "o-none")
     draft = CorrectionDraft(entry.recorded.outcome_id)
     with pytest.raises(OutcomeNotFoundError):
-        await world.services.patterns.outcome_log.correct("other", draft)
+        await world.services.outcomes.log.correct("other", draft)
 
 
 async def test_a_repeat_by_request_corrects_once(world):

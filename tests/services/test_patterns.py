@@ -155,7 +155,7 @@ async def test_a_delete_takes_claim_and_outcomes_along_and_leaves_a_tombstone(wo
         await world.services.patterns.patterns.get(NS, first.pattern_id)
     content_index = [row["pattern_id"] for row in await payloads(world, REQUESTS)]
     assert content_index == [kept.pattern_id]
-    assert [row["pattern_id"] for row in await payloads(world, OUTCOMES)] == [kept.pattern_id]
+    assert [row["resource_id"] for row in await payloads(world, OUTCOMES)] == [kept.pattern_id]
     (stone,) = await payloads(world, TOMBSTONES)
     assert (stone["resource_kind"], stone["id"], stone["done"]) == (
         "pattern",

@@ -13,6 +13,7 @@ from tests.services.world import (
     SharedStore,
     end,
     memory,
+    of_pattern,
     open_world,
     outcome,
     recall,
@@ -145,7 +146,7 @@ async def test_an_outcome_may_name_the_recall_at_once(world):
     found = await world.services.runtime.retrievals.find(NS, answer.retrieval_id)
     assert found is not None
     assert found.query == QUERY
-    assert [(item.resource_kind, item.id) for item in found.items] == [("pattern", one.pattern_id)]
+    assert [item.resource for item in found.items] == [of_pattern(one.pattern_id)]
 
 
 async def test_a_recall_that_was_written_survives_the_process_and_one_that_was_not_is_lost(world):
@@ -181,7 +182,7 @@ async def test_recalls_that_were_written_stay_known_and_a_clear_forgets_them(wor
     assert restarted is not None
     assert list(after.vector) == list(restarted.vector) == pytest.approx(list(before.vector))
     assert after.query == restarted.query
-    assert [item.id for item in after.items] == [item.id for item in restarted.items]
+    assert [one.resource for one in after.items] == [one.resource for one in restarted.items]
     await world.services.clearing.clearer.clear(NS)
     assert await retrievals.find(NS, answer.retrieval_id) is None
 

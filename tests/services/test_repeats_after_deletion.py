@@ -45,6 +45,7 @@ from tests.services.world import (
     judgement,
     learning_event,
     memory,
+    of_pattern,
     open_world,
     payloads,
     start,
@@ -147,12 +148,12 @@ KINDS = {
 
 async def _outcome(world: World) -> Any:
     given = OutcomeDraft(("x",), Outcome.SUCCESS, request_id="r")
-    return (await world.services.patterns.outcomes.record(NS, given)).patterns
+    return (await world.services.outcomes.recorder.record(NS, given)).patterns
 
 
 async def _error_outcome(world: World) -> Any:
     given = ErrorOutcomeDraft("x", Outcome.SUCCESS, request_id="r")
-    return await world.services.errors.outcomes.record(NS, given)
+    return await world.services.outcomes.of_errors.record(NS, given)
 
 
 async def _feedback(world: World) -> Any:
@@ -331,13 +332,13 @@ async def test_a_repeated_correction_does_not_give_another_pattern(world):
     kind = KINDS["pattern"]
     await kind.create(world, "first", "")
     await _outcome(world)
-    logged = await world.services.patterns.outcome_log.list_page(NS, "x", 10, None)
+    logged = await world.services.outcomes.log.list_page(NS, of_pattern("x"), 10, None)
     given = CorrectionDraft(logged.items[0].recorded.outcome_id, request_id="r")
     world.clock.advance(1)
-    [corrected] = (await world.services.patterns.outcome_log.correct(NS, given)).patterns
-    assert (await world.services.patterns.outcome_log.correct(NS, given)).patterns == [corrected]
+    [corrected] = (await world.services.outcomes.log.correct(NS, given)).patterns
+    assert (await world.services.outcomes.log.correct(NS, given)).patterns == [corrected]
     await _take_again(world, kind, "deleted")
-    assert (await world.services.patterns.outcome_log.correct(NS, given)).patterns == []
+    assert (await world.services.outcomes.log.correct(NS, given)).patterns == []
 
 
 async def _nothing_of_another(use: Call, world: World) -> None:

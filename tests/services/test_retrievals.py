@@ -48,7 +48,7 @@ async def search(world: World, query: str = QUERY) -> Any:
 
 
 async def listed(world: World, **narrowed: Any) -> list[str]:
-    page = await world.services.receipts.list_page(NS, RetrievalFilter(**narrowed), 100, None)
+    page = await world.services.receipts.receipts_page(NS, RetrievalFilter(**narrowed), 100, None)
     return [one.retrieval.retrieval_id for one in page.items]
 
 
@@ -64,11 +64,11 @@ async def test_a_receipt_is_the_same_before_and_after_it_was_written(world):
     await save(world, QUERY)
     answer = await recall(world, QUERY)
     receipts = world.services.receipts
-    waiting = await receipts.get(NS, answer.retrieval_id)
+    waiting = await receipts.receipt(NS, answer.retrieval_id)
     assert await payloads(world, RETRIEVALS) == []
     await world.services.runtime.retrievals.flush()
-    written = await receipts.get(NS, answer.retrieval_id)
-    restarted = await world.another_process().services.receipts.get(NS, answer.retrieval_id)
+    written = await receipts.receipt(NS, answer.retrieval_id)
+    restarted = await world.another_process().services.receipts.receipt(NS, answer.retrieval_id)
     [item] = waiting.retrieval.items
     for other in (written, restarted):
         assert list(other.retrieval.vector) == pytest.approx(list(waiting.retrieval.vector))
@@ -82,11 +82,11 @@ async def test_a_probability_that_is_computed_for_the_answer_is_in_the_receipt()
     world = await open_world(embedder=CalibratedDouble())
     await save(world, QUERY)
     answer = await recall(world, QUERY)
-    receipt = await world.services.receipts.get(NS, answer.retrieval_id)
+    receipt = await world.services.receipts.receipt(NS, answer.retrieval_id)
     assert receipt.retrieval.items[0].match_probability is None  # nobody looked at it
     probability = answer.hits[0].match
     assert probability is not None
-    receipt = await world.services.receipts.get(NS, answer.retrieval_id)
+    receipt = await world.services.receipts.receipt(NS, answer.retrieval_id)
     assert receipt.retrieval.items[0].match_probability == probability
 
 
@@ -155,7 +155,7 @@ async def test_rows_expire_as_the_policy_said_when_they_were_made(world):
     world.clock.advance(61)
     assert await listed(world) == [kept]
     with pytest.raises(RetrievalNotFoundError):
-        await world.services.receipts.get(NS, short)
+        await world.services.receipts.receipt(NS, short)
     assert await world.services.runtime.retrievals.find(NS, short) is None
     assert await world.services.housekeeping.drop_expired() == 1
     assert len(await rows(world.store, RETRIEVALS)) == 1
@@ -169,7 +169,7 @@ async def test_a_policy_that_another_process_set_holds_within_five_seconds():
     await set_policy(world, retrieval_queries=RetrievalQueries.HASH)
     clock.advance(5)
     answer = await search(other)
-    receipt = await other.services.receipts.get(NS, answer.retrieval_id)
+    receipt = await other.services.receipts.receipt(NS, answer.retrieval_id)
     assert receipt.retrieval.query == query_hash(QUERY)
 
 

@@ -21,7 +21,7 @@ async def test_each_record_comes_once_in_order_over_many_batches_and_equal_keys(
         Record(
             f"00000000-0000-0000-0000-{n:012}",
             NS,
-            {SORT_KEY: n // 130, "pattern_id": f"p{n % 2}", "rest": n},
+            {SORT_KEY: n // 130, "resource": f"p{n % 2}", "rest": n},
         )
         for n in range(500)
     ]
@@ -29,7 +29,7 @@ async def test_each_record_comes_once_in_order_over_many_batches_and_equal_keys(
     found = [
         one.payload
         async for one in scan(
-            world.store, OUTCOMES, NS, [Equals("pattern_id", "p1")], descending=descending
+            world.store, OUTCOMES, NS, [Equals("resource", "p1")], descending=descending
         )
     ]
     assert sorted(payload["rest"] for payload in found) == list(range(1, 500, 2))

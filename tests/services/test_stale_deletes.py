@@ -77,7 +77,7 @@ async def pattern(world: World) -> None:
 async def solution(world: World) -> None:
     draft = error_solution(error_solution_id="x", ttl=SECOND * MINUTE)
     await world.services.errors.solutions.save(NS, draft)
-    await world.services.errors.outcomes.record(NS, ErrorOutcomeDraft("x", Outcome.SUCCESS))
+    await world.services.outcomes.of_errors.record(NS, ErrorOutcomeDraft("x", Outcome.SUCCESS))
 
 
 async def preference(world: World) -> None:
@@ -103,7 +103,7 @@ async def test_a_decision_that_got_an_outcome_is_not_deleted_by_the_etag_from_be
 
 
 async def used(world: World) -> None:
-    await world.services.errors.outcomes.record(NS, ErrorOutcomeDraft("x", Outcome.SUCCESS))
+    await world.services.outcomes.of_errors.record(NS, ErrorOutcomeDraft("x", Outcome.SUCCESS))
 
 
 async def test_a_solution_that_was_used_since_it_was_seen_is_spared(world):
@@ -165,7 +165,7 @@ async def test_a_save_over_an_expired_one_forgets_no_outcome_that_came_since(
 ):
     await make(world)
     world.clock.advance(MINUTE + 1)
-    record = world.services.errors.outcomes if kind is ResourceKind.ERROR_SOLUTION else None
+    record = world.services.outcomes.of_errors if kind is ResourceKind.ERROR_SOLUTION else None
 
     async def counted() -> None:
         if record is None:
@@ -189,7 +189,7 @@ async def test_inserted_patterns_forget_no_outcome_of_others_nor_one_that_came_s
     world.store.before("delete", OUTCOMES, lambda: outcome(world, "y"))
     await patterns.insert(NS, [copy])
     found = await payloads(world, OUTCOMES)
-    assert sorted(one["pattern_id"] for one in found) == ["x", "y"]
+    assert sorted(one["resource_id"] for one in found) == ["x", "y"]
 
 
 async def test_a_sweep_spares_a_session_that_was_begun_again(world):

@@ -276,7 +276,7 @@ async def test_a_repeat_that_comes_first_to_the_stats_counts_once(world, earlier
 async def test_an_edit_of_a_solution_leaves_an_outcome_and_another_edit(world):
     saved = error_solution(error_solution_id="x", ttl=SECOND * MINUTE)
     await world.services.errors.solutions.save(NS, saved)
-    await world.services.errors.outcomes.record(NS, ErrorOutcomeDraft("x", Outcome.SUCCESS))
+    await world.services.outcomes.of_errors.record(NS, ErrorOutcomeDraft("x", Outcome.SUCCESS))
 
     async def change(**fields: Any) -> None:
         content = replace(ErrorSolutionContent("unused"), **fields)
@@ -287,7 +287,9 @@ async def test_an_edit_of_a_solution_leaves_an_outcome_and_another_edit(world):
     await change(language="python")
     draft = ErrorOutcomeDraft("x", Outcome.SUCCESS)
     world.store.before(
-        "replace", ERROR_SOLUTIONS, lambda: world.services.errors.outcomes.record(NS, draft)
+        "replace",
+        ERROR_SOLUTIONS,
+        lambda: world.services.outcomes.of_errors.record(NS, draft),
     )
     await change(language="go")
     found = await world.services.errors.solutions.get(NS, "x")

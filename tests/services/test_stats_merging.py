@@ -23,6 +23,7 @@ from tests.services.world import (
     Interrupted,
     SharedStore,
     World,
+    of_pattern,
     open_world,
     outcome,
     payloads,
@@ -53,14 +54,14 @@ async def counted(world: World) -> int:
 
 async def logged(world: World) -> list[str]:
     """The ids of the outcomes, oldest first."""
-    log = world.services.patterns.outcome_log
-    page = await log.list_page(NS, "p", 100, None)
+    log = world.services.outcomes.log
+    page = await log.list_page(NS, of_pattern("p"), 100, None)
     return [entry.recorded.outcome_id for entry in reversed(page.items)]
 
 
 async def corrected(world: World, outcome_id: str, **named: str) -> None:
     draft = CorrectionDraft(outcome_id, None, **named)
-    await world.services.patterns.outcome_log.correct(NS, draft)
+    await world.services.outcomes.log.correct(NS, draft)
 
 
 async def test_a_repeat_whose_stats_were_merged_before_it_inserts_them_counts_once(world):

@@ -140,7 +140,7 @@ async def test_a_recall_of_patterns_that_learned_makes_five_calls(world: World) 
         await save(world, f"Sort {number}", kind=PatternKind.LEARNED, task_type_pattern="sort")
     for number in range(10):
         ids = tuple(f"p{n}" for n in range(120))
-        await world.services.patterns.outcomes.record(
+        await world.services.outcomes.recorder.record(
             NS, OutcomeDraft(ids, Outcome.SUCCESS, query=f"sort list {number}")
         )
     expected = [

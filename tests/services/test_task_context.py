@@ -86,8 +86,8 @@ async def test_all_is_asked_with_one_embedding_and_remembered_once():
     assert row["query"] == task
     solution_id = error.error_solution.error_solution_id
     assert row["shown"] == [
-        *("pattern", "error_solution", "memory", "episode"),
-        *("pattern/p", f"error_solution/{solution_id}", "memory/m", "episode/e"),
+        *("pattern", "memory", "episode", "error_solution"),
+        *("pattern/p", "memory/m", "episode/e", f"error_solution/{solution_id}"),
     ]
 
 
@@ -103,7 +103,7 @@ async def test_an_outcome_by_its_retrieval_is_learned_for_the_task():
     await world.services.errors.solutions.save(NS, solution)
     context = await ask(world, "KeyError: 'a'")
     tried = ErrorOutcomeDraft("s", Outcome.SUCCESS, retrieval_id=context.retrieval_id)
-    assert (await world.services.errors.outcomes.record(NS, tried)).outcomes.success_count == 1
+    assert (await world.services.outcomes.of_errors.record(NS, tried)).outcomes.success_count == 1
 
 
 async def test_an_empty_namespace_is_no_error():

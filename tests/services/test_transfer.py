@@ -51,6 +51,7 @@ from tests.services.world import (
     feedback,
     learning_event,
     memory,
+    of_pattern,
     open_world,
     outcome,
     save,
@@ -196,7 +197,7 @@ async def test_an_import_over_other_things_that_died_comes_to_what_one_without_d
 
 def contents(rows: list[Row]) -> list[tuple[str, Any]]:
     """Without what differs between two worlds that were filled alike."""
-    made = {SORT_KEY, "outcome_id", "feedback_id", "pattern_id"}
+    made = {SORT_KEY, "outcome_id", "feedback_id", "pattern_id", "resource_id"}
     return sorted(
         (
             row.kind.collection,
@@ -222,10 +223,13 @@ def test_what_hangs_on_a_thing_comes_behind_it():
     seen: set[str] = set()
     payload = {
         "pattern_id": "x", "episode_id": "x", "session_id": "x", "key": "x", "outcome_id": "x",
+        "resource_kind": "memory", "resource_id": "x",
     }  # fmt: skip
     for kind in REGISTRY.exported.values():
         if kind.rule.parent is not None:
-            assert kind.rule.parent(NS, payload)[0] in seen
+            place = kind.rule.parent(NS, payload)
+            assert place is not None
+            assert place[0] in seen
             assert seen >= {*kind.rule.parents}
         seen.add(kind.collection)
 
@@ -238,7 +242,7 @@ async def test_an_export_says_nothing_of_work_that_is_not_done():
     await save(world, "deploy", pattern_id="p")
     store.fail_at(3, When.BEFORE)  # the fact, the counters, and then
     with pytest.raises(InjectedFault):
-        await world.services.patterns.outcomes.record(NS, OutcomeDraft(("p",), Outcome.SUCCESS))
+        await world.services.outcomes.recorder.record(NS, OutcomeDraft(("p",), Outcome.SUCCESS))
     store.revive()
     rows = await rows_of(world)
     there = await open_world(InMemoryStore(clock), clock)
@@ -256,7 +260,7 @@ async def test_what_hangs_on_nothing_is_not_exported():
     await world.store.put(
         OUTCOMES,
         [replace(entry, id="6f0f5a7e-0d0b-5c1e-9a53-1f2d6c0e4b11",
-                 payload={**entry.payload, "pattern_id": "gone"})],
+                 payload={**entry.payload, "resource_id": "gone"})],
     )  # fmt: skip
     assert [row.kind.resource_kind for row in await rows_of(world)] == [
         ResourceKind.PATTERN,
@@ -273,14 +277,16 @@ async def test_what_hangs_on_a_thing_that_was_deleted_since_is_skipped():
     await take(target, rows)
     await target.services.patterns.patterns.delete(NS, "p", "")
     logs = [
-        row for row in rows if row.kind.rule.parent and row.record.payload.get("pattern_id") == "p"
-    ]
+        row for row in rows
+        if row.kind.rule.parent
+        and "p" in (row.record.payload.get("pattern_id"), row.record.payload.get("resource_id"))
+    ]  # fmt: skip
     assert len(logs) > 5
     run = await take(target, logs)
     assert (run.skipped, run.imported) == (len(logs), 0)
     await save(target, "another", pattern_id="p")
     assert (await take(target, logs)).skipped == len(logs)
-    assert await target.store.count(OUTCOMES, NS, [Equals("pattern_id", "p")]) == 0
+    assert await target.store.count(OUTCOMES, NS, [Equals("resource_id", "p")]) == 0
 
 
 async def test_an_imported_log_can_be_corrected_and_goes_with_its_pattern():
@@ -289,9 +295,9 @@ async def test_an_imported_log_can_be_corrected_and_goes_with_its_pattern():
     await take(target, await rows_of(source))
     from lot_grpc.services.outcomes.outcome_log import CorrectionDraft
 
-    page = await target.services.patterns.outcome_log.list_page(NS, "p", 10, None)
+    page = await target.services.outcomes.log.list_page(NS, of_pattern("p"), 10, None)
     first = page.items[0].recorded.outcome_id
-    await target.services.patterns.outcome_log.correct(NS, CorrectionDraft(first, Outcome.SUCCESS))
+    await target.services.outcomes.log.correct(NS, CorrectionDraft(first, Outcome.SUCCESS))
     await check_invariants(target.store, NS)
     await target.services.patterns.patterns.delete(NS, "p", "")
     await check_invariants(target.store, NS)

@@ -11,10 +11,12 @@ from typing import Any
 from google.protobuf.struct_pb2 import Struct
 
 from lot_grpc.domain.action_values import LearningState
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.decision import DecisionContent
 from lot_grpc.domain.episode import EpisodeEnd, EpisodeEvent, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.error_solution import ErrorSolutionContent
+from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.learning_event import FeedbackTarget, LearningEventContent, TargetKind
 from lot_grpc.domain.match_probability import CALIBRATED_MODEL
 from lot_grpc.domain.memory import MemoryContent
@@ -201,11 +203,15 @@ async def save(world: World, task: str = "Log in to the site", **named: Any) -> 
     return await world.services.patterns.writer.save(NS, draft(task, **named))
 
 
+def of_pattern(pattern_id: str) -> ResourceRef:
+    return ResourceRef(ResourceKind.PATTERN, pattern_id)
+
+
 async def outcome(
     world: World, *pattern_ids: str, outcome: Outcome = Outcome.SUCCESS, **named: Any
 ) -> list[Pattern]:
     draft = OutcomeDraft(pattern_ids, outcome, **named)
-    return (await world.services.patterns.outcomes.record(NS, draft)).patterns
+    return (await world.services.outcomes.recorder.record(NS, draft)).patterns
 
 
 async def feedback(world: World, pattern_id: str, **named: Any) -> Pattern:

@@ -17,6 +17,7 @@ from lot_grpc.domain.episode import (
 )
 from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionContent
 from lot_grpc.domain.feedback import FeedbackCounts
+from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.label_keys import is_label_key
 from lot_grpc.domain.memory import ConversationSummary, Memory, MemoryContent, MemoryKind, Project
 from lot_grpc.domain.outcomes import Outcome, OutcomeStats
@@ -129,11 +130,15 @@ patterns = st.builds(
     update_time=times,
 )
 
+resource_refs = st.builds(
+    ResourceRef, st.sampled_from(["pattern", "memory", "episode", "error_solution"]), ids
+)
+
 facts = st.builds(
     RecordedOutcome,
     namespace=ids,
     outcome_id=ids,
-    pattern_id=ids,
+    resource=resource_refs,
     outcome=st.sampled_from(Outcome),
     create_time=times,
     reward=st.none() | st.floats(-1, 1),
@@ -146,8 +151,7 @@ facts = st.builds(
 
 retrieved_items = st.builds(
     RetrievedItem,
-    resource_kind=st.sampled_from(["pattern", "memory", "episode", "error_solution"]),
-    id=ids,
+    resource=resource_refs,
     version=st.tuples(times, times, st.integers(1, 99)),
     score=numbers,
     similarity=numbers,

@@ -27,6 +27,7 @@ from tests.unit.filled import filled, names, set_field
 
 MEMORY_OUTPUT_ONLY = {
     "memory_id", "namespace", "etag", "create_time", "update_time", "indexing", "indexing_problem",
+    "outcomes",
 }  # fmt: skip
 
 
@@ -38,6 +39,7 @@ ERROR_SOLUTION_OUTPUT_ONLY = {
 
 EPISODE_OUTPUT_ONLY = {
     "episode_id", "event_count", "reused_count", "namespace", "etag", "create_time", "update_time",
+    "outcomes",
 }  # fmt: skip
 
 
@@ -131,7 +133,7 @@ def test_an_id_inside_must_be_the_one_beside():
 def as_memory(message: memory_pb2.Memory) -> Memory:
     draft = memories.draft_from_pb(memory_service.CreateMemoryRequest(memory=message))
     state = IndexingState.PENDING, "the model is away"
-    return Memory("ns", "m-1", draft.content, 26, 1_000_001, 2_000_002, *state)
+    return Memory("ns", "m-1", draft.content, 26, 1_000_001, 2_000_002, *state, OUTCOMES)
 
 
 @pytest.mark.parametrize("details", ["conversation_summary", "project"])
@@ -192,6 +194,7 @@ def as_episode(message: episode_pb2.Episode) -> Episode:
     return Episode(
         "ns", "e-1", draft.start, draft.end.status, draft.end,
         draft.start.start_time or 0, draft.end.end_time, 3, 4, 0, 26, 1_000_001, 2_000_002,
+        OUTCOMES,
     )  # fmt: skip
 
 

@@ -55,6 +55,7 @@ def documented() -> dict[str, Documented]:
 DOCUMENTED = documented()
 EXAMPLES: dict[str, Any] = {
     "bool": True, "float": 1.0, "int": 1, "object": 1, "str": "x",
+    "Sequence[str]": ["x"],
     "Sequence[Violation]": [errors.Violation("field", "rule", "must be b")],
 }  # fmt: skip
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.ids import (
+    ResourceRef,
     content_hash,
     namespace_or_default,
     new_id,
@@ -57,7 +58,8 @@ def test_points_made_together_are_those_made_one_by_one(head, tails):
     assert point_ids(head, tails) == [point_id(*head, tail) for tail in tails]
 
 
-FACT = RecordedOutcome("default", "o-1", "p-1", outcome=None, create_time=0)
+PATTERN = ResourceRef("pattern", "p-1")
+FACT = RecordedOutcome("default", "o-1", PATTERN, outcome=None, create_time=0)
 CONTENT = PatternContent(
     "Log in  to the Site", actions=(Action("click", {"on": "#in"}, "note"),), language="python"
 )
@@ -74,10 +76,10 @@ CONTENT = PatternContent(
         (memory_point("default", "m-1"), "b9e9e0b1-0f36-5f88-bc5e-8aa3b7f76185"),
         (retrieval_point("default", "r-1"), "c4ba6351-9393-55b7-a173-ac462e1d0d80"),
         (
-            replace(FACT, pattern_id="", error_solution_id="s-1").point,
-            "f7759a90-c7de-516d-892e-a7b566c15f75",
+            replace(FACT, resource=ResourceRef("error_solution", "s-1")).point,
+            "17aa145e-18d7-54dc-8b31-f9ca378cda61",
         ),
-        (FACT.point, "e67ba57e-7797-5a50-afd0-0f5a56b75f7b"),
+        (FACT.point, "4f843389-8222-5112-bd11-0057aea188b9"),
         (claim_point("default", CONTENT), "d25dd509-b4b2-5825-8ed6-bc4ae1b3b58c"),
         (
             IdempotencyKey("default", "SavePattern", "req", "", {}).point,

@@ -12,6 +12,7 @@ from hypothesis import given
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.episode import EpisodeStatus
 from lot_grpc.domain.error_solution import ErrorSolutionFilter
+from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.memory import MemoryKind
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import CodeKind, PatternKind, PatternType, search_text
@@ -46,7 +47,6 @@ from lot_grpc.services.records.episodes import (
 from lot_grpc.services.records.error_solutions import (
     error_solution_conditions,
     error_solution_from_record,
-    error_solution_point,
     error_solution_record,
 )
 from lot_grpc.services.records.feedback import (
@@ -102,15 +102,16 @@ def test_an_outcome_comes_back(recorded):
 
 
 @given(made.facts, made.ids)
-def test_an_outcome_of_an_error_solution_comes_back(recorded, solution_id):
-    recorded = replace(recorded, pattern_id="", error_solution_id=solution_id)
-    record = outcome_record(recorded, 7)
-    assert "pattern_id" not in record.payload
-    assert outcome_from_record(stored(record)) == recorded
-    assert recorded.counted_by.point == error_solution_point(recorded.namespace, solution_id)
-    assert (
-        record.id != outcome_record(replace(recorded, error_solution_id="", pattern_id="p"), 7).id
-    )
+def test_outcomes_of_two_kinds_with_one_id_are_two(recorded, one_id):
+    first = replace(recorded, resource=ResourceRef("memory", one_id))
+    second = replace(recorded, resource=ResourceRef("episode", one_id))
+    assert first.point != second.point
+    assert first.resource_point != second.resource_point
+
+
+@pytest.mark.parametrize("spec", REGISTRY.counted.values(), ids=lambda spec: spec.kind)
+def test_a_reference_has_the_point_of_its_resource(spec):
+    assert ResourceRef(spec.kind, "x").point("ns") == spec.point_of("ns", "x")
 
 
 @given(made.feedback_facts)
@@ -322,8 +323,11 @@ def test_lists_are_ordered_by_an_indexed_integer(collection):
         (names.FEEDBACK, "applied", Index.BOOL),
         (names.FEEDBACK, "pattern_id", Index.KEYWORD),
         (names.FEEDBACK, SORT_KEY, Index.INTEGER),
-        (names.OUTCOMES, "pattern_id", Index.KEYWORD),
-        (names.OUTCOMES, "error_solution_id", Index.KEYWORD),
+        (names.OUTCOMES, "resource", Index.KEYWORD),
+        (names.OUTCOMES, "resource_kind", Index.KEYWORD),
+        (names.OUTCOMES, "retrieval_id", Index.KEYWORD),
+        (names.CONTEXT_STATS, "resource", Index.KEYWORD),
+        (names.CONTEXT_STATS, "resource_kind", Index.KEYWORD),
         (names.REQUESTS, "kind", Index.KEYWORD),
         (names.REQUESTS, "done", Index.BOOL),
         (names.REQUESTS, "pattern_id", Index.KEYWORD),
@@ -368,7 +372,7 @@ def test_an_ended_episode_is_filtered_by_the_approach_really_taken(episode):
 
 
 def test_an_pending_fact_and_an_open_request_are_what_the_sweep_looks_for():
-    recorded = RecordedOutcome("n", "o", "p", Outcome.SUCCESS, 5)
+    recorded = RecordedOutcome("n", "o", ResourceRef("pattern", "p"), Outcome.SUCCESS, 5)
     assert outcome_record(recorded, 7).payload["applied"] is False
     row = _payload(IdempotencyKey("n", "SavePattern", "r", "hash", {"pattern_id": "p"}), now=5)
     assert (row["kind"], row["done"], row["create_time"]) == ("request", False, 5)

@@ -21,7 +21,6 @@ from lot_grpc.domain.pattern import Action, PatternContent
 from lot_grpc.domain.session import SessionMessage
 from lot_grpc.services.episodes.drafts import EpisodeDraft
 from lot_grpc.services.errors.drafts import ErrorSolutionDraft
-from lot_grpc.services.errors.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.learning.decisions import DecisionDraft, DecisionOutcomeDraft
 from lot_grpc.services.learning.feedback_handler import FeedbackTextDraft
 from lot_grpc.services.learning.learning_events import LearningEventDraft
@@ -48,7 +47,7 @@ DRAFTS: list[Any] = [
     FeedbackTextDraft("good", target=FeedbackTarget(TargetKind.PATTERN, "p")),
     OutcomeDraft(("p", "q"), Outcome.PARTIAL, reward=0.0),
     CorrectionDraft("o", Outcome.FAILURE),
-    ErrorOutcomeDraft("s", Outcome.SUCCESS, note="n"),
+    OutcomeDraft((), Outcome.SUCCESS, note="n", error_solution_ids=("s",)),
     SelectionDraft(STATE, {"a": {"n": 1}, "b": {}}, seed=2**62 + 1),
     StepsDraft((StepDraft(1.0, STATE, "a", STATE), StepDraft(0.0, selection_id="s")), "e"),
     PreferenceDraft("k", [1, {"n": 2}]),

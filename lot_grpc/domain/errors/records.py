@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lot_grpc.domain.errors.base import LotError
 from lot_grpc.domain.ids import HOUR, SELECTION_LIFE
 
@@ -91,8 +93,23 @@ class RetrievalNotFoundError(NotFoundError):
     resource_kind = "retrieval"
 
 
+class NotInRetrievalError(LotError):
+    """An outcome names what its retrieval did not show, which gets no credit from it."""
+
+    reason = "NOT_IN_RETRIEVAL"
+
+    def __init__(self, retrieval_id: str, ids: Sequence[str]) -> None:
+        named = ", ".join(map(repr, ids[:10])) + (", …" if len(ids) > 10 else "")
+        super().__init__(
+            f"retrieval {retrieval_id!r} did not show {named}; nothing was counted. Name only what "
+            "it showed, each under its kind, or send query instead of retrieval_id",
+            retrieval_id=retrieval_id,
+            ids=", ".join(ids[:10]),
+        )
+
+
 class OutcomeNotFoundError(NotFoundError):
-    """No such entry in the log of outcomes, or all of its patterns were deleted."""
+    """No such entry in the log of outcomes, or all that it is about was deleted."""
 
     reason = "OUTCOME_NOT_FOUND"
     resource_kind = "outcome"

@@ -18,7 +18,7 @@ from lot_grpc.pb.lot.v1.outcome_pb2 import Notice
 from lot_grpc.server.codec.error_solutions import error_solution_to_pb
 from lot_grpc.server.codec.generic import Decoder, Encoder, Whole
 from lot_grpc.server.codec.notices import text_notices
-from lot_grpc.server.codec.outcomes import score_part_to_pb
+from lot_grpc.server.codec.outcomes import outcomes_if_any_to_pb, score_part_to_pb
 from lot_grpc.server.codec.pairs import fields_beside
 from lot_grpc.server.codec.patterns import pattern_to_pb, same_id
 from lot_grpc.server.codec.values import (
@@ -37,7 +37,11 @@ from lot_grpc.services.recall.targets import RecallOptions
 TAKEOVER = EnumCodec(service_pb.TakeoverPolicy.DESCRIPTOR, TakeoverPolicy)
 
 episode_to_pb = Encoder(
-    Episode, pb.Episode, flatten=("start", "end"), omit={"writer_epoch", "revision"}
+    Episode,
+    pb.Episode,
+    flatten=("start", "end"),
+    values={"outcomes": outcomes_if_any_to_pb},
+    omit={"writer_epoch", "revision"},
 )
 
 start_from_pb = Decoder(
@@ -185,7 +189,7 @@ _hit: Encoder[Hit[Episode], service_pb.EpisodeHit] = Encoder(
     service_pb.EpisodeHit,
     rename={"episode": "thing", "match_probability": "match"},
     values={"episode": episode_to_pb},
-    omit={"score_parts", "parts", "record", "lazy_thing", "lazy_match", "evidence"},
+    omit={"score_parts", "parts", "resource", "record", "lazy_thing", "lazy_match", "evidence"},
 )
 
 

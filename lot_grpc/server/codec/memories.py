@@ -19,7 +19,7 @@ from lot_grpc.pb.lot.v1 import memory_service_pb2 as service_pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2
 from lot_grpc.server.codec.generic import Decoder, Encoder
 from lot_grpc.server.codec.notices import passage_notices, unchanged_notices
-from lot_grpc.server.codec.outcomes import score_part_to_pb
+from lot_grpc.server.codec.outcomes import outcomes_if_any_to_pb, score_part_to_pb
 from lot_grpc.server.codec.patterns import same_id
 from lot_grpc.server.codec.values import ttl_of
 from lot_grpc.server.masks import updated_paths
@@ -37,6 +37,7 @@ _OUTPUT_ONLY = frozenset(
         "update_time",
         "indexing",
         "indexing_problem",
+        "outcomes",
     }
 )
 _FIELD_OF = {
@@ -53,7 +54,13 @@ _DETAILS: dict[str, type[Details]] = {
 }
 _KINDS = {ConversationSummary: MemoryKind.CONVERSATION_SUMMARY, Project: MemoryKind.PROJECT}
 
-memory_to_pb = Encoder(Memory, pb.Memory, flatten=("content",), omit={"ttl", "revision"})
+memory_to_pb = Encoder(
+    Memory,
+    pb.Memory,
+    flatten=("content",),
+    values={"outcomes": outcomes_if_any_to_pb},
+    omit={"ttl", "revision"},
+)
 
 _content = Decoder(
     pb.Memory,
@@ -138,7 +145,16 @@ _hit: Encoder[Hit[Memory], pb.MemoryHit] = Encoder(
     pb.MemoryHit,
     rename={"memory": "thing"},
     values={"memory": memory_to_pb},
-    omit={"score_parts", "parts", "evidence", "record", "lazy_thing", "lazy_match", "passage"},
+    omit={
+        "score_parts",
+        "parts",
+        "evidence",
+        "resource",
+        "record",
+        "lazy_thing",
+        "lazy_match",
+        "passage",
+    },
 )
 
 

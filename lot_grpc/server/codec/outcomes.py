@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lot_grpc.domain.context_stats import Neighbour
-from lot_grpc.domain.outcomes import Outcome, OutcomeStats
+from lot_grpc.domain.ids import ResourceRef
+from lot_grpc.domain.outcomes import NO_OUTCOMES, Outcome, OutcomeStats
 from lot_grpc.domain.ranking import ScorePart
 from lot_grpc.pb.lot.v1 import outcome_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as service_pb
@@ -12,6 +13,7 @@ from lot_grpc.server.codec.values import EnumCodec, duration_to_pb, time_to_pb
 from lot_grpc.services.outcomes.outcome_log import CorrectionDraft, LoggedOutcome
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.recall.recall import Explanation
+from lot_grpc.services.resources import REGISTRY
 
 OUTCOME = EnumCodec(pb.Outcome.DESCRIPTOR, Outcome)
 
@@ -27,11 +29,22 @@ outcome_evidence_to_pb = Encoder(
     service_pb.OutcomeEvidence,
     rename={"similarity": "cosine", "trial_count": "trials", "success_count": "successes"},
 )
+
+
+def _id_if(kind: str) -> Whole:
+    def id_of(entry: LoggedOutcome) -> str:
+        resource = entry.recorded.resource
+        return resource.id if resource.kind == kind else ""
+
+    return Whole(id_of)
+
+
 outcome_entry_to_pb = Encoder(
     LoggedOutcome,
     service_pb.OutcomeEntry,
     flatten=("recorded",),
-    omit={"namespace", "root", "correction", "error_solution_id"},
+    values={spec.id_key: _id_if(kind) for kind, spec in REGISTRY.counted.items()},
+    omit={"namespace", "root", "correction", "resource"},
 )
 _explanation = Encoder(
     Explanation,
@@ -60,6 +73,21 @@ _explanation = Encoder(
 def explanation_to_pb(explanation: Explanation | None) -> service_pb.RecallExplanation | None:
     """How an answer came about."""
     return None if explanation is None else _explanation(explanation)
+
+
+def outcomes_if_any_to_pb(outcomes: OutcomeStats) -> pb.OutcomeStats | None:
+    """The counters of what may never have been used; then unset."""
+    return outcomes_to_pb(outcomes) if outcomes != NO_OUTCOMES else None
+
+
+def resource_from_pb(request: service_pb.ListOutcomesRequest) -> ResourceRef:
+    """The resource that a request names by the one id that it has."""
+    [resource] = [
+        ResourceRef(kind, named)
+        for kind, spec in REGISTRY.counted.items()
+        if (named := getattr(request, spec.id_key))
+    ]
+    return resource
 
 
 outcome_draft_from_pb = Decoder(service_pb.RecordOutcomeRequest, OutcomeDraft, omit={"namespace"})

@@ -161,6 +161,7 @@ _hit: Encoder[Hit[Pattern], service_pb.PatternHit] = Encoder(
     omit={
         "pattern",
         "record",
+        "resource",
         "lazy_thing",
         "lazy_match",
         "parts",

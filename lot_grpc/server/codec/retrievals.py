@@ -19,6 +19,7 @@ filter_from_pb = Decoder(pb.RetrievalFilter, RetrievalFilter, path="filter")
 _item_to_pb = Encoder(
     RetrievedItem,
     pb.RetrievedItem,
+    rename={"resource_kind": "resource.kind", "id": "resource.id"},
     values={"resource_kind": resource_kind_to_pb},
     omit={"outcome", "version", "matches"},
 )
@@ -36,7 +37,7 @@ _outcome_to_pb = Encoder(
     pb.RetrievalOutcome,
     values={
         "used": lambda used: [
-            pb.UsedItem(resource_kind=resource_kind_to_pb(kind), id=name) for kind, name in used
+            pb.UsedItem(resource_kind=resource_kind_to_pb(one.kind), id=one.id) for one in used
         ]
     },
 )
@@ -46,7 +47,7 @@ def receipt_to_pb(receipt: Receipt) -> pb.Retrieval:
     """A retrieval with its outcomes."""
     message = retrieval_to_pb(receipt.retrieval)
     message.outcomes.extend(map(_outcome_to_pb, receipt.outcomes))
-    used = receipt.outcome_by_item
+    used = receipt.outcome_by_resource
     for one, item in zip(message.items, receipt.retrieval.items, strict=True):
-        one.outcome = OUTCOME.to_pb(used.get((item.resource_kind, item.id)))
+        one.outcome = OUTCOME.to_pb(used.get(item.resource))
     return message

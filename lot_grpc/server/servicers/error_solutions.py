@@ -57,7 +57,7 @@ class ErrorSolutionRpcs(MemoryServiceServicer):
     async def RecordErrorSolutionOutcome(
         self, request: pb.RecordErrorSolutionOutcomeRequest, context: Context
     ) -> pb.RecordErrorSolutionOutcomeResponse:
-        solution = await self._services.errors.outcomes.record(
+        solution = await self._services.outcomes.of_errors.record(
             namespace_of(request), codec.outcome_from_pb(request)
         )
         return pb.RecordErrorSolutionOutcomeResponse(

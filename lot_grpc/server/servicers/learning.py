@@ -187,7 +187,7 @@ class LearningServicer(LearningServiceServicer):
     async def GetRetrieval(
         self, request: retrieval_pb2.GetRetrievalRequest, context: Context
     ) -> retrieval_pb2.GetRetrievalResponse:
-        receipt = await self._services.receipts.get(namespace_of(request), request.retrieval_id)
+        receipt = await self._services.receipts.receipt(namespace_of(request), request.retrieval_id)
         return retrieval_pb2.GetRetrievalResponse(retrieval=retrievals_codec.receipt_to_pb(receipt))
 
     async def ListRetrievals(
@@ -195,5 +195,5 @@ class LearningServicer(LearningServiceServicer):
     ) -> retrieval_pb2.ListRetrievalsResponse:
         response = retrieval_pb2.ListRetrievalsResponse()
         narrowed = retrievals_codec.filter_from_pb(request.filter)
-        read, to_pb = self._services.receipts.list_page, retrievals_codec.receipt_to_pb
+        read, to_pb = self._services.receipts.receipts_page, retrievals_codec.receipt_to_pb
         return await read_page(request, response, to_pb, read, narrowed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import TypeVar
 
 from lot_grpc.domain.errors import LotError
 from lot_grpc.pb.lot.v1 import pattern_pb2
@@ -12,14 +13,20 @@ from lot_grpc.pb.lot.v1.pattern_service_pb2_grpc import PatternServiceServicer
 from lot_grpc.server.call import Context
 from lot_grpc.server.codec import outcomes as outcomes_codec
 from lot_grpc.server.codec import patterns as codec
+from lot_grpc.server.codec.episodes import episode_to_pb
+from lot_grpc.server.codec.error_solutions import error_solution_to_pb
+from lot_grpc.server.codec.memories import memory_to_pb
 from lot_grpc.server.codec.notices import query_notices
 from lot_grpc.server.servicers.base import carry_out_batch, namespace_of, read_page, was_deleted
 from lot_grpc.server.status import to_status
 from lot_grpc.services.build import Services
+from lot_grpc.services.outcomes.outcomes import Recorded
 from lot_grpc.services.patterns.drafts import Saved
 from lot_grpc.services.recall.targets import pattern_request
 
 _DEFAULT_CANDIDATES = 10
+
+R = TypeVar("R", pb.RecordOutcomeResponse, pb.CorrectOutcomeResponse)
 
 
 class PatternServicer(PatternServiceServicer):
@@ -134,29 +141,28 @@ class PatternServicer(PatternServiceServicer):
     async def RecordOutcome(
         self, request: pb.RecordOutcomeRequest, context: Context
     ) -> pb.RecordOutcomeResponse:
-        recorded = await self._services.patterns.outcomes.record(
+        recorded = await self._services.outcomes.recorder.record(
             namespace_of(request), outcomes_codec.outcome_draft_from_pb(request)
         )
-        return pb.RecordOutcomeResponse(
-            patterns=map(codec.pattern_to_pb, recorded.patterns), outcome_id=recorded.outcome_id
-        )
+        return _recorded_to_pb(recorded, pb.RecordOutcomeResponse)
 
     async def ListOutcomes(
         self, request: pb.ListOutcomesRequest, context: Context
     ) -> pb.ListOutcomesResponse:
-        response, read = pb.ListOutcomesResponse(), self._services.patterns.outcome_log.list_page
-        to_pb = outcomes_codec.outcome_entry_to_pb
-        return await read_page(request, response, to_pb, read, request.pattern_id)
+        response, read = pb.ListOutcomesResponse(), self._services.outcomes.log.list_page
+        to_pb, resource = (
+            outcomes_codec.outcome_entry_to_pb,
+            outcomes_codec.resource_from_pb(request),
+        )
+        return await read_page(request, response, to_pb, read, resource)
 
     async def CorrectOutcome(
         self, request: pb.CorrectOutcomeRequest, context: Context
     ) -> pb.CorrectOutcomeResponse:
-        corrected = await self._services.patterns.outcome_log.correct(
+        corrected = await self._services.outcomes.log.correct(
             namespace_of(request), outcomes_codec.correction_draft_from_pb(request)
         )
-        return pb.CorrectOutcomeResponse(
-            patterns=map(codec.pattern_to_pb, corrected.patterns), outcome_id=corrected.outcome_id
-        )
+        return _recorded_to_pb(corrected, pb.CorrectOutcomeResponse)
 
     async def RecordPatternFeedback(
         self, request: pb.RecordPatternFeedbackRequest, context: Context
@@ -221,6 +227,16 @@ class PatternServicer(PatternServiceServicer):
             namespace_of(request), codec.distill_request_from_pb(request)
         )
         return codec.distilled_to_pb(distilled)
+
+
+def _recorded_to_pb(recorded: Recorded, response: type[R]) -> R:
+    return response(
+        outcome_id=recorded.outcome_id,
+        patterns=map(codec.pattern_to_pb, recorded.patterns),
+        memories=map(memory_to_pb, recorded.memories),
+        episodes=map(episode_to_pb, recorded.episodes),
+        error_solutions=map(error_solution_to_pb, recorded.error_solutions),
+    )
 
 
 def _result_to_pb(result: Saved | LotError) -> pb.SavePatternResult:

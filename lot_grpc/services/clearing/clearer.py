@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,12 +67,11 @@ class NamespaceClearer:
         Raises RequestInvalidError for kinds that are only cleared with others.
         """
         self._extent.check_clearable(resource_kinds)
-        counts: dict[str, int] = {}
-        for resource_kind, part in self._extent.counted(resource_kinds).items():
-            if count := await self._store.count(part.collection, namespace, part.where):
-                counts[resource_kind] = count
+        counts: Counter[str] = Counter()
+        for resource_kind, part in self._extent.counted(resource_kinds):
+            counts[resource_kind] += await self._store.count(part.collection, namespace, part.where)
             await asyncio.sleep(0)
-        return counts
+        return dict(+counts)
 
     async def clear(self, namespace: str, resource_kinds: Sequence[str] = ()) -> dict[str, int]:
         """Delete what there is of the kinds, none: everything; say how much, as ``count`` does.

@@ -52,13 +52,12 @@ class ClearExtent:
             parts |= dict.fromkeys(resource.cleared_along)
         return [*parts, _DONE_REQUESTS]
 
-    def counted(self, resource_kinds: Sequence[str]) -> dict[str, RecordSet]:
-        """The records to count for each kind that is deleted."""
+    def counted(self, resource_kinds: Sequence[str]) -> list[tuple[str, RecordSet]]:
+        """The records to count for each kind that is deleted; no two sets overlap."""
         parts = self.parts_of(resource_kinds)
-        found: dict[str, RecordSet] = {}
-        for kind, resource in self._registry.resources.items():
-            for part in parts:
-                if part.collection == resource.collection.name:
-                    same = kind in found and found[kind].where != part.where
-                    found[kind] = RecordSet(part.collection) if same else part
-        return found
+        return [
+            (kind, part)
+            for kind, resource in self._registry.resources.items()
+            for part in parts
+            if part.collection == resource.collection.name
+        ]

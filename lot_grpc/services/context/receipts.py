@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from itertools import chain
 
 from lot_grpc.domain.context.failing import TaskWarning
+from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.retrieval import RetrievalMethod, RetrievalOptions, RetrievedItem
 from lot_grpc.services.changes.watcher import ChangeWatcher
 from lot_grpc.services.context.likely import NearHits
 from lot_grpc.services.context.request import ContextRequest
-from lot_grpc.services.episodes.spec import EPISODE
-from lot_grpc.services.errors.spec import ERROR_SOLUTION
-from lot_grpc.services.memories.spec import MEMORY
-from lot_grpc.services.patterns.spec import PATTERN
+from lot_grpc.services.learning.recommendations import Recommended
 from lot_grpc.services.retrievals.retrievals import BegunRetrieval
 from lot_grpc.services.runtime import Runtime
 
@@ -37,6 +35,7 @@ class ContextReceipts:
         vector: Sequence[float],
         near: NearHits,
         warnings: Sequence[TaskWarning],
+        recommended: Recommended,
     ) -> str:
         """Record what a context shows; return its retrieval_id."""
         retrieval = self._retrievals.remember(
@@ -44,7 +43,7 @@ class ContextReceipts:
             RetrievalMethod.GET_TASK_CONTEXT,
             request.task,
             vector,
-            _items(near, warnings),
+            _items(near, warnings, recommended),
             RetrievalOptions(
                 ranking=Ranking.BALANCED,
                 limit=request.limit,
@@ -61,14 +60,20 @@ class ContextReceipts:
         return retrieval.retrieval_id
 
 
-def _items(near: NearHits, warnings: Sequence[TaskWarning]) -> list[RetrievedItem]:
-    """Every record shown, each once; an episode also where only a warning cites it."""
-    shown = {hit.thing.episode_id for hit in near.episodes}
-    cited = {*chain.from_iterable(one.episode_ids for one in warnings)} - shown
-    failures = [hit for hit in near.failures if hit.thing.episode_id in cited]
-    return [
-        *(hit.item(PATTERN.kind, PATTERN.id_key) for hit in near.patterns.hits),
-        *(hit.item(ERROR_SOLUTION.kind) for hit in near.errors),
-        *(hit.item(MEMORY.kind, MEMORY.id_key) for hit in near.memories),
-        *(hit.item(EPISODE.kind, EPISODE.id_key) for hit in (*near.episodes, *failures)),
+def _items(
+    near: NearHits, warnings: Sequence[TaskWarning], recommended: Recommended
+) -> list[RetrievedItem]:
+    """Every record shown, each once, including the episodes that are only cited."""
+    cited = {*chain.from_iterable(one.episode_ids for one in warnings)}
+    items = [
+        *(hit.item() for hit in near.patterns.hits),
+        *(hit.item() for hit in near.memories),
+        *(hit.item() for hit in near.episodes),
+        *(hit.item() for hit in near.errors),
+        *(hit.item() for hit in near.failures if hit.thing.episode_id in cited),
+        *(one.item() for one in recommended.similar),
     ]
+    shown: dict[ResourceRef, RetrievedItem] = {}
+    for item in items:
+        shown.setdefault(item.resource, item)
+    return list(shown.values())

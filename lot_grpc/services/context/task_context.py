@@ -1,7 +1,7 @@
 """The context of a task: everything known for it, in one call and with one embedding.
 
 The task is embedded once; all kinds are asked at the same time, each with this vector. One
-retrieval remembers the answer, so that an outcome of a pattern is learned for this task.
+retrieval remembers the answer, so that an outcome of what is used is learned for this task.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class TaskContextBuilder:
         read = [_read(hit.thing, one) for hit, one in zip(near.memories, passages, strict=True)]
         warnings = warnings_of([hit.thing for hit in near.failures], request.limit)
         known = _known(near, read, warnings, preferences, recommended)
-        retrieval_id = self._receipts.record(begun, request, vector, near, warnings)
+        retrieval_id = self._receipts.record(begun, request, vector, near, warnings, recommended)
         return TaskContext(
             near.episodes,
             near.patterns,

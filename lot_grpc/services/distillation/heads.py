@@ -17,6 +17,7 @@ from lot_grpc.services.distillation.groups import Group
 from lot_grpc.services.indexer import Indexer
 from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.records.collections import PATTERNS, SORT_KEY
+from lot_grpc.services.records.counters import PENDING, STATS_REVISION
 from lot_grpc.services.records.groups import (
     MADE,
     PARENT,
@@ -26,8 +27,6 @@ from lot_grpc.services.records.groups import (
     untouched,
 )
 from lot_grpc.services.records.patterns import (
-    PENDING,
-    STATS_REVISION,
     pattern_from_record,
     pattern_point,
     pattern_record,

@@ -172,6 +172,7 @@ class Episodes(Resources[Episode, EpisodeFilter]):
             nonlocal events
             self._notifier.notify(stone.namespace, stone.id)
             events = await self._remove_events(stone)
+            await self._drop_dependents(stone, left)
 
         point = episode_point(stone.namespace, stone.id)
         await self._tombstones.carry_out(stone, EPISODES, point, remove_events)

@@ -11,6 +11,7 @@ from lot_grpc.domain.errors import EpisodeNotFoundError
 from lot_grpc.domain.search_text import SearchText
 from lot_grpc.ports import AnyOf, Payload, Record, VectorStore
 from lot_grpc.services.episodes.event_log import EventLog
+from lot_grpc.services.outcomes.logs import logs_of, logs_of_kind
 from lot_grpc.services.records.collections import (
     END_TIME,
     EPISODES,
@@ -20,6 +21,7 @@ from lot_grpc.services.records.collections import (
     SPARSE_VECTOR,
     TEXT_VECTOR,
 )
+from lot_grpc.services.records.counters import PENDING, STATS_REVISION
 from lot_grpc.services.records.episodes import (
     ABANDONING,
     ACTIVE_TIME,
@@ -102,8 +104,17 @@ EPISODE: Final = ResourceSpec(
     conditions=episode_conditions,
     missing=EpisodeNotFoundError,
     unchanged=(WRITER_EPOCH,),
-    unchanged_as_seen=(WRITER_EPOCH,),
-    seen_keys=("episode_id", "revision", WRITER_EPOCH, SORT_KEY, REUSE, USED_EPISODES),
+    counted=True,
+    unchanged_as_seen=(WRITER_EPOCH, STATS_REVISION),
+    seen_keys=(
+        "episode_id",
+        "revision",
+        WRITER_EPOCH,
+        STATS_REVISION,
+        SORT_KEY,
+        REUSE,
+        USED_EPISODES,
+    ),
     collection=ResourceCollection(
         name=EPISODES,
         description="An episode: how it began and ended, and which writer owns it.",
@@ -121,7 +132,7 @@ EPISODE: Final = ResourceSpec(
         ),
         export=ExportRule(
             dropped=frozenset({WRITER_UNTIL, ABANDONING, PENDING_REUSES}),
-            done={REUSE: DONE},
+            done={REUSE: DONE, PENDING: []},
             # It was active since; the search for abandoned episodes finds out.
             reset={ACTIVE_TIME: "create_time"},
         ),
@@ -147,7 +158,8 @@ EPISODE: Final = ResourceSpec(
         touched=(_NOT_RUNNING,),
         age_keys=(END_TIME,),
     ),
-    cleared_along=(RecordSet(EVENTS),),
+    belongings=logs_of,
+    cleared_along=(RecordSet(EVENTS), *logs_of_kind(ResourceKind.EPISODE)),
 )
 
 EPISODE_EVENT: Final = ResourceSpec(

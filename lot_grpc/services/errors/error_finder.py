@@ -172,7 +172,7 @@ class ErrorSolutionFinder:
                 RetrievalMethod.FIND_ERROR_SOLUTIONS,
                 request.text,
                 candidates.vector,
-                [hit.item(ERROR_SOLUTION.kind) for hit in (*hits, *unsolved)],
+                [hit.item() for hit in (*hits, *unsolved)],
                 RetrievalOptions(limit=request.limit, min_similarity=request.min_similarity),
             )
             if not request.explain:

@@ -8,7 +8,6 @@ its former content takes the next id in line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from lot_grpc.domain.change import ResourceKind
@@ -27,8 +26,7 @@ from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import compare_and_set, insert_new, replace_as_read
 from lot_grpc.kernel.create import Creation
-from lot_grpc.kernel.tombstones import Tombstone
-from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Range, Record
+from lot_grpc.ports import Condition, Equals, Range, Record
 from lot_grpc.services.errors.drafts import (
     ErrorSolutionDraft,
     ErrorSolutionEdit,
@@ -38,12 +36,14 @@ from lot_grpc.services.errors.error_reading import read_aside
 from lot_grpc.services.errors.spec import ERROR_SOLUTION
 from lot_grpc.services.expiry import check_expiry, with_ttl
 from lot_grpc.services.operations import Resources
-from lot_grpc.services.records.collections import ERROR_SOLUTIONS, OUTCOMES, SORT_KEY
+from lot_grpc.services.outcomes.logs import forget_older_logs
+from lot_grpc.services.records.collections import ERROR_SOLUTIONS, SORT_KEY
+from lot_grpc.services.records.counters import STATS_REVISION
 from lot_grpc.services.records.error_solutions import (
     error_solution_from_record,
     error_solution_record,
 )
-from lot_grpc.services.records.patterns import STATS_REVISION, preserved_in_edits
+from lot_grpc.services.records.patterns import preserved_in_edits
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.scanning import scan
 
@@ -114,9 +114,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
         solution = self._made(namespace, solution_id, draft)
         record = error_solution_record(solution, self._time.sort_key(), indexed.vectors)
         await insert_new(self._store, ERROR_SOLUTIONS, creation.sign(record))
-        # The outcomes of an expired solution whose id was just reused.
-        older = Range(SORT_KEY, lt=record.payload[SORT_KEY])
-        await self._forget_log(namespace, solution_id, [older])
+        await forget_older_logs(self._store, ERROR_SOLUTION, [record])
         return SavedErrorSolution(solution, created=True, truncated=indexed.text_truncated)
 
     async def _edited_into(self, namespace: str, draft: ErrorSolutionDraft) -> Record | None:
@@ -145,7 +143,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
             update_time=now,
         )
 
-    # --- editing and deleting -----------------------------------------------------------------
+    # --- editing ------------------------------------------------------------------------------
 
     async def update(
         self, namespace: str, error_solution_id: str, edit: ErrorSolutionEdit, etag: str
@@ -190,21 +188,6 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
             return edited, indexed.text_truncated
 
         return await compare_and_set(ResourceKind.ERROR_SOLUTION, error_solution_id, attempt)
-
-    async def _drop_dependents(self, stone: Tombstone, left: Record | None) -> None:
-        older = [Range(SORT_KEY, lt=left.payload[SORT_KEY])] if left else []
-        await self._forget_log(stone.namespace, stone.id, older)
-
-    async def finish_expiry(self, record: Record) -> None:
-        """Drop the log of an expired solution, unless another solution has taken its id."""
-        older = Range(SORT_KEY, lte=record.payload[EXPIRES_KEY])
-        await self._forget_log(record.namespace, record.payload["error_solution_id"], [older])
-
-    async def _forget_log(
-        self, namespace: str, error_solution_id: str, where: Sequence[Condition]
-    ) -> None:
-        theirs = Equals("error_solution_id", error_solution_id)
-        await self._store.delete(OUTCOMES, namespace, [theirs, *where])
 
 
 def _same(record: Record, draft: ErrorSolutionDraft) -> bool:

@@ -1,21 +1,15 @@
-"""Errors and their solutions: saving, finding, and recording outcomes."""
+"""Errors and their solutions: saving and finding."""
 
 from __future__ import annotations
 
 from lot_grpc.services.errors.error_finder import ErrorSolutionFinder
-from lot_grpc.services.errors.error_outcomes import ErrorOutcomeRecorder
 from lot_grpc.services.errors.error_solutions import ErrorSolutions
-from lot_grpc.services.outcomes.module import OutcomesModule
 from lot_grpc.services.runtime import Runtime
 
 
 class ErrorsModule:
     """The services for error solutions."""
 
-    def __init__(self, runtime: Runtime, counting: OutcomesModule) -> None:
-        store, time = runtime.store, runtime.time
-        self.solutions = solutions = ErrorSolutions(runtime)
-        self.finder = ErrorSolutionFinder(store, runtime.model, runtime.retrievals)
-        self.outcomes = ErrorOutcomeRecorder(
-            time, runtime.idempotency, counting.counter, solutions, runtime.retrievals
-        )
+    def __init__(self, runtime: Runtime) -> None:
+        self.solutions = ErrorSolutions(runtime)
+        self.finder = ErrorSolutionFinder(runtime.store, runtime.model, runtime.retrievals)

@@ -9,29 +9,28 @@ from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionContent, search_text
 from lot_grpc.domain.errors import ErrorSolutionNotFoundError
 from lot_grpc.domain.outcomes import OutcomeStats
-from lot_grpc.ports import Equals, Missing, Payload, Record, Vector
+from lot_grpc.ports import Payload, Record, Vector
+from lot_grpc.services.outcomes.logs import logs_of_kind, outcomes_of
 from lot_grpc.services.patterns.ranked import NOT_PINNED, RANK_KEYS, pattern_rank
 from lot_grpc.services.records.collections import (
     ERROR_SOLUTIONS,
-    OUTCOMES,
     SOLVED_VECTOR,
     SORT_KEY,
     SPARSE_VECTOR,
     TEXT_VECTOR,
 )
+from lot_grpc.services.records.counters import PENDING, STATS_REVISION
 from lot_grpc.services.records.error_solutions import (
     error_solution_conditions,
     error_solution_from_record,
     error_solution_point,
     error_solution_record,
 )
-from lot_grpc.services.records.patterns import PENDING, STATS_REVISION
 from lot_grpc.services.resource_spec import (
     CHANGE_INDEXES,
     COMMON_INDEXES,
     Bound,
     ExportRule,
-    RecordSet,
     ResourceCollection,
     ResourceSpec,
     RetentionRule,
@@ -45,11 +44,6 @@ def _rank(payload: Payload) -> tuple[float, ...]:
     """As for patterns; with failures only, the bound is 0 up to the rounding of doubles."""
     reliability, *rest = pattern_rank(payload)
     return (round(reliability, 9), *rest)
-
-
-def _outcomes_of(record: Record) -> tuple[RecordSet, ...]:
-    theirs = Equals("error_solution_id", record.payload["error_solution_id"])
-    return (RecordSet(OUTCOMES, (theirs,)),)
 
 
 def _seeded(
@@ -74,6 +68,7 @@ ERROR_SOLUTION: Final = ResourceSpec(
     conditions=error_solution_conditions,
     missing=ErrorSolutionNotFoundError,
     method="SaveErrorSolution",
+    counted=True,
     unchanged_as_seen=(STATS_REVISION,),
     seen_keys=("error_solution_id", "revision", STATS_REVISION, SORT_KEY),
     collection=ResourceCollection(
@@ -93,7 +88,7 @@ ERROR_SOLUTION: Final = ResourceSpec(
         ),
         export=ExportRule(done={PENDING: []}),
     ),
-    belongings=_outcomes_of,
+    belongings=lambda record: (outcomes_of(record),),
     watch=WatchRule(),
     retention=RetentionRule(
         bound=lambda policy: Bound(policy.max_error_solutions, policy.max_error_solution_age),
@@ -107,5 +102,5 @@ ERROR_SOLUTION: Final = ResourceSpec(
         text_of=search_text,
         record=_seeded,
     ),
-    cleared_along=(RecordSet(OUTCOMES, (Missing("pattern_id"),)),),
+    cleared_along=logs_of_kind(ResourceKind.ERROR_SOLUTION),
 )

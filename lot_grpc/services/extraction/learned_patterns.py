@@ -21,12 +21,13 @@ from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_set
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.indexer import Indexer
-from lot_grpc.services.outcomes.pending_outcomes import forget_older_logs
+from lot_grpc.services.outcomes.logs import forget_older_logs
 from lot_grpc.services.patterns.lineage import Lineage
+from lot_grpc.services.patterns.spec import PATTERN
 from lot_grpc.services.records.collections import PATTERNS, SORT_KEY
+from lot_grpc.services.records.counters import STATS_REVISION
 from lot_grpc.services.records.patterns import (
     LEARNED_FIELDS,
-    STATS_REVISION,
     content_payload,
     pattern_from_record,
     pattern_point,
@@ -142,7 +143,7 @@ class LearnedPatterns:
         record.payload[LEARNED_FIELDS] = dict(plan.hashes)
         if record.id not in await self._lineage.insert([record]):
             return False
-        await forget_older_logs(self._store, record)
+        await forget_older_logs(self._store, PATTERN, [record])
         return True
 
     async def _record(self, namespace: str, pattern_id: str) -> Record | None:

@@ -23,6 +23,7 @@ from lot_grpc.kernel.intents import recover
 from lot_grpc.ports import Equals, IdIn, Record
 from lot_grpc.services.admin import ReadyCheck
 from lot_grpc.services.records.collections import MEMORIES
+from lot_grpc.services.records.counters import STATS_REVISION
 from lot_grpc.services.records.memories import (
     INDEXING,
     INDEXING_PROBLEM,
@@ -141,7 +142,8 @@ class MemoryIndexing:
             ours = (INDEXING, INDEXING_PROBLEM)
             payload = {key: value for key, value in record.payload.items() if key not in ours}
             new = replace(record, payload=payload, vectors={**record.vectors, **vectors})
-            await replace_as_read(self._store, MEMORIES, record, new, "revision", INDEXING)
+            as_read = ("revision", INDEXING, STATS_REVISION)
+            await replace_as_read(self._store, MEMORIES, record, new, *as_read)
             return True
 
         return await compare_and_set(ResourceKind.MEMORY, task.memory_id, attempt)

@@ -26,6 +26,7 @@ from lot_grpc.services.memories.memory_creator import MemoryCreator
 from lot_grpc.services.memories.spec import MEMORY
 from lot_grpc.services.operations import Resources
 from lot_grpc.services.records.collections import MEMORIES, SORT_KEY
+from lot_grpc.services.records.counters import STATS_REVISION
 from lot_grpc.services.records.memories import (
     INDEXING,
     memory_from_record,
@@ -94,7 +95,9 @@ class Memories(Resources[Memory, MemoryFilter]):
                 edited = replace(edited, indexing=state, indexing_problem="")
             unchanged_fields = preserved_in_edits(record.payload)
             new = memory_record(edited, record.payload[SORT_KEY], indexed.vectors, unchanged_fields)
-            await replace_as_read(self._store, MEMORIES, record, new, "revision", INDEXING)
+            await replace_as_read(
+                self._store, MEMORIES, record, new, "revision", INDEXING, STATS_REVISION
+            )
             return Updated(edited, indexed.text_truncated, indexed.pending)
 
         updated = await compare_and_set(ResourceKind.MEMORY, memory_id, attempt)

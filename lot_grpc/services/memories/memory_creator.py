@@ -35,6 +35,7 @@ from lot_grpc.services.indexer import Indexed
 from lot_grpc.services.memories.drafts import Created, MemoryDraft
 from lot_grpc.services.memories.indexing import MemoryIndexing
 from lot_grpc.services.memories.spec import MEMORY
+from lot_grpc.services.outcomes.logs import forget_older_logs
 from lot_grpc.services.records.collections import MEMORIES
 from lot_grpc.services.records.memories import (
     memory_from_record,
@@ -183,6 +184,10 @@ class MemoryCreator:
         for group in _groups([work for work in works if fresh.get(work.point) is work]):
             records = [self._record(work, work.indexed) for work in group if work.indexed]
             inserted = await self._store.insert(MEMORIES, records)
+            named = zip(group, records, strict=True)
+            reused = [one for work, one in named if work.may_be_there and one.id in inserted]
+            if reused:
+                await forget_older_logs(self._store, MEMORY, reused)
             for work, record in zip(group, records, strict=True):
                 if record.id in inserted:
                     truncated = work.indexed is not None and work.indexed.text_truncated

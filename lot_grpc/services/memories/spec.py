@@ -9,6 +9,7 @@ from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import MemoryNotFoundError
 from lot_grpc.domain.memory import Memory, MemoryContent, search_text
 from lot_grpc.ports import Equals, Record, Vector
+from lot_grpc.services.outcomes.logs import logs_of, logs_of_kind
 from lot_grpc.services.records.collections import (
     CODE_VECTOR,
     MEMORIES,
@@ -17,6 +18,7 @@ from lot_grpc.services.records.collections import (
     SPARSE_VECTOR,
     TEXT_VECTOR,
 )
+from lot_grpc.services.records.counters import PENDING, STATS_REVISION
 from lot_grpc.services.records.memories import (
     INDEXING,
     INDEXING_PROBLEM,
@@ -58,7 +60,9 @@ MEMORY: Final = ResourceSpec(
     conditions=memory_conditions,
     missing=MemoryNotFoundError,
     method="CreateMemory",
-    seen_keys=("memory_id", "revision", SORT_KEY),
+    counted=True,
+    unchanged_as_seen=(STATS_REVISION,),
+    seen_keys=("memory_id", "revision", STATS_REVISION, SORT_KEY),
     collection=ResourceCollection(
         name=MEMORIES,
         description="A memory.",
@@ -78,9 +82,12 @@ MEMORY: Final = ResourceSpec(
         # An import computes the vectors of a pending memory itself.
         export=ExportRule(
             dropped=frozenset({INDEXING, INDEXING_PROBLEM}),
+            done={PENDING: []},
             vectors_missing=lambda payload: INDEXING in payload,
         ),
     ),
+    belongings=logs_of,
+    cleared_along=logs_of_kind(ResourceKind.MEMORY),
     watch=WatchRule(),
     retention=RetentionRule(
         bound=lambda policy: Bound(policy.max_memories, policy.max_memory_age),

@@ -1,7 +1,7 @@
-"""Stores context stats: one record a pattern and query, at most ``MAX_CONTEXT_STATS`` a pattern.
+"""Stores context stats: one record a resource and query, ``MAX_CONTEXT_STATS`` a resource at most.
 
 Stats count an outcome as other targets do (``kernel.apply_once``). The target is the record that
-the point of the pattern and query leads to, since stats may have been merged into others
+the point of the resource and query leads to, since stats may have been merged into others
 (``stats_merging``).
 """
 
@@ -35,6 +35,7 @@ from lot_grpc.services.records.context_stats import (
     merged_stats_record,
 )
 from lot_grpc.services.records.outcomes import RecordedOutcome
+from lot_grpc.services.records.resource_refs import RESOURCE
 from lot_grpc.services.runtime import Runtime
 
 
@@ -80,7 +81,7 @@ class ContextStatsStore:
 
         Each comes with the vector of its query, if known. ``before`` is what ``before`` returned
         before they were written: a repeat at the same time may have added them to stats that are
-        read later. Returns the ids of patterns that now have too many stats: call
+        read later. Returns the points of resources that now have too many stats: call
         ``merge_surplus`` for these. Raises ContentionError.
         """
         by_namespace: dict[str, dict[str, dict[str, RecordedOutcome]]] = {}
@@ -137,13 +138,14 @@ class ContextStatsStore:
                 known = await self._vector(recorded, vector)
                 first = self._first(point, {recorded.point: recorded}, known)
                 await insert_new(self._store, CONTEXT_STATS, first)
-                await self.merge_surplus(namespace, recorded.pattern_id)
+                await self.merge_surplus(namespace, recorded.resource_point)
 
-        await compare_and_set("context stats of pattern", recorded.pattern_id, attempt)
+        resource = recorded.resource
+        await compare_and_set(f"context stats of {resource.kind}", resource.id, attempt)
 
-    async def merge_surplus(self, namespace: str, pattern_id: str) -> None:
-        """Merge stats of a pattern that has too many. Raises ContentionError."""
-        await self._merger.merge_surplus(namespace, pattern_id, MAX_CONTEXT_STATS)
+    async def merge_surplus(self, namespace: str, resource: str) -> None:
+        """Merge stats of a resource, by its point, that has too many. Raises ContentionError."""
+        await self._merger.merge_surplus(namespace, resource, MAX_CONTEXT_STATS)
 
     # --- taking in ----------------------------------------------------------------------------
 
@@ -160,12 +162,12 @@ class ContextStatsStore:
         Its own were merged in the store it came from. Does nothing if there are no stats; else
         raises ConflictError, so that the caller starts over.
         """
-        namespace, pattern_id = recorded.namespace, recorded.pattern_id
-        nearest = await self._merger.nearest(namespace, pattern_id, vector)
+        namespace = recorded.namespace
+        nearest = await self._merger.nearest(namespace, recorded.resource_point, vector)
         if nearest is None:
             return
         point, key = _point_of(recorded), self._time.sort_key()
-        reference = merged_stats_record(namespace, point, pattern_id, nearest.id, key)
+        reference = merged_stats_record(namespace, point, recorded.resource, nearest.id, key)
         await self._store.insert(CONTEXT_STATS, [reference])
         raise ConflictError  # start over with the new target
 
@@ -177,7 +179,7 @@ class ContextStatsStore:
         return context_stats_record(
             one.namespace,
             point,
-            one.pattern_id,
+            one.resource,
             one.query,
             vector,
             self._plus(ContextStats(), outcomes.values()),
@@ -215,16 +217,16 @@ class ContextStatsStore:
         return stats.along(recorded.value, weight) if recorded.outcome else stats
 
     async def _crowded(self, namespace: str, fresh: Sequence[Record]) -> set[str]:
-        """The patterns of new stats that now have too many."""
+        """The points of the resources of new stats that now have too many."""
         if not fresh:
             return set()
-        ids = tuple({record.payload["pattern_id"] for record in fresh})
-        theirs: list[Condition] = [AnyOf("pattern_id", ids), Missing(MERGED_INTO)]
+        points = tuple({record.payload[RESOURCE] for record in fresh})
+        theirs: list[Condition] = [AnyOf(RESOURCE, points), Missing(MERGED_INTO)]
         counts = await self._store.facet(
-            CONTEXT_STATS, namespace, "pattern_id", theirs, limit=len(ids)
+            CONTEXT_STATS, namespace, RESOURCE, theirs, limit=len(points)
         )
         return {str(one) for one, count in counts.items() if count > MAX_CONTEXT_STATS}
 
 
 def _point_of(recorded: RecordedOutcome) -> str:
-    return context_stats_point(recorded.namespace, recorded.pattern_id, recorded.query)
+    return context_stats_point(recorded.namespace, recorded.resource, recorded.query)

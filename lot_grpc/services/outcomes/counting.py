@@ -18,13 +18,14 @@ from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.outcomes.context_stats import ContextStatsStore
 from lot_grpc.services.outcomes.history import History
 from lot_grpc.services.outcomes.pending_outcomes import PendingOutcomes
-from lot_grpc.services.records.outcomes import Counted, RecordedOutcome, outcome_from_record
-from lot_grpc.services.records.patterns import (
+from lot_grpc.services.records.counters import (
     PENDING,
     STATS_REVISION,
     outcomes_from_payload,
     outcomes_payload,
 )
+from lot_grpc.services.records.outcomes import RecordedOutcome, outcome_from_record
+from lot_grpc.services.resource_spec import ResourceSpec
 
 _CALLS_AT_ONCE = 32
 """Calls in one group. With the embedded store, each blocks the event loop for a third of a
@@ -35,8 +36,8 @@ millisecond."""
 class _Call:
     """A call to count outcomes.
 
-    ``counted``: the patterns and error solutions afterwards, by id. ``crowded``: the ids of
-    patterns with too many context stats.
+    ``known`` and ``counted``: the resources by point, before and afterwards. ``crowded``: the
+    points of resources with too many context stats.
     """
 
     outcomes: Sequence[RecordedOutcome]
@@ -50,19 +51,19 @@ class _Call:
 class _Entry:
     """An outcome of a group.
 
-    ``before`` and ``after``: the pattern or error solution as read before the group, if it was, and
-    with the outcome counted.
+    ``resource``: the point of what was used. ``before`` and ``after``: it as read before the group,
+    if it was, and with the outcome counted.
     """
 
     recorded: RecordedOutcome
-    resource: Counted
+    resource: str
     before: Record | None
     vector: Sequence[float] | None
     after: Record | None = None
 
 
 class OutcomeCounter:
-    """Adds outcomes to the counters of what was used; for patterns, to context stats too."""
+    """Adds outcomes to the counters of what was used, and to its stats on the query."""
 
     def __init__(
         self,
@@ -70,8 +71,11 @@ class OutcomeCounter:
         pending: PendingOutcomes,
         context_stats: ContextStatsStore,
         history: History,
+        counted: Mapping[str, ResourceSpec],
     ) -> None:
+        """``counted``: the kinds with counters (``Registry.counted``)."""
         self._store = store
+        self._collections = {kind: spec.collection.name for kind, spec in counted.items()}
         self._pending = pending
         self._context_stats = context_stats
         self._history = history
@@ -83,10 +87,10 @@ class OutcomeCounter:
         known: Mapping[str, Record] | None = None,
         vector: Sequence[float] | None = None,
     ) -> dict[str, Record]:
-        """Count each outcome once; return the records of what was used, by id.
+        """Count each outcome once; return the records of what was used, by point.
 
         Outcomes that were written before (a retry) are not written again. Deleted records are
-        left out. ``known`` are the records by id, as read before this call, and ``vector`` is that
+        left out. ``known`` are the records by point, as read before this call, and ``vector`` that
         of the outcomes' query; both save a read. Raises ContentionError; the outcomes are stored
         then, and counted by the next retry or sweep.
         """
@@ -95,8 +99,8 @@ class OutcomeCounter:
             await self._groups.process(call)
         else:
             await self._count_calls([call])
-        for pattern_id in call.crowded:
-            await self._context_stats.merge_surplus(recorded_outcomes[0].namespace, pattern_id)
+        for point in call.crowded:
+            await self._context_stats.merge_surplus(recorded_outcomes[0].namespace, point)
         return call.counted
 
     async def roll_forward(self, before: int) -> int:
@@ -104,7 +108,7 @@ class OutcomeCounter:
 
         async def count(row: Record) -> None:
             recorded = outcome_from_record(row)
-            await self._count_again(_Entry(recorded, recorded.counted_by, None, None))
+            await self._count_again(_Entry(recorded, recorded.resource_point, None, None))
             await self._pending.applied({row.id: recorded})
 
         return await self._pending.recover(before, count)
@@ -117,8 +121,8 @@ class OutcomeCounter:
             of_calls.append((call, names))
             for name, recorded in zip(names, call.outcomes, strict=True):
                 if name not in entries:
-                    resource = recorded.counted_by
-                    before = call.known.get(resource.id)
+                    resource = recorded.resource_point
+                    before = call.known.get(resource)
                     entries[name] = _Entry(recorded, resource, before, call.vector)
         known = [one.before for one in entries.values() if one.before is not None]
         outcomes = {name: one.recorded for name, one in entries.items()}
@@ -135,19 +139,19 @@ class OutcomeCounter:
         for call, names in of_calls:
             for entry in (entries[name] for name in names):
                 if entry.after is not None:
-                    call.counted[entry.resource.id] = entry.after
-                    call.crowded |= crowded & {entry.resource.id}
+                    call.counted[entry.resource] = entry.after
+                    call.crowded |= crowded & {entry.resource}
 
     async def _count_new(self, new: dict[str, _Entry], stats: Mapping[str, Record]) -> set[str]:
         """Count new outcomes; drop from ``new`` those whose target has changed meanwhile.
 
-        ``stats`` are those of their queries before that. Returns the ids of patterns that may have
-        too many context stats.
+        ``stats`` are those of their queries before that. Returns the points of resources that may
+        have too many context stats.
         """
         used: dict[str, dict[str, dict[str, _Entry]]] = {}
         for name, entry in new.items():
-            of_resource = used.setdefault(entry.resource.collection, {})
-            of_resource.setdefault(entry.resource.point, {})[name] = entry
+            collection = self._collections[entry.recorded.resource.kind]
+            used.setdefault(collection, {}).setdefault(entry.resource, {})[name] = entry
         after: dict[str, Record] = {}
         for collection, resources in used.items():
             batch = [_added(entries) for entries in resources.values()]
@@ -155,7 +159,7 @@ class OutcomeCounter:
                 self._store, self._pending, collection, batch, PENDING, STATS_REVISION
             )
         for name, entry in list(new.items()):
-            entry.after = after.get(entry.resource.point)
+            entry.after = after.get(entry.resource)
             if entry.after is None:  # it changed since it was read
                 del new[name]
         in_context = {
@@ -165,23 +169,24 @@ class OutcomeCounter:
 
     async def _count_again(self, entry: _Entry) -> None:
         """Count an outcome that may have been counted, or whose target has changed meanwhile."""
-        recorded, resource = entry.recorded, entry.resource
+        recorded = entry.recorded
+        collection = self._collections.get(recorded.resource.kind)
+        if collection is None:  # only its retrieval is named, which has no counters
+            return
 
         async def count(record: Record | None, pending: list[str]) -> Record | None:
             if record is None:
                 return None
             counters = outcomes_payload(await self._counted(recorded, record))
             changed = {**counters, PENDING: pending}
-            return await update_as_read(
-                self._store, resource.collection, record, changed, STATS_REVISION
-            )
+            return await update_as_read(self._store, collection, record, changed, STATS_REVISION)
 
         target = Target(
-            resource.resource_kind,
-            resource.id,
+            recorded.resource.kind,
+            recorded.resource.id,
             recorded.namespace,
-            resource.collection,
-            resource.point,
+            collection,
+            entry.resource,
             PENDING,
         )
         entry.after = await apply_once(self._store, self._pending, recorded.point, target, count)
@@ -198,7 +203,7 @@ class OutcomeCounter:
 
 
 def _added(entries: Mapping[str, _Entry]) -> NewChanges:
-    """The outcomes of one pattern or error solution, in order, as a change of its counters."""
+    """The outcomes of one resource, in order, as a change of its counters."""
     *_, last = entries.values()
     assert last.before is not None
     outcomes = outcomes_from_payload(last.before.payload)

@@ -9,6 +9,7 @@ from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.ports import AnyOf, Record, SearchQuery, VectorStore
 from lot_grpc.services.records.collections import CONTEXT_STATS, QUERY_VECTOR
 from lot_grpc.services.records.context_stats import MERGED_INTO, context_stats_from_payload
+from lot_grpc.services.records.resource_refs import RESOURCE
 from lot_grpc.services.time_source import TimeSource
 
 NEIGHBOURS_AT_MOST = 256
@@ -35,18 +36,14 @@ class PatternEvidence:
         self, namespace: str, vector: Sequence[float], records: Sequence[Record]
     ) -> Mapping[str, Evidence]:
         """By point, for the patterns that have stats near the query."""
-        used = {
-            record.payload["pattern_id"]: record.id
-            for record in records
-            if record.payload["usage_count"]
-        }
+        used = tuple(record.id for record in records if record.payload["usage_count"])
         if not used:
             return {}
         points = SearchQuery(
             QUERY_VECTOR,
             vector,
             NEIGHBOURS_AT_MOST,
-            [AnyOf("pattern_id", tuple(used))],
+            [AnyOf(RESOURCE, used)],
             min_score=least_cosine(self._weights.kernel_width),
             records=NEIGHBOURS_AT_MOST,
         )
@@ -57,7 +54,7 @@ class PatternEvidence:
         for point, record in found.records.items():
             if record.payload.get(MERGED_INTO):
                 continue
-            near.setdefault(used[record.payload["pattern_id"]], []).append(
+            near.setdefault(record.payload[RESOURCE], []).append(
                 neighbour(
                     context_stats_from_payload(record.payload),
                     record.payload["query"],

@@ -10,6 +10,7 @@ from lot_grpc.ports import Equals, VectorStore
 from lot_grpc.services.records.collections import OUTCOMES
 from lot_grpc.services.records.context_stats import same_query
 from lot_grpc.services.records.outcomes import APPLIED, RecordedOutcome, outcome_from_record
+from lot_grpc.services.records.resource_refs import RESOURCE
 from lot_grpc.services.scanning import scan
 
 
@@ -25,7 +26,7 @@ class Behind:
 
 
 class History:
-    """Reads the log of a pattern, newest first."""
+    """Reads the log of a resource, newest first."""
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store
@@ -33,13 +34,13 @@ class History:
     async def behind(self, correction: RecordedOutcome, pending: Collection[str]) -> Behind:
         """What was counted after the entry at the root of a correction, each as corrected since.
 
-        ``pending`` names the facts that the pattern has counted and that are not settled yet. The
-        order is that of the log, which parallel outcomes may have been counted out of.
+        ``pending`` names the outcomes that the resource has counted and that are not applied yet.
+        The order is that of the log, which parallel outcomes may have been counted out of.
         """
         values: list[float] = []
         in_context = 0
         corrected: dict[str, RecordedOutcome] = {}
-        theirs = [Equals("pattern_id", correction.pattern_id)]
+        theirs = [Equals(RESOURCE, correction.resource_point)]
         async for row in scan(self._store, OUTCOMES, correction.namespace, theirs, descending=True):
             recorded = outcome_from_record(row)
             if recorded.outcome_id == correction.root and not recorded.corrects_outcome_id:

@@ -6,31 +6,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lot_grpc.domain.errors import (
-    OutcomeCorrectedError,
-    OutcomeNotFoundError,
-    PatternNotFoundError,
-)
-from lot_grpc.domain.ids import new_id
+from lot_grpc.domain.change import ResourceKind
+from lot_grpc.domain.errors import OutcomeCorrectedError, OutcomeNotFoundError
+from lot_grpc.domain.ids import ResourceRef, new_id
 from lot_grpc.domain.outcomes import Correction, Outcome
 from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.kernel.idempotency import CREATE_TIMES, IdempotencyKey, create_times
-from lot_grpc.ports import Condition, Equals, Missing, Not, Record
+from lot_grpc.ports import Equals, Record
 from lot_grpc.services.outcomes.counting import OutcomeCounter
-from lot_grpc.services.outcomes.outcomes import Recorded
+from lot_grpc.services.outcomes.outcomes import CountedResources, Recorded
 from lot_grpc.services.paging import Fits, Page, Position, any_size, read_page
-from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.records.collections import OUTCOMES
 from lot_grpc.services.records.outcomes import (
     RecordedOutcome,
     correction_point,
     outcome_from_record,
 )
-from lot_grpc.services.records.patterns import pattern_from_record
+from lot_grpc.services.records.resource_refs import RESOURCE
 from lot_grpc.services.runtime import Runtime
 
 _METHOD = "CorrectOutcome"
-_PATTERNS_AT_MOST = 1000
+_ENTRIES_AT_MOST = 1000
 """Of one call: more than RecordOutcome takes."""
 
 
@@ -59,25 +55,27 @@ class LoggedOutcome:
 class OutcomeLog:
     """Reads and corrects the log."""
 
-    def __init__(self, runtime: Runtime, counting: OutcomeCounter, patterns: Patterns) -> None:
+    def __init__(
+        self, runtime: Runtime, counting: OutcomeCounter, counted: CountedResources
+    ) -> None:
         self._store = runtime.store
         self._time = runtime.time
         self._idempotency = runtime.idempotency
         self._counting = counting
-        self._patterns = patterns
+        self._counted = counted
 
     async def list_page(
         self,
         namespace: str,
-        pattern_id: str,
+        resource: ResourceRef,
         size: int,
         after: Position | None,
         fits: Fits[LoggedOutcome] = any_size,
     ) -> Page[LoggedOutcome, Position]:
-        """A page of a pattern's log, newest first. Raises PatternNotFoundError."""
-        if not await self._patterns.records(namespace, (pattern_id,)):
-            raise PatternNotFoundError(namespace, pattern_id)
-        theirs = [Equals("pattern_id", pattern_id)]
+        """A page of a resource's log, newest first. Raises the NotFoundError of its kind."""
+        if not await self._counted.records(namespace, (resource,)):
+            raise self._counted.missing(namespace, resource)
+        theirs = [Equals(RESOURCE, resource.point(namespace))]
 
         async def read(records: Sequence[Record]) -> list[LoggedOutcome]:
             recorded_outcomes = [outcome_from_record(record) for record in records]
@@ -90,7 +88,7 @@ class OutcomeLog:
         return await read_page(self._store, OUTCOMES, namespace, theirs, size, after, read, fits)
 
     async def correct(self, namespace: str, draft: CorrectionDraft) -> Recorded:
-        """Undo an entry for all patterns for which it was counted.
+        """Undo an entry for all resources for which it was counted.
 
         Raises OutcomeNotFoundError, OutcomeCorrectedError, RequestIdReusedError.
         """
@@ -99,8 +97,9 @@ class OutcomeLog:
         )
         entry = await self._idempotency.find(ask)
         if entry is not None and entry.result is not None:
-            records = await self._patterns.records(namespace, tuple(entry.result["pattern_ids"]))
-            return _recorded(entry.about(records), entry.plan)
+            resources = [ResourceRef(*one) for one in entry.result["resources"]]
+            records = await self._counted.records(namespace, resources)
+            return await self._recorded(namespace, resources, entry.about(records), entry.plan)
         undone = await self._entries(namespace, draft.outcome_id)
         if entry is None:
             await self._require_standing(namespace, undone)
@@ -113,19 +112,18 @@ class OutcomeLog:
         counted = await self._counting.count(recorded_outcomes[:1])
         await self._require_standing(namespace, undone[:1], entry.plan["outcome_id"])
         counted |= await self._counting.count(recorded_outcomes[1:])
-        result = {"pattern_ids": list(counted), CREATE_TIMES: create_times(counted)}
+        resources = [one.resource for one in undone]
+        named = [[str(one.kind), one.id] for one in resources]
+        result = {"resources": named, CREATE_TIMES: create_times(counted)}
         await self._idempotency.finish(entry, result)
-        return _recorded(counted, entry.plan)
+        return await self._recorded(namespace, resources, counted, entry.plan)
 
     async def _entries(self, namespace: str, outcome_id: str) -> list[RecordedOutcome]:
-        of_patterns: list[Condition] = [
-            Equals("outcome_id", outcome_id),
-            Not(Missing("pattern_id")),
-        ]
-        rows = await self._store.scroll(OUTCOMES, namespace, of_patterns, limit=_PATTERNS_AT_MOST)
+        theirs = [Equals("outcome_id", outcome_id)]
+        rows = await self._store.scroll(OUTCOMES, namespace, theirs, limit=_ENTRIES_AT_MOST)
         if not rows:
             raise OutcomeNotFoundError(namespace, outcome_id)
-        return sorted((outcome_from_record(row) for row in rows), key=lambda f: f.pattern_id)
+        return sorted(map(outcome_from_record, rows), key=_by_resource)
 
     async def _require_standing(
         self, namespace: str, recorded_outcomes: Sequence[RecordedOutcome], ours: str = ""
@@ -140,11 +138,21 @@ class OutcomeLog:
     ) -> dict[str, str]:
         """By the point of an entry, the ``outcome_id`` of the one that undid it."""
         points = {
-            correction_point(namespace, recorded.outcome_id, recorded.pattern_id): recorded.point
+            correction_point(namespace, recorded.outcome_id, recorded.resource): recorded.point
             for recorded in recorded_outcomes
         }
         found = await self._store.get(OUTCOMES, namespace, list(points))
         return {points[point]: row.payload["outcome_id"] for point, row in found.items()}
+
+    async def _recorded(
+        self,
+        namespace: str,
+        resources: Sequence[ResourceRef],
+        records: Mapping[str, Record],
+        plan: Mapping[str, Any],
+    ) -> Recorded:
+        counted = [one for one in resources if one.kind != ResourceKind.RETRIEVAL]
+        return await self._counted.recorded(plan["outcome_id"], namespace, counted, records)
 
     def _correcting(
         self, undone: RecordedOutcome, outcome_id: str, draft: CorrectionDraft
@@ -153,7 +161,7 @@ class OutcomeLog:
         return RecordedOutcome(
             undone.namespace,
             outcome_id,
-            undone.pattern_id,
+            undone.resource,
             draft.outcome,
             self._time.now(),
             query=undone.query,
@@ -169,5 +177,5 @@ class OutcomeLog:
         )
 
 
-def _recorded(records: Mapping[str, Record], plan: Mapping[str, Any]) -> Recorded:
-    return Recorded([pattern_from_record(one) for one in records.values()], plan["outcome_id"])
+def _by_resource(recorded: RecordedOutcome) -> tuple[str, str]:
+    return recorded.resource.kind, recorded.resource.id

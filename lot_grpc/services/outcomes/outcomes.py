@@ -1,31 +1,42 @@
-"""Recording outcomes of patterns."""
+"""Recording outcomes of what was recalled."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lot_grpc.domain.errors import PatternNotFoundError, RetrievalNotFoundError
-from lot_grpc.domain.ids import new_id
+from lot_grpc.domain.change import ResourceKind
+from lot_grpc.domain.episode import Episode
+from lot_grpc.domain.error_solution import ErrorSolution
+from lot_grpc.domain.errors import LotError, NotInRetrievalError, RetrievalNotFoundError
+from lot_grpc.domain.ids import ResourceRef, new_id
+from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.request_hash import request_hash
+from lot_grpc.domain.retrieval import Retrieval
 from lot_grpc.kernel.idempotency import CREATE_TIMES, IdempotencyKey, create_times
 from lot_grpc.ports import Record
+from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.outcomes.query_vectors import QueryVectors
-from lot_grpc.services.patterns.patterns import Patterns
-from lot_grpc.services.records.outcomes import RecordedOutcome
-from lot_grpc.services.records.patterns import pattern_from_record
+from lot_grpc.services.records.outcomes import (
+    RecordedOutcome,
+    learns_by_query,
+)
 from lot_grpc.services.runtime import Runtime
 
 _METHOD = "RecordOutcome"
+_NAME_USED = "name what was used, and the query, instead"
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeDraft:
-    """An outcome to record. ``duration`` in seconds, ``reward`` in [-1, 1]."""
+    """An outcome to record, of what was used. ``duration`` in seconds, ``reward`` in [-1, 1].
+
+    Without any ids, nothing of the retrieval was used, and it went so.
+    """
 
     pattern_ids: tuple[str, ...]
     outcome: Outcome
@@ -35,6 +46,9 @@ class OutcomeDraft:
     duration: float | None = None
     note: str = ""
     request_id: str = ""
+    memory_ids: tuple[str, ...] = ()
+    episode_ids: tuple[str, ...] = ()
+    error_solution_ids: tuple[str, ...] = ()
 
     def hash(self) -> str:
         """Equal for equal requests."""
@@ -43,112 +57,168 @@ class OutcomeDraft:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The patterns after the outcome, and the id of the log entry."""
+    """What was used, after the outcome, and the id of the log entry."""
 
-    patterns: list[Pattern]
     outcome_id: str
+    patterns: list[Pattern] = field(default_factory=list)
+    memories: list[Memory] = field(default_factory=list)
+    episodes: list[Episode] = field(default_factory=list)
+    error_solutions: list[ErrorSolution] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _UsedOn:
+    """What it was used on: the query, with its vector if known."""
+
+    query: str = ""
+    vector: Sequence[float] | None = None
+
+
+class CountedResources:
+    """The resources of the kinds whose outcomes are counted, by point."""
+
+    def __init__(self, resources: ResourcesByKind) -> None:
+        self._resources = resources
+        self._counted = resources.registry.counted
+
+    def named(self, draft: OutcomeDraft) -> list[ResourceRef]:
+        """What a draft says was used, in the order of its ids."""
+        return [
+            ResourceRef(kind, named)
+            for kind, spec in self._counted.items()
+            for named in getattr(draft, f"{spec.id_key}s")
+        ]
+
+    async def records(self, namespace: str, resources: Sequence[ResourceRef]) -> dict[str, Record]:
+        """The records of existing ones."""
+        found: dict[str, Record] = {}
+        for kind in dict.fromkeys(one.kind for one in resources):
+            ids = [one.id for one in resources if one.kind == kind]
+            records = await self._resources.of(kind).records(namespace, ids)
+            found |= {record.id: record for record in records.values()}
+        return found
+
+    def missing(self, namespace: str, resource: ResourceRef, hint: str = "") -> LotError:
+        """The error for one that does not exist."""
+        return self._counted[resource.kind].missing(namespace, resource.id, hint)
+
+    async def recorded(
+        self,
+        outcome_id: str,
+        namespace: str,
+        resources: Sequence[ResourceRef],
+        records: Mapping[str, Record],
+    ) -> Recorded:
+        """Those that still exist, in the given order."""
+        read: dict[str, list[Any]] = {}
+        for one in resources:
+            if record := records.get(one.point(namespace)):
+                name = self._counted[one.kind].collection.name
+                read.setdefault(name, []).append(await self._resources.of(one.kind).read(record))
+        return Recorded(outcome_id, **read)
 
 
 class OutcomeRecorder:
-    """Records outcomes of patterns."""
+    """Records outcomes."""
 
     def __init__(
         self,
         runtime: Runtime,
         counting: OutcomeCounter,
-        patterns: Patterns,
+        counted: CountedResources,
         vectors: QueryVectors,
     ) -> None:
         self._time = runtime.time
         self._idempotency = runtime.idempotency
         self._counting = counting
-        self._patterns = patterns
+        self._counted = counted
         self._retrievals = runtime.retrievals
         self._vectors = vectors
 
-    async def record(self, namespace: str, draft: OutcomeDraft) -> Recorded:
-        """Count an outcome once for each pattern.
+    async def record(self, namespace: str, draft: OutcomeDraft, method: str = _METHOD) -> Recorded:
+        """Count an outcome once for each resource that was used.
 
-        Raises PatternNotFoundError and RetrievalNotFoundError, and then counts none.
+        ``method``: the call, to which the request id belongs. Raises the NotFoundError of a kind,
+        RetrievalNotFoundError, NotInRetrievalError and RequestIdReusedError, and then counts none.
         """
-        key = _key(namespace, draft)
+        key = _key(namespace, draft, method)
+        resources = self._counted.named(draft)
         entry = await self._idempotency.find(key)
         if entry is None:
-            query, vector = await self._query_vectors(namespace, draft, required=True)
-            present = known = await self._require_patterns(namespace, draft.pattern_ids)
+            used_on = await self._used_on(namespace, draft, resources, required=True)
+            present = known = await self._require(namespace, resources)
             key = replace(key, plan={**key.plan, CREATE_TIMES: create_times(present)})
             entry = await self._idempotency.begin(key)
         else:
-            present, known = await self._patterns.records(namespace, draft.pattern_ids), {}
-            query, vector = "", None
+            present, known = await self._counted.records(namespace, resources), {}
+            used_on = _UsedOn()
             if entry.result is None:
-                query, vector = await self._query_vectors(namespace, draft, required=False)
+                used_on = await self._used_on(namespace, draft, resources, required=False)
+        outcome_id: str = entry.plan["outcome_id"]
         present = entry.about(present)
-        if entry.result is not None:
-            return _recorded(draft, present, entry.plan)
-        now = self._time.now()
-        recorded_outcomes = [
-            RecordedOutcome(
-                namespace,
-                entry.plan["outcome_id"],
-                pattern_id,
-                draft.outcome,
-                now,
-                reward=draft.reward,
-                duration=draft.duration,
-                query=query,
-                retrieval_id=draft.retrieval_id,
-                note=draft.note,
-            )
-            for pattern_id in draft.pattern_ids
-            if pattern_id in present
-        ]
-        counted = await self._counting.count(recorded_outcomes, known, vector)
-        await self._idempotency.finish(entry, {"pattern_ids": list(draft.pattern_ids)})
-        return _recorded(draft, counted, entry.plan)
-
-    async def _require_patterns(
-        self, namespace: str, pattern_ids: tuple[str, ...]
-    ) -> dict[str, Record]:
-        present = await self._patterns.records(namespace, pattern_ids)
-        for pattern_id in pattern_ids:
-            if pattern_id not in present:
-                raise PatternNotFoundError(
-                    namespace, pattern_id, "the outcome was not counted for any pattern"
+        if entry.result is None:
+            now = self._time.now()
+            there = [one for one in resources if one.point(namespace) in present]
+            if not resources:
+                there = [ResourceRef(ResourceKind.RETRIEVAL, draft.retrieval_id)]
+            recorded_outcomes = [
+                RecordedOutcome(
+                    namespace,
+                    outcome_id,
+                    one,
+                    draft.outcome,
+                    now,
+                    reward=draft.reward,
+                    duration=draft.duration,
+                    query=used_on.query,
+                    retrieval_id=draft.retrieval_id,
+                    note=draft.note,
                 )
+                for one in there
+            ]
+            present = await self._counting.count(recorded_outcomes, known, used_on.vector)
+            await self._idempotency.finish(entry, {})
+        return await self._counted.recorded(outcome_id, namespace, resources, present)
+
+    async def _require(self, namespace: str, resources: Sequence[ResourceRef]) -> dict[str, Record]:
+        present = await self._counted.records(namespace, resources)
+        for one in resources:
+            if one.point(namespace) not in present:
+                raise self._counted.missing(namespace, one, "nothing was counted")
         return present
 
-    async def _query_vectors(
-        self, namespace: str, draft: OutcomeDraft, *, required: bool
-    ) -> tuple[str, Sequence[float] | None]:
-        """What was asked, and its vector. A retry does without an unknown retrieval.
+    async def _used_on(
+        self,
+        namespace: str,
+        draft: OutcomeDraft,
+        resources: Sequence[ResourceRef],
+        *,
+        required: bool,
+    ) -> _UsedOn:
+        """What it was used on. A retry does without an unknown retrieval.
 
         Before anything is written, so that nothing is where the vector cannot be had.
         """
         query, retrieval = draft.query, None
         if draft.retrieval_id:
             retrieval = await self._retrievals.find(namespace, draft.retrieval_id)
-        if draft.retrieval_id and not query:
-            if retrieval is None and required:
-                raise RetrievalNotFoundError(
-                    namespace, draft.retrieval_id, "send query as well, or instead"
-                )
-            query = retrieval.query if retrieval else ""
-        if not query:
-            return "", None
-        return query, await self._vectors.of(query, retrieval)
+            if retrieval is not None and required:
+                _require_shown(retrieval, resources)
+            if retrieval is None and required and not (query and resources):
+                hint = "send query as well, or instead" if resources else _NAME_USED
+                raise RetrievalNotFoundError(namespace, draft.retrieval_id, hint)
+            query = query or (retrieval.query if retrieval else "")
+        if not query or not any(learns_by_query(one.kind) for one in resources):
+            return _UsedOn(query)
+        return _UsedOn(query, await self._vectors.of(query, retrieval))
 
 
-def _recorded(
-    draft: OutcomeDraft, records: Mapping[str, Record], plan: Mapping[str, Any]
-) -> Recorded:
-    """The patterns that still exist, in the order of the request."""
-    patterns = [pattern_from_record(records[one]) for one in draft.pattern_ids if one in records]
-    return Recorded(patterns, plan["outcome_id"])
+def _require_shown(retrieval: Retrieval, resources: Sequence[ResourceRef]) -> None:
+    other = [one.id for one in resources if not retrieval.showed(one.kind, one.id)]
+    if other:
+        raise NotInRetrievalError(retrieval.retrieval_id, other)
 
 
-def _key(namespace: str, draft: OutcomeDraft) -> IdempotencyKey:
+def _key(namespace: str, draft: OutcomeDraft, method: str) -> IdempotencyKey:
     content = draft.hash() if draft.request_id else ""  # else it is not compared
-    return IdempotencyKey(
-        namespace, _METHOD, draft.request_id, content, {"outcome_id": new_id("o")}
-    )
+    return IdempotencyKey(namespace, method, draft.request_id, content, {"outcome_id": new_id("o")})

@@ -1,31 +1,18 @@
 """The log of outcomes, and which of them are still to be applied (``kernel.apply_once``).
 
-The targets of an outcome are the counters of the pattern or of the error solution (``counting``),
-and the stats of the pattern on the query (``context_stats``).
+The targets of an outcome are the counters of the resource (``counting``), and its stats on the
+query (``context_stats``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from lot_grpc.kernel.intents import Journal, Mark
-from lot_grpc.ports import Condition, Equals, Range, Record, VectorStore
-from lot_grpc.services.records.collections import OUTCOMES, PATTERN_LOGS, SORT_KEY
+from lot_grpc.ports import Record, VectorStore
+from lot_grpc.services.records.collections import OUTCOMES, SORT_KEY
 from lot_grpc.services.records.outcomes import APPLIED, RecordedOutcome, outcome_record
 from lot_grpc.services.time_source import TimeSource
-
-
-async def forget_logs(store: VectorStore, namespace: str, where: Sequence[Condition]) -> None:
-    """Delete the logs of a pattern."""
-    for collection in PATTERN_LOGS:
-        await store.delete(collection, namespace, where)
-
-
-async def forget_older_logs(store: VectorStore, pattern: Record) -> None:
-    """Delete the logs of an expired pattern whose id was just reused."""
-    theirs = Equals("pattern_id", pattern.payload["pattern_id"])
-    older = Range(SORT_KEY, lt=pattern.payload[SORT_KEY])
-    await forget_logs(store, pattern.namespace, [theirs, older])
 
 
 class PendingOutcomes(Journal):

@@ -1,6 +1,6 @@
-"""Merges the context stats with the nearest queries when a pattern has too many.
+"""Merges the context stats with the nearest queries when a resource has too many.
 
-Stats are deleted only with their pattern. So the point of a query always leads to the one record
+Stats are deleted only with their resource. So the point of a query always leads to the one record
 that counts for it, and whoever repeats an outcome in another process finds it counted there.
 
 A merge (a) freezes the younger stats: they name the older ones and never change again; (b) adds
@@ -38,10 +38,11 @@ from lot_grpc.services.records.context_stats import (
     context_stats_payload,
     merged_stats_record,
 )
+from lot_grpc.services.records.resource_refs import RESOURCE, resource_of
 from lot_grpc.services.time_slice import TimeSlice
 
 _MERGED_AT_ONCE = 8
-"""How many are merged at once: reading all stats of a pattern costs more than merging them."""
+"""How many are merged at once: reading all stats of a resource costs more than merging them."""
 
 
 class StatsMerger:
@@ -71,13 +72,13 @@ class StatsMerger:
     async def resolve(self, namespace: str, point: str) -> Record | None:
         """The stats that count for a point, once the merges on the way there are complete.
 
-        None if there are none yet, or their pattern is being deleted. Raises ConflictError.
+        None if there are none yet, or their resource is being deleted. Raises ConflictError.
         """
         record = (await self._store.get(CONTEXT_STATS, namespace, [point])).get(point)
         if record is None or MERGED_INTO not in record.payload:
             return record
         into = await self.resolve(namespace, record.payload[MERGED_INTO])
-        if into is None:  # its pattern was deleted; this was written too late
+        if into is None:  # its resource was deleted; this was written too late
             gone = [IdIn((point,)), *as_read(record, REVISION)]
             await self._store.delete(CONTEXT_STATS, namespace, gone)
         elif record.payload[MERGING]:
@@ -85,22 +86,22 @@ class StatsMerger:
         return into
 
     async def nearest(
-        self, namespace: str, pattern_id: str, vector: Sequence[float]
+        self, namespace: str, resource: str, vector: Sequence[float]
     ) -> Record | None:
-        """The stats of a pattern on the query that is nearest to a vector."""
-        search = SearchQuery(QUERY_VECTOR, vector, 1, _counting(pattern_id), records=1)
+        """The stats of a resource, by its point, on the query that is nearest to a vector."""
+        search = SearchQuery(QUERY_VECTOR, vector, 1, _counting(resource), records=1)
         found = await self._store.search(CONTEXT_STATS, namespace, [search])
         return next(iter(found.records.values()), None)
 
-    async def merge_surplus(self, namespace: str, pattern_id: str, most: int) -> None:
-        """Merge stats of a pattern if it has more than ``most``. Raises ContentionError."""
-        theirs = _counting(pattern_id)
+    async def merge_surplus(self, namespace: str, resource: str, most: int) -> None:
+        """Merge stats of a resource if it has more than ``most``. Raises ContentionError."""
+        theirs = _counting(resource)
         if await self._store.count(CONTEXT_STATS, namespace, theirs) <= most:
             return
         records = await self._store.scroll(
             CONTEXT_STATS, namespace, theirs, limit=2 * most, vectors=True
         )
-        if not records:  # their pattern was deleted meanwhile
+        if not records:  # their resource was deleted meanwhile
             return
         time_slice = TimeSlice()
         for older, younger in _nearest_pairs(records, len(records) - most + _MERGED_AT_ONCE):
@@ -121,8 +122,8 @@ class StatsMerger:
         async def attempt() -> None:
             await self.resolve(frozen.namespace, frozen.id)
 
-        pattern_id = frozen.payload["pattern_id"]
-        await compare_and_set("context stats of pattern", pattern_id, attempt)
+        resource = resource_of(frozen.payload)
+        await compare_and_set(f"context stats of {resource.kind}", resource.id, attempt)
 
     async def _absorb(self, into: Record, frozen: Record) -> Record:
         """Add frozen stats to those they lead to, unless done; return the new state of these.
@@ -155,7 +156,7 @@ class StatsMerger:
         emptied = merged_stats_record(
             namespace,
             frozen.id,
-            frozen.payload["pattern_id"],
+            resource_of(frozen.payload),
             frozen.payload[MERGED_INTO],
             frozen.payload[SORT_KEY],
             frozen.payload[REVISION] + 1,
@@ -164,9 +165,9 @@ class StatsMerger:
         return into
 
 
-def _counting(pattern_id: str) -> list[Condition]:
-    """The conditions on the stats of a pattern that are not merged into others."""
-    return [Equals("pattern_id", pattern_id), Missing(MERGED_INTO)]
+def _counting(resource: str) -> list[Condition]:
+    """The conditions on the stats of a resource that are not merged into others."""
+    return [Equals(RESOURCE, resource), Missing(MERGED_INTO)]
 
 
 def _vector_of(record: Record) -> np.ndarray[Any, np.dtype[np.float32]]:

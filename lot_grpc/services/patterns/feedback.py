@@ -27,6 +27,7 @@ from lot_grpc.kernel.tombstones import DELETED_SINCE
 from lot_grpc.ports import Equals, IdIn, Order, Payload, Record
 from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.records.collections import FEEDBACK, PATTERNS, SORT_KEY
+from lot_grpc.services.records.counters import STATS_REVISION
 from lot_grpc.services.records.feedback import (
     FeedbackEntry,
     FeedbackStep,
@@ -37,7 +38,6 @@ from lot_grpc.services.records.feedback import (
 from lot_grpc.services.records.outcomes import APPLIED
 from lot_grpc.services.records.patterns import (
     PENDING_FEEDBACK,
-    STATS_REVISION,
     feedback_payload,
     pattern_from_record,
     pattern_point,

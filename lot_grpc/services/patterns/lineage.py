@@ -25,8 +25,8 @@ from lot_grpc.kernel.compare_and_set import compare_and_set, update_as_read
 from lot_grpc.kernel.intents import recover
 from lot_grpc.ports import AnyOf, Equals, IdIn, Order, Record, VectorStore
 from lot_grpc.services.records.collections import PATTERNS, REQUESTS, SORT_KEY
+from lot_grpc.services.records.counters import STATS_REVISION
 from lot_grpc.services.records.patterns import (
-    STATS_REVISION,
     SUPERSEDED,
     SUPERSEDED_BY,
     pattern_from_record,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from lot_grpc.services.maintenance import Maintenance
-from lot_grpc.services.outcomes.module import OutcomesModule
-from lot_grpc.services.outcomes.outcome_log import OutcomeLog
-from lot_grpc.services.outcomes.outcomes import OutcomeRecorder
+from lot_grpc.services.outcomes.module import CountingModule
 from lot_grpc.services.patterns.feedback import Feedback
 from lot_grpc.services.patterns.feedback_candidates import FeedbackCandidates
 from lot_grpc.services.patterns.lineage import Lineage
@@ -21,7 +19,7 @@ from lot_grpc.services.unique_content import UniqueContentIndex
 class PatternsModule:
     """Everything about patterns except recall."""
 
-    def __init__(self, runtime: Runtime, counting: OutcomesModule) -> None:
+    def __init__(self, runtime: Runtime, counting: CountingModule) -> None:
         store, time = runtime.store, runtime.time
         content_index, counter = UniqueContentIndex(store, time), counting.counter
         self.lineage = lineage = Lineage(store, time)
@@ -29,8 +27,6 @@ class PatternsModule:
         nearest = Nearest(store, runtime.settings.learning.merge_similarity)
         repeats = RepeatCounter(runtime, counter, content_index, nearest)
         self.writer = PatternWriter(runtime, content_index, lineage, repeats)
-        self.outcomes = OutcomeRecorder(runtime, counter, patterns, counting.query_vectors)
-        self.outcome_log = OutcomeLog(runtime, counter, patterns)
         self.feedback = Feedback(runtime, patterns)
         self.feedback_candidates = FeedbackCandidates(store, patterns)
         self.pruner = PatternPruner(store, patterns)

@@ -28,7 +28,7 @@ from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.ports import Record
 from lot_grpc.services.expiry import with_ttl
 from lot_grpc.services.indexer import Indexed
-from lot_grpc.services.outcomes.pending_outcomes import forget_older_logs
+from lot_grpc.services.outcomes.logs import forget_older_logs
 from lot_grpc.services.patterns.drafts import PatternDraft, Saved, SaveWork
 from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.patterns.repeat_counter import RepeatCounter, stored_pattern
@@ -181,7 +181,7 @@ class PatternWriter:
         for work in ready:
             if work.record is not None and work.record.id in inserted:
                 if work.draft.pattern_id:
-                    await forget_older_logs(self._store, work.record)
+                    await forget_older_logs(self._store, PATTERN, [work.record])
                 work.result = self._created(work, work.record)
 
     async def _resolve(self, work: SaveWork) -> Saved:
@@ -235,7 +235,7 @@ class PatternWriter:
         record = self._record(work, pattern_id, work.indexed)
         if not await self._insert_one(work, record):
             raise ConflictError
-        await forget_older_logs(self._store, record)
+        await forget_older_logs(self._store, PATTERN, [record])
         return self._created(work, record)
 
     async def _insert_one(self, work: SaveWork, record: Record) -> bool:

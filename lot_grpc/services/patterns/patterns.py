@@ -11,29 +11,22 @@ from lot_grpc.domain.query import PatternFilter
 from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_set
 from lot_grpc.kernel.tombstones import Tombstone
 from lot_grpc.ports import (
-    EXPIRES_KEY,
-    AnyOf,
-    Condition,
-    Equals,
-    Range,
     Record,
     Vector,
 )
 from lot_grpc.regexes import check_regex
 from lot_grpc.services.expiry import check_expiry, with_ttl
 from lot_grpc.services.operations import Resources
-from lot_grpc.services.outcomes.pending_outcomes import forget_logs
 from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.patterns.pattern_stats import PatternStats, sum_up
 from lot_grpc.services.patterns.spec import PATTERN
 from lot_grpc.services.records.collections import (
-    OUTCOMES,
     PATTERNS,
     REQUESTS,
     SORT_KEY,
 )
+from lot_grpc.services.records.counters import STATS_REVISION
 from lot_grpc.services.records.patterns import (
-    STATS_REVISION,
     SUPERSEDED,
     claim_point,
     pattern_from_record,
@@ -99,20 +92,8 @@ class Patterns(Resources[Pattern, PatternFilter]):
         self._content_index = content_index
         self._lineage = lineage
 
-    async def insert(self, namespace: str, records: Sequence[Record]) -> set[str]:
-        """Insert those that do not exist; return their points.
-
-        The logs of expired patterns whose ids are reused are deleted.
-        """
-        inserted = await self._lineage.insert(records)
-        fresh = [record for record in records if record.id in inserted]
-        if fresh:
-            theirs: list[Condition] = [
-                AnyOf("pattern_id", tuple(record.payload["pattern_id"] for record in fresh)),
-                Range(SORT_KEY, lt=min(record.payload[SORT_KEY] for record in fresh)),
-            ]
-            await self._store.delete(OUTCOMES, namespace, theirs)
-        return inserted
+    async def _insert_records(self, records: Sequence[Record]) -> set[str]:
+        return await self._lineage.insert(records)
 
     # --- editing ------------------------------------------------------------------------------
 
@@ -211,21 +192,16 @@ class Patterns(Resources[Pattern, PatternFilter]):
 
     async def _drop_dependents(self, stone: Tombstone, left: Record | None) -> None:
         """Delete its claim, its outcomes and its feedback."""
-        theirs: list[Condition] = [Equals("pattern_id", stone.id)]
-        if left is None:
+        if left is None:  # else another took the id since, and leaves the claim to saves
             await self._content_index.release_all(stone.namespace, stone.id)
-        else:  # another took the id since; a claim that is not its own it leaves to saves
-            theirs.append(Range(SORT_KEY, lt=left.payload[SORT_KEY]))
-        await forget_logs(self._store, stone.namespace, theirs)
+        await super()._drop_dependents(stone, left)
 
     async def finish_expiry(self, record: Record) -> None:
         """Delete what belongs to a pattern that expired, unless its id is in use again."""
         pattern_id = record.payload["pattern_id"]
         if superseded := record.payload.get("supersedes"):
             await self._lineage.settle(record.namespace, superseded)
-        theirs = Equals("pattern_id", pattern_id)
-        older = Range(SORT_KEY, lte=record.payload[EXPIRES_KEY])
-        await forget_logs(self._store, record.namespace, [theirs, older])
+        await super().finish_expiry(record)
         if not await self._store.get(PATTERNS, record.namespace, [record.id]):
             await self._content_index.release_all(record.namespace, pattern_id)
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from lot_grpc.domain.change import ResourceKind
+from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import dedupe_hash, different_fields, search_text
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
@@ -77,15 +78,15 @@ class RepeatCounter:
         recorded = RecordedOutcome(
             work.namespace,
             work.outcome_id,
-            pattern_id,
+            ResourceRef(ResourceKind.PATTERN, pattern_id),
             Outcome.SUCCESS,
             self._time.now(),
             from_repeated_save=True,
         )
-        counted = await self._counting.count([recorded], {pattern_id: record})
-        if pattern_id not in counted:
+        counted = await self._counting.count([recorded], {record.id: record})
+        if record.id not in counted:
             return None
-        pattern = pattern_from_record(counted[pattern_id])
+        pattern = pattern_from_record(counted[record.id])
         unchanged_fields = different_fields(pattern.content, work.draft.content)
         return Saved(pattern, created=False, unchanged_fields=unchanged_fields)
 

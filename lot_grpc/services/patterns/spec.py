@@ -11,35 +11,23 @@ from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import Pattern, PatternContent, search_text, search_text_of
 from lot_grpc.domain.search_text import SearchText
 from lot_grpc.ports import Equals, Missing, Not, Payload, Record, Vector
+from lot_grpc.services.outcomes.logs import logs_of, logs_of_kind
 from lot_grpc.services.patterns.lineage import NOTE_KIND
 from lot_grpc.services.patterns.ranked import NOT_PINNED, RANK_KEYS, pattern_rank
 from lot_grpc.services.records.collections import (
     CODE_VECTOR,
-    CONTEXT_STATS,
     FEEDBACK,
-    OUTCOMES,
-    PATTERN_LOGS,
     PATTERNS,
-    QUERY_VECTOR,
     REQUESTS,
     SORT_KEY,
     SPARSE_VECTOR,
     TEXT_VECTOR,
 )
-from lot_grpc.services.records.context_stats import (
-    MERGED_INTO,
-    MERGING,
-    TAKEN_IN,
-    context_stats_from_payload,
-    context_stats_point,
-)
-from lot_grpc.services.records.context_stats import PENDING as STATS_PENDING
+from lot_grpc.services.records.counters import PENDING, STATS_REVISION
 from lot_grpc.services.records.feedback import feedback_from_record
 from lot_grpc.services.records.outcomes import APPLIED
 from lot_grpc.services.records.patterns import (
-    PENDING,
     PENDING_FEEDBACK,
-    STATS_REVISION,
     pattern_conditions,
     pattern_from_record,
     pattern_point,
@@ -80,17 +68,13 @@ def _feedback_point(namespace: str, payload: Payload) -> str:
     return feedback_from_record(Record("", namespace, payload)).given.point
 
 
-def _context_stats_point(namespace: str, payload: Payload) -> str:
-    return context_stats_point(namespace, payload["pattern_id"], payload["query"])
-
-
 def _learned(payload: Payload) -> bool:
     return payload["kind"] in _LEARNED_KINDS or any(payload.get(key) for key in _SOURCES)
 
 
 def _logs_of(record: Record) -> tuple[RecordSet, ...]:
     theirs = Equals("pattern_id", record.payload["pattern_id"])
-    return tuple(RecordSet(name, (theirs,)) for name in PATTERN_LOGS)
+    return (*logs_of(record), RecordSet(FEEDBACK, (theirs,)))
 
 
 def _seeded(
@@ -113,6 +97,7 @@ PATTERN: Final = ResourceSpec(
     conditions=pattern_conditions,
     missing=PatternNotFoundError,
     method="SavePattern",
+    counted=True,
     unchanged_as_seen=(STATS_REVISION,),
     seen_keys=("pattern_id", "supersedes", "revision", STATS_REVISION, SORT_KEY),
     collection=ResourceCollection(
@@ -155,27 +140,6 @@ PATTERN: Final = ResourceSpec(
                 excluded=lambda payload: not payload[APPLIED],
             ),
         ),
-        ResourceCollection(
-            name=CONTEXT_STATS,
-            description="The outcomes of one pattern on one query (context stats).",
-            key="`pattern_id`, hash of `query`",
-            writer="services/outcomes",
-            dense=(QUERY_VECTOR,),
-            query_key="query",
-            with_vectors=(Not(Equals(MERGING, False)),),
-            indexes=indexes(keyword="pattern_id merged_into", boolean="merging", integer=SORT_KEY),
-            read=lambda record: context_stats_from_payload(record.payload),
-            counted_as=ResourceKind.OUTCOME,
-            export=ExportRule(
-                point=_context_stats_point,
-                id_keys=("query",),
-                dropped=frozenset({TAKEN_IN}),
-                done={STATS_PENDING: []},
-                parents=(PATTERNS,),
-                parent=_pattern_of,
-                excluded=lambda payload: MERGED_INTO in payload,
-            ),
-        ),
     ),
     belongings=_logs_of,
     watch=WatchRule(learned_keys=("kind", *_SOURCES), learned=_learned),
@@ -192,7 +156,7 @@ PATTERN: Final = ResourceSpec(
         record=_seeded,
     ),
     cleared_along=(
-        RecordSet(OUTCOMES, (_OF_PATTERNS,)),
+        *logs_of_kind(ResourceKind.PATTERN),
         # The claims on contents, and the notes of lineage.
         RecordSet(REQUESTS, (_OF_PATTERNS,)),
         RecordSet(REQUESTS, (Equals("kind", NOTE_KIND),)),

@@ -21,6 +21,7 @@ from typing import Generic, TypeVar
 
 from lot_grpc.domain.context_stats import Evidence
 from lot_grpc.domain.fusion import FusionWeights, Relevance, boost
+from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.query import Legs, Ranking
 from lot_grpc.domain.ranking import (
     Candidate,
@@ -85,6 +86,7 @@ class Hit(Generic[T]):
     that of the resource.
     """
 
+    resource: ResourceRef
     record: Record
     lazy_thing: Lazy[T]
     score: float
@@ -93,18 +95,11 @@ class Hit(Generic[T]):
     evidence: Evidence
     lazy_match: Lazy[float | None]
 
-    def item(self, resource_kind: str, id_key: str) -> RetrievedItem:
-        """It as recorded, without its record."""
-        payload = self.record.payload
-        return RetrievedItem(
-            resource_kind,
-            payload[id_key],
-            version_of(payload),
-            self.score,
-            self.similarity,
-            self.lazy_match.values,
-            self.parts,
-        )
+    def item(self) -> RetrievedItem:
+        """It as a retrieval records it, without its record."""
+        version, matches = version_of(self.record.payload), self.lazy_match.values
+        score, similarity = self.score, self.similarity
+        return RetrievedItem(self.resource, version, score, similarity, matches, self.parts)
 
     @property
     def thing(self) -> T:
@@ -255,13 +250,12 @@ class Recall(Generic[T]):
             min_similarity=request.min_similarity,
             rerank=request.rerank,
         )
-        kind, id_key = self._target.resource_kind, self._target.id_key
-        items = [hit.item(kind, id_key) for hit in hits]
+        items = [hit.item() for hit in hits]
         retrieval = self._retrievals.remember(
             begun, self._target.method, request.query, vector, items, options
         )
         if self._target.on_recall is not None:
-            pairs = [(one.id, one.similarity) for one in items]
+            pairs = [(hit.resource.id, hit.similarity) for hit in hits]
             self._target.on_recall(begun.namespace, retrieval.query, pairs, retrieval.retrieval_id)
         return retrieval.retrieval_id
 
@@ -345,6 +339,7 @@ class Recall(Generic[T]):
         point = ranked.candidate.id
         record = records[point]
         return Hit(
+            ResourceRef(self._target.kind, record.payload[self._target.id_key]),
             record,
             await self._read(record),
             ranked.score,

@@ -39,17 +39,16 @@ class Learned(Protocol):
 class SearchTarget(Generic[T]):
     """A kind to recall: its collection and fields, how it is read, and how it is ranked.
 
-    ``resource_kind`` names it, and ``method`` the call that recalls it.
-
     Without ``learned`` and ``importance`` (in [0, 1], of a record) only relevance ranks; matches of
     ``tasks`` are at least near-ties. ``decode`` decodes a record; ``read`` replaces it where that
-    takes more than the record; ``id_key`` is the payload key of the id. ``on_recall`` is
-    called for every answer with the namespace, the query, (id, similarity) best first, and the
-    retrieval_id. ``of_tasks``: each resource is for a task.
+    takes more than the record; ``kind`` names the kind, ``method`` the call that recalls it, and
+    ``id_key`` is the payload key of the id. ``on_recall`` is called for every answer with the
+    namespace, the query, (id, similarity) best first, and the retrieval_id. ``of_tasks``: each
+    resource is for a task.
     """
 
     searched: SearchFields
-    resource_kind: str
+    kind: str
     method: RetrievalMethod
     id_key: str
     decode: Callable[[Record], T]

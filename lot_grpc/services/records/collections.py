@@ -22,8 +22,6 @@ POLICIES = "policies"
 REPLICAS = "replicas"
 """The processes that write, and up to which change each is settled."""
 
-PATTERN_LOGS = (OUTCOMES, CONTEXT_STATS, FEEDBACK)
-"""What belongs to a pattern, by ``pattern_id`` and sort key, and is deleted with it."""
 LEARNING_EVENTS = "learning_events"
 DECISIONS = "decisions"
 SELECTIONS = "selections"

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lot_grpc.domain.context_stats import ContextStats
-from lot_grpc.domain.ids import content_hash, point_id
+from lot_grpc.domain.ids import ResourceRef, content_hash, point_id
 from lot_grpc.domain.text_form import folded
 from lot_grpc.ports import Payload, Record
 from lot_grpc.services.records.collections import QUERY_VECTOR, SORT_KEY
 from lot_grpc.services.records.fields import FieldCodec
+from lot_grpc.services.records.resource_refs import resource_payload
 
 REVISION = "revision"
 PENDING = "pending_ids"
@@ -22,9 +23,10 @@ TAKEN_IN = "taken_in"
 """Points of stats that were added to these and may still be marked as merging."""
 
 
-def context_stats_point(namespace: str, pattern_id: str, query: str) -> str:
-    """The point id of the stats of a pattern and a query; white space and case are folded."""
-    return point_id(namespace, "cell", pattern_id, content_hash([folded(query)]))
+def context_stats_point(namespace: str, resource: ResourceRef, query: str) -> str:
+    """The point id of the stats of a resource and a query; white space and case are folded."""
+    query_hash = content_hash([folded(query)])
+    return point_id(namespace, "context_stats", resource.kind, resource.id, query_hash)
 
 
 def same_query(one: str, other: str) -> bool:
@@ -48,7 +50,7 @@ def context_stats_from_payload(payload: Mapping[str, Any]) -> ContextStats:
 def context_stats_record(
     namespace: str,
     point: str,
-    pattern_id: str,
+    resource: ResourceRef,
     query: str,
     vector: Sequence[float],
     stats: ContextStats,
@@ -58,7 +60,7 @@ def context_stats_record(
     """Encode new context stats."""
     payload: Payload = {
         **context_stats_payload(stats),
-        "pattern_id": pattern_id,
+        **resource_payload(namespace, resource),
         "query": query,
         REVISION: 0,
         PENDING: list(pending),
@@ -68,12 +70,12 @@ def context_stats_record(
 
 
 def merged_stats_record(
-    namespace: str, point: str, pattern_id: str, into: str, sort_key: int, revision: int = 0
+    namespace: str, point: str, resource: ResourceRef, into: str, sort_key: int, revision: int = 0
 ) -> Record:
     """Encode stats that only refer to others, which contain them. They are not searched."""
     payload: Payload = {
         **context_stats_payload(ContextStats()),
-        "pattern_id": pattern_id,
+        **resource_payload(namespace, resource),
         REVISION: revision,
         MERGED_INTO: into,
         MERGING: False,

@@ -22,6 +22,11 @@ from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.domain.text_form import visible
 from lot_grpc.ports import Condition, Equals, Missing, Not, Payload, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.records.counters import (
+    STATS_REVISION,
+    outcomes_from_payload,
+    uncounted,
+)
 from lot_grpc.services.records.fields import (
     FieldCodec,
     Filters,
@@ -67,7 +72,16 @@ _END = FieldCodec(EpisodeEnd, skip={"status", "error", "approach", "end_time"})
 _EPISODE = FieldCodec(
     Episode,
     sparse=False,
-    skip={"namespace", "start", "status", "end", "end_time", "event_count", REUSED_COUNT},
+    skip={
+        "namespace",
+        "start",
+        "status",
+        "end",
+        "end_time",
+        "event_count",
+        REUSED_COUNT,
+        "outcomes",
+    },
 )
 
 
@@ -186,7 +200,9 @@ def abandoned_payload(episode: Episode, end_time: int, event_count: int, now: in
     }
 
 
-_UNREVISED = (WRITER_EPOCH, WRITER_UNTIL, ACTIVE_TIME, ABANDONING, REUSE_REVISION)
+_UNREVISED = (
+    WRITER_EPOCH, WRITER_UNTIL, ACTIVE_TIME, ABANDONING, REUSE_REVISION, STATS_REVISION,
+)  # fmt: skip
 """What others change without a new revision."""
 
 
@@ -211,6 +227,7 @@ def episode_record(episode: Episode, sort_key: int, vectors: Mapping[str, Vector
         **_START.write(start),
         **label_keys(start.labels),
         **_EPISODE.write(episode),
+        **uncounted(),
         "start_approach": start.approach,
         "start_hash": start_hash(start),
         "status": episode.status.value,
@@ -239,6 +256,7 @@ def episode_from_record(record: Record) -> Episode:
         end_time=None if status is EpisodeStatus.RUNNING else payload.get("end_time"),
         event_count=0 if status is EpisodeStatus.RUNNING else payload.get("event_count", 0),
         reused_count=payload.get(REUSED_COUNT, 0),
+        outcomes=outcomes_from_payload(payload),
     )
 
 

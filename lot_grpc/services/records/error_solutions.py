@@ -15,6 +15,11 @@ from lot_grpc.domain.ids import point_id
 from lot_grpc.domain.languages import language_name
 from lot_grpc.ports import EXPIRES_KEY, Condition, Payload, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.records.counters import (
+    outcomes_from_payload,
+    outcomes_payload,
+    uncounted,
+)
 from lot_grpc.services.records.fields import (
     FieldCodec,
     after,
@@ -25,12 +30,6 @@ from lot_grpc.services.records.fields import (
     equals,
     label_keys,
     label_pairs,
-)
-from lot_grpc.services.records.patterns import (
-    PENDING,
-    STATS_REVISION,
-    outcomes_from_payload,
-    outcomes_payload,
 )
 
 _CONTENT = FieldCodec(
@@ -47,7 +46,7 @@ _SOLUTION = FieldCodec(
 
 def error_solution_point(namespace: str, error_solution_id: str) -> str:
     """The point id of an error solution."""
-    return point_id(namespace, "error solution", error_solution_id)
+    return point_id(namespace, "error_solution", error_solution_id)
 
 
 def content_payload(content: ErrorSolutionContent) -> Payload:
@@ -75,7 +74,7 @@ def error_solution_record(
     payload = {
         **content_payload(solution.content),
         **outcomes_payload(solution.outcomes),
-        **(preserved or {STATS_REVISION: 0, PENDING: []}),
+        **(preserved or uncounted()),
         **signature_payload(solution.content),
         **_SOLUTION.write(solution),
         SORT_KEY: sort_key,

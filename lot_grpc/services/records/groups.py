@@ -17,7 +17,7 @@ from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.ports import Payload, Record
 from lot_grpc.services.records.collections import SORT_KEY
-from lot_grpc.services.records.patterns import (
+from lot_grpc.services.records.counters import (
     STATS_REVISION,
     outcomes_from_payload,
     outcomes_payload,

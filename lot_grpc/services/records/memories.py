@@ -19,6 +19,13 @@ from lot_grpc.domain.query import MemoryFilter
 from lot_grpc.kernel.create import SIGNATURE
 from lot_grpc.ports import EXPIRES_KEY, Condition, Payload, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.records.counters import (
+    PENDING,
+    STATS_REVISION,
+    outcomes_from_payload,
+    outcomes_if_any,
+    uncounted,
+)
 from lot_grpc.services.records.fields import (
     FieldCodec,
     Filters,
@@ -38,7 +45,7 @@ from lot_grpc.services.records.fields import (
 INDEXING, INDEXING_PROBLEM = "indexing", "indexing_problem"
 """A record has the first key only while it is pending, and the second after a failed attempt."""
 
-_PRESERVED = (SIGNATURE,)
+_PRESERVED = (SIGNATURE, STATS_REVISION, PENDING)
 
 _CONTENT = FieldCodec(
     MemoryContent,
@@ -47,7 +54,7 @@ _CONTENT = FieldCodec(
     rename={"expire_time": EXPIRES_KEY},
 )
 _MEMORY = FieldCodec(
-    Memory, sparse=False, skip={"namespace", "content", INDEXING, INDEXING_PROBLEM}
+    Memory, sparse=False, skip={"namespace", "content", INDEXING, INDEXING_PROBLEM, "outcomes"}
 )
 _DETAILS: dict[str, type[ConversationSummary | Project]] = {
     "conversation_summary": ConversationSummary,
@@ -79,7 +86,8 @@ def memory_record(
     """Encode it whole. ``preserved``: keys of the replaced record (``preserved_in_edits``)."""
     payload = {
         **content_payload(memory.content),
-        **(preserved or {}),
+        **outcomes_if_any(memory.outcomes),
+        **(preserved or uncounted()),
         **_MEMORY.write(memory),
         SORT_KEY: sort_key,
     }
@@ -113,6 +121,7 @@ def memory_from_record(record: Record) -> Memory:
         content=content,
         indexing=IndexingState(payload.get(INDEXING, IndexingState.COMPLETE)),
         indexing_problem=payload.get(INDEXING_PROBLEM, ""),
+        outcomes=outcomes_from_payload(payload),
     )
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from lot_grpc.domain.feedback import FeedbackCounts
 from lot_grpc.domain.ids import point_id
 from lot_grpc.domain.languages import language_name
-from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import (
     Action,
     Pattern,
@@ -19,6 +18,13 @@ from lot_grpc.domain.query import PatternFilter
 from lot_grpc.kernel.create import SIGNATURE
 from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Not, Payload, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.records.counters import (
+    PENDING,
+    STATS_REVISION,
+    outcomes_from_payload,
+    outcomes_payload,
+    uncounted,
+)
 from lot_grpc.services.records.fields import (
     FieldCodec,
     Filters,
@@ -33,8 +39,6 @@ from lot_grpc.services.records.fields import (
     label_pairs,
 )
 
-STATS_REVISION = "stats_revision"
-PENDING = "pending_ids"
 PENDING_FEEDBACK = "pending_feedback"
 """How feedback counted whose own row may not be updated yet (``services.patterns.feedback``)."""
 SUPERSEDED = "superseded"
@@ -56,7 +60,6 @@ _CONTENT = FieldCodec(
     rename={"expire_time": EXPIRES_KEY},
     values={"actions": FieldCodec(Action, always={"args", "note"})},
 )
-_OUTCOMES = FieldCodec(OutcomeStats, sparse=False)
 _FEEDBACK = FieldCodec(FeedbackCounts)
 _PATTERN = FieldCodec(
     Pattern, sparse=False, skip={"namespace", "content", "outcomes", "feedback", SUPERSEDED_BY}
@@ -78,24 +81,9 @@ def content_payload(content: PatternContent) -> Payload:
     return {**_CONTENT.write(content), **label_keys(content.labels)}
 
 
-def outcomes_payload(outcomes: OutcomeStats) -> Payload:
-    """The keys that an outcome writes."""
-    return {
-        **_OUTCOMES.write(outcomes),
-        "success_permille": round(outcomes.success_rate * 1000),
-        "reliability": outcomes.reliability,
-        "usage_count": outcomes.usage_count,
-    }
-
-
 def feedback_payload(feedback: FeedbackCounts) -> Payload:
     """The keys that a feedback writes besides the confidence; none without feedback."""
     return _FEEDBACK.write(feedback)
-
-
-def outcomes_from_payload(payload: Mapping[str, Any]) -> OutcomeStats:
-    """Decode the counters of a record."""
-    return _OUTCOMES.read(payload)
 
 
 def pattern_record(
@@ -109,7 +97,7 @@ def pattern_record(
         **content_payload(pattern.content),
         **outcomes_payload(pattern.outcomes),
         **feedback_payload(pattern.feedback),
-        **(preserved or {STATS_REVISION: 0, PENDING: []}),
+        **(preserved or uncounted()),
         **_PATTERN.write(pattern),
         SORT_KEY: sort_key,
     }
@@ -129,7 +117,7 @@ def pattern_from_record(record: Record) -> Pattern:
         payload,
         namespace=record.namespace,
         content=_CONTENT.read(payload),
-        outcomes=_OUTCOMES.read(payload),
+        outcomes=outcomes_from_payload(payload),
         feedback=_FEEDBACK.read(payload),
         superseded_by=payload.get(SUPERSEDED_BY, ""),
     )

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from lot_grpc.domain.change import ResourceKind
-from lot_grpc.domain.ids import point_id
+from lot_grpc.domain.ids import ResourceRef, point_id
 from lot_grpc.domain.ranking import ScorePart
 from lot_grpc.domain.retrieval import (
     Retrieval,
@@ -80,8 +80,9 @@ def retrieval_from_record(record: Record) -> Retrieval:
 
 def shown_keys(items: Sequence[RetrievedItem]) -> list[str]:
     """The values of ``SHOWN``."""
-    kinds = dict.fromkeys(str(one.resource_kind) for one in items)
-    return [*kinds, *(f"{one.resource_kind}/{one.id}" for one in items)]
+    resources = [one.resource for one in items]
+    kinds = dict.fromkeys(str(one.kind) for one in resources)
+    return [*kinds, *(f"{one.kind}/{one.id}" for one in resources)]
 
 
 def retrieval_conditions(narrowed: RetrievalFilter) -> list[Condition]:
@@ -101,14 +102,14 @@ def retrieval_conditions(narrowed: RetrievalFilter) -> list[Condition]:
 def _item(one: RetrievedItem) -> list[Any]:
     parts = [(part.name, part.value, part.weight) for part in one.score_parts]
     match = one.match_probability
-    return [one.resource_kind, one.id, one.version, one.score, one.similarity, match, parts]
+    resource = one.resource
+    return [resource.kind, resource.id, one.version, one.score, one.similarity, match, parts]
 
 
 def _read_item(stored: Any) -> RetrievedItem:
-    resource_kind, item_id, version, score, similarity, match, parts = stored
+    kind, resource_id, version, score, similarity, match, parts = stored
     return RetrievedItem(
-        resource_kind,
-        item_id,
+        ResourceRef(kind, resource_id),
         tuple(version),
         score,
         similarity,

@@ -6,29 +6,33 @@ from collections.abc import Sequence
 
 from lot_grpc.domain.errors import RetrievalNotFoundError
 from lot_grpc.domain.retrieval import Receipt, Retrieval, RetrievalFilter
-from lot_grpc.ports import Record
+from lot_grpc.ports import Equals, Record
+from lot_grpc.services.operations import Resources
 from lot_grpc.services.paging import Fits, Page, Position, any_size, read_page
-from lot_grpc.services.records.collections import RETRIEVALS
+from lot_grpc.services.records.collections import OUTCOMES, RETRIEVALS
+from lot_grpc.services.records.resource_refs import RESOURCE
 from lot_grpc.services.records.retrievals import retrieval_conditions, retrieval_from_record
+from lot_grpc.services.retrievals.spec import RETRIEVAL
+from lot_grpc.services.retrievals.used import outcomes_of_retrievals
 from lot_grpc.services.runtime import Runtime
 
 
-class Receipts:
-    """The receipts of all namespaces."""
+class Receipts(Resources[Retrieval, RetrievalFilter]):
+    """The retrievals of all namespaces."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self._store = runtime.store
+        super().__init__(RETRIEVAL, runtime)
         self._retrievals = runtime.retrievals
 
-    async def get(self, namespace: str, retrieval_id: str) -> Receipt:
-        """A receipt. Raises RetrievalNotFoundError."""
+    async def receipt(self, namespace: str, retrieval_id: str) -> Receipt:
+        """A retrieval with its outcomes. Raises RetrievalNotFoundError."""
         retrieval = await self._retrievals.find(namespace, retrieval_id, scores=True)
         if retrieval is None:
             raise RetrievalNotFoundError(namespace, retrieval_id)
-        [receipt] = await self._joined(namespace, [retrieval])
+        [receipt] = await self._with_outcomes(namespace, [retrieval])
         return receipt
 
-    async def list_page(
+    async def receipts_page(
         self,
         namespace: str,
         narrowed: RetrievalFilter,
@@ -40,7 +44,8 @@ class Receipts:
         await self._retrievals.flush()
 
         async def read(records: Sequence[Record]) -> list[Receipt]:
-            return await self._joined(namespace, [retrieval_from_record(one) for one in records])
+            found = [retrieval_from_record(one) for one in records]
+            return await self._with_outcomes(namespace, found)
 
         def passes(receipt: Receipt) -> bool:
             return bool(receipt.outcomes) is narrowed.has_outcome
@@ -49,6 +54,14 @@ class Receipts:
         given = (self._store, RETRIEVALS, namespace, where, size, after, read, fits)
         return await read_page(*given, passes=None if narrowed.has_outcome is None else passes)
 
-    async def _joined(self, namespace: str, retrievals: Sequence[Retrieval]) -> list[Receipt]:
-        """Each with the outcomes that name it."""
-        return [Receipt(one) for one in retrievals]
+    async def finish_expiry(self, record: Record) -> None:
+        """Delete the outcomes of an expired retrieval of which nothing was used."""
+        own = [Equals(RESOURCE, record.id)]
+        await self._store.delete(OUTCOMES, record.namespace, own)
+
+    async def _with_outcomes(
+        self, namespace: str, retrievals: Sequence[Retrieval]
+    ) -> list[Receipt]:
+        ids = [one.retrieval_id for one in retrievals]
+        outcomes = await outcomes_of_retrievals(self._store, namespace, ids)
+        return [Receipt(one, outcomes.get(one.retrieval_id, ())) for one in retrievals]

@@ -142,7 +142,7 @@ class Retrievals:
 
     def _keep(self, point: str, written: Retrieval) -> None:
         """Keep a recall as an outcome needs it; its vector as stored, in single precision."""
-        items = [RetrievedItem(one.resource_kind, one.id) for one in written.items]
+        items = [RetrievedItem(one.resource) for one in written.items]
         self._recent[point] = replace(written, vector=array("f", written.vector), items=items)
         if len(self._recent) > _RECENT:
             del self._recent[next(iter(self._recent))]

@@ -6,7 +6,9 @@ from typing import Final
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import RetrievalNotFoundError
-from lot_grpc.services.records.collections import RETRIEVALS, SORT_KEY
+from lot_grpc.ports import Equals
+from lot_grpc.services.records.collections import OUTCOMES, RETRIEVALS, SORT_KEY
+from lot_grpc.services.records.resource_refs import RESOURCE_KIND
 from lot_grpc.services.records.retrievals import (
     EPOCH,
     HOLDOUT,
@@ -19,6 +21,7 @@ from lot_grpc.services.records.retrievals import (
 from lot_grpc.services.resource_spec import (
     CHANGE_INDEXES,
     ExportRule,
+    RecordSet,
     ResourceCollection,
     ResourceSpec,
     WatchRule,
@@ -42,4 +45,6 @@ RETRIEVAL: Final = ResourceSpec(
         export=ExportRule(dropped=frozenset({VECTOR, EPOCH})),
     ),
     watch=WatchRule(only_if_named=True),
+    # Outcomes that name only a retrieval, since nothing of it was used.
+    cleared_along=(RecordSet(OUTCOMES, (Equals(RESOURCE_KIND, str(ResourceKind.RETRIEVAL)),)),),
 )

@@ -205,9 +205,9 @@ class Importer:
         self, run: ImportRun, kind: ExportedCollection, rows: Sequence[Row]
     ) -> list[Record]:
         """The records with the exported vectors, or with new ones made from their texts."""
+        records = {row.record.id: _as_stored(kind, row.record) for row in rows}
         if not kind.source.dense:
-            return [row.record for row in rows]
-        records = {row.record.id: row.record for row in rows}
+            return list(records.values())
         lacking = [one for one in records.values() if not (run.terms.same_space and one.vectors)]
         if lacking:
             vectors = await self._embedder.vectors(kind.source, lacking)
@@ -234,6 +234,11 @@ def _as_it_was(payload: Payload) -> list[Condition]:
     """The conditions under which a record is still the one that was read."""
     keys = ("revision", "stats_revision", "result_revision", "reuse_revision", SORT_KEY)
     return [Equals(key, payload[key]) for key in keys if key in payload]
+
+
+def _as_stored(kind: ExportedCollection, record: Record) -> Record:
+    derived = kind.rule.derived(record.namespace, record.payload)
+    return replace(record, payload={**record.payload, **derived}) if derived else record
 
 
 def _absent(run: ImportRun, row: Row) -> int:

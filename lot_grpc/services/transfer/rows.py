@@ -27,12 +27,13 @@ class Row:
 
 
 async def births_at(
-    store: VectorStore, namespace: str, places: Collection[Place]
-) -> dict[Place, int]:
-    """The sort keys of records, by point."""
-    births: dict[Place, int] = {}
-    for collection in {place[0] for place in places}:
-        points = tuple({point for at, point in places if at == collection})
+    store: VectorStore, namespace: str, places: Collection[Place | None]
+) -> dict[Place | None, int]:
+    """The sort keys of records, by place; 0 for None, what belongs to no record."""
+    births: dict[Place | None, int] = {None: 0}
+    there = {place for place in places if place is not None}
+    for collection in {place[0] for place in there}:
+        points = tuple(point for at, point in there if at == collection)
         rows = await store.scroll(
             collection, namespace, [IdIn(points)], limit=len(points), payload=(SORT_KEY,)
         )

@@ -137,14 +137,14 @@ async def used_error_solutions(world: World, ns: str) -> None:
         if record.payload["error_solution_id"] != "s"
     ]
     used = ErrorOutcomeDraft(other, Outcome.SUCCESS, duration=3.0)
-    await world.services.errors.outcomes.record(ns, used)
+    await world.services.outcomes.of_errors.record(ns, used)
 
 
 def helps(request_id: str, outcome: Outcome = Outcome.SUCCESS) -> Step:
     async def run(world: World, ns: str) -> Any:
         tried_on = "KeyError: 'c'"
         given = ErrorOutcomeDraft("s", outcome, error_message=tried_on, request_id=request_id)
-        return await world.services.errors.outcomes.record(ns, given)
+        return await world.services.outcomes.of_errors.record(ns, given)
 
     return run
 

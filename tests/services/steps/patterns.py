@@ -31,8 +31,8 @@ async def three_patterns(world: World, ns: str) -> None:
         ns, draft("three", pattern_id="p3", initial_success_rate=0.4)
     )
     used = OutcomeDraft((await id_of(world, ns, "one"), "p2"), Outcome.FAILURE, query="how")
-    await world.services.patterns.outcomes.record(ns, used)
-    await world.services.patterns.outcomes.record(ns, replace(used, outcome=Outcome.PARTIAL))
+    await world.services.outcomes.recorder.record(ns, used)
+    await world.services.outcomes.recorder.record(ns, replace(used, outcome=Outcome.PARTIAL))
 
 
 async def id_of(world: World, ns: str, task: str) -> str:
@@ -126,7 +126,7 @@ async def alike(world: World, ns: str) -> None:
             ns, draft(NEAR_THAT.format(word), pattern_id=f"b{n}")
         )
     for outcome in (Outcome.SUCCESS, Outcome.PARTIAL):
-        await world.services.patterns.outcomes.record(
+        await world.services.outcomes.recorder.record(
             ns, OutcomeDraft(("a0", "b1"), outcome, duration=1.0)
         )
 
@@ -146,7 +146,7 @@ def outcomes(request_id: str, query: str = "") -> Step:
     async def run(world: World, ns: str) -> Any:
         ids = (await id_of(world, ns, "one"), "p2", "p3")
         given = OutcomeDraft(ids, Outcome.SUCCESS, query=query, duration=2.0, request_id=request_id)
-        return await world.services.patterns.outcomes.record(ns, given)
+        return await world.services.outcomes.recorder.record(ns, given)
 
     return run
 
@@ -154,7 +154,7 @@ def outcomes(request_id: str, query: str = "") -> Step:
 def one_outcome(request_id: str, query: str) -> Step:
     async def run(world: World, ns: str) -> Any:
         given = OutcomeDraft(("p2",), Outcome.SUCCESS, query=query, request_id=request_id)
-        return await world.services.patterns.outcomes.record(ns, given)
+        return await world.services.outcomes.recorder.record(ns, given)
 
     return run
 
@@ -179,7 +179,7 @@ def outcomes_at_once(request_id: str) -> Step:
                 ]
             )
         ]
-        record = world.services.patterns.outcomes.record
+        record = world.services.outcomes.recorder.record
         results = await asyncio.gather(
             *(record(ns, each) for each in given), return_exceptions=True
         )
@@ -220,7 +220,7 @@ def corrects(request_id: str, instead: Outcome | None) -> Step:
         (told,) = [r.payload["plan"] for r in rows if r.payload.get("request_id") == "to correct"]
         given = CorrectionDraft(told["outcome_id"], instead, request_id=request_id)
         with suppress(OutcomeCorrectedError):
-            return await world.services.patterns.outcome_log.correct(ns, given)
+            return await world.services.outcomes.log.correct(ns, given)
 
     return run
 

@@ -167,8 +167,11 @@ type Episode struct {
 	// Episodes actually reused; each gains one in reused_count, however often this end is retried. At
 	// most 100, no duplicates. A missing one fails with EPISODE_NOT_FOUND.
 	UsedEpisodeIds []string `protobuf:"bytes,32,rep,name=used_episode_ids,json=usedEpisodeIds,proto3" json:"used_episode_ids,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Output only. Outcomes of uses of this episode by others, recorded by RecordOutcome; unset if there
+	// are none. Does not change update_time or etag.
+	Outcomes      *OutcomeStats `protobuf:"bytes,33,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Episode) Reset() {
@@ -421,6 +424,13 @@ func (x *Episode) GetUpdateTime() *timestamppb.Timestamp {
 func (x *Episode) GetUsedEpisodeIds() []string {
 	if x != nil {
 		return x.UsedEpisodeIds
+	}
+	return nil
+}
+
+func (x *Episode) GetOutcomes() *OutcomeStats {
+	if x != nil {
+		return x.Outcomes
 	}
 	return nil
 }
@@ -762,7 +772,7 @@ var File_lot_v1_episode_proto protoreflect.FileDescriptor
 
 const file_lot_v1_episode_proto_rawDesc = "" +
 	"\n" +
-	"\x14lot/v1/episode.proto\x12\x06lot.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xc2\n" +
+	"\x14lot/v1/episode.proto\x12\x06lot.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xf4\n" +
 	"\n" +
 	"\aEpisode\x12\x1d\n" +
 	"\n" +
@@ -806,7 +816,8 @@ const file_lot_v1_episode_proto_rawDesc = "" +
 	"createTime\x12;\n" +
 	"\vupdate_time\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12(\n" +
-	"\x10used_episode_ids\x18  \x03(\tR\x0eusedEpisodeIds\x1a:\n" +
+	"\x10used_episode_ids\x18  \x03(\tR\x0eusedEpisodeIds\x120\n" +
+	"\boutcomes\x18! \x01(\v2\x14.lot.v1.OutcomeStatsR\boutcomes\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1a9\n" +
@@ -891,6 +902,7 @@ var file_lot_v1_episode_proto_goTypes = []any{
 	(Complexity)(0),               // 8: lot.v1.Complexity
 	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
 	(*structpb.Struct)(nil),       // 10: google.protobuf.Struct
+	(*OutcomeStats)(nil),          // 11: lot.v1.OutcomeStats
 }
 var file_lot_v1_episode_proto_depIdxs = []int32{
 	8,  // 0: lot.v1.Episode.complexity:type_name -> lot.v1.Complexity
@@ -903,21 +915,22 @@ var file_lot_v1_episode_proto_depIdxs = []int32{
 	10, // 7: lot.v1.Episode.metadata:type_name -> google.protobuf.Struct
 	9,  // 8: lot.v1.Episode.create_time:type_name -> google.protobuf.Timestamp
 	9,  // 9: lot.v1.Episode.update_time:type_name -> google.protobuf.Timestamp
-	10, // 10: lot.v1.EpisodeEvent.data:type_name -> google.protobuf.Struct
-	9,  // 11: lot.v1.EpisodeEvent.event_time:type_name -> google.protobuf.Timestamp
-	9,  // 12: lot.v1.EpisodeEvent.record_time:type_name -> google.protobuf.Timestamp
-	0,  // 13: lot.v1.EpisodeFilter.statuses:type_name -> lot.v1.EpisodeStatus
-	8,  // 14: lot.v1.EpisodeFilter.complexities:type_name -> lot.v1.Complexity
-	7,  // 15: lot.v1.EpisodeFilter.labels:type_name -> lot.v1.EpisodeFilter.LabelsEntry
-	9,  // 16: lot.v1.EpisodeFilter.started_after:type_name -> google.protobuf.Timestamp
-	9,  // 17: lot.v1.EpisodeFilter.started_before:type_name -> google.protobuf.Timestamp
-	9,  // 18: lot.v1.EpisodeFilter.ended_after:type_name -> google.protobuf.Timestamp
-	9,  // 19: lot.v1.EpisodeFilter.ended_before:type_name -> google.protobuf.Timestamp
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	11, // 10: lot.v1.Episode.outcomes:type_name -> lot.v1.OutcomeStats
+	10, // 11: lot.v1.EpisodeEvent.data:type_name -> google.protobuf.Struct
+	9,  // 12: lot.v1.EpisodeEvent.event_time:type_name -> google.protobuf.Timestamp
+	9,  // 13: lot.v1.EpisodeEvent.record_time:type_name -> google.protobuf.Timestamp
+	0,  // 14: lot.v1.EpisodeFilter.statuses:type_name -> lot.v1.EpisodeStatus
+	8,  // 15: lot.v1.EpisodeFilter.complexities:type_name -> lot.v1.Complexity
+	7,  // 16: lot.v1.EpisodeFilter.labels:type_name -> lot.v1.EpisodeFilter.LabelsEntry
+	9,  // 17: lot.v1.EpisodeFilter.started_after:type_name -> google.protobuf.Timestamp
+	9,  // 18: lot.v1.EpisodeFilter.started_before:type_name -> google.protobuf.Timestamp
+	9,  // 19: lot.v1.EpisodeFilter.ended_after:type_name -> google.protobuf.Timestamp
+	9,  // 20: lot.v1.EpisodeFilter.ended_before:type_name -> google.protobuf.Timestamp
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_episode_proto_init() }

@@ -87,6 +87,13 @@ const (
 	//	{ "reason": "RETRIEVAL_NOT_FOUND", "domain": "lot.v1",
 	//	  "metadata": { "namespace": "default", "id": "r-1" } }
 	ErrorReason_ERROR_REASON_RETRIEVAL_NOT_FOUND ErrorReason = 10
+	// The outcome names something that the retrieval did not show. Code INVALID_ARGUMENT. Nothing was
+	// counted. Name only what it showed, each under its kind, or send `query` instead of
+	// `retrieval_id`. `ids` are the first ten of these.
+	//
+	//	{ "reason": "NOT_IN_RETRIEVAL", "domain": "lot.v1",
+	//	  "metadata": { "retrieval_id": "r-1", "ids": "p-1, p-2" } }
+	ErrorReason_ERROR_REASON_NOT_IN_RETRIEVAL ErrorReason = 59
 	// The pattern ID is in use with other content. Code ALREADY_EXISTS, with
 	// `google.rpc.ResourceInfo`. Choose another ID, or use UpdatePattern.
 	//
@@ -242,7 +249,8 @@ const (
 	//
 	//	{ "reason": "RERANKER_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
 	ErrorReason_ERROR_REASON_RERANKER_UNAVAILABLE ErrorReason = 38
-	// The log has no entry with this `outcome_id`, or its patterns were deleted. Code NOT_FOUND.
+	// The log has no entry with this `outcome_id`, or all that it is about was deleted. Code
+	// NOT_FOUND.
 	// ListOutcomes returns the IDs.
 	//
 	//	{ "reason": "OUTCOME_NOT_FOUND", "domain": "lot.v1",
@@ -341,6 +349,7 @@ var (
 		8:  "ERROR_REASON_EPISODE_NOT_FOUND",
 		9:  "ERROR_REASON_MEMORY_NOT_FOUND",
 		10: "ERROR_REASON_RETRIEVAL_NOT_FOUND",
+		59: "ERROR_REASON_NOT_IN_RETRIEVAL",
 		11: "ERROR_REASON_PATTERN_ID_IN_USE",
 		12: "ERROR_REASON_EPISODE_ID_IN_USE",
 		13: "ERROR_REASON_MEMORY_ID_IN_USE",
@@ -397,6 +406,7 @@ var (
 		"ERROR_REASON_EPISODE_NOT_FOUND":           8,
 		"ERROR_REASON_MEMORY_NOT_FOUND":            9,
 		"ERROR_REASON_RETRIEVAL_NOT_FOUND":         10,
+		"ERROR_REASON_NOT_IN_RETRIEVAL":            59,
 		"ERROR_REASON_PATTERN_ID_IN_USE":           11,
 		"ERROR_REASON_EPISODE_ID_IN_USE":           12,
 		"ERROR_REASON_MEMORY_ID_IN_USE":            13,
@@ -474,7 +484,7 @@ var File_lot_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\x9b\x0f\n" +
+	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xbe\x0f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x01\x12 \n" +
@@ -487,7 +497,8 @@ const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\x1eERROR_REASON_EPISODE_NOT_FOUND\x10\b\x12!\n" +
 	"\x1dERROR_REASON_MEMORY_NOT_FOUND\x10\t\x12$\n" +
 	" ERROR_REASON_RETRIEVAL_NOT_FOUND\x10\n" +
-	"\x12\"\n" +
+	"\x12!\n" +
+	"\x1dERROR_REASON_NOT_IN_RETRIEVAL\x10;\x12\"\n" +
 	"\x1eERROR_REASON_PATTERN_ID_IN_USE\x10\v\x12\"\n" +
 	"\x1eERROR_REASON_EPISODE_ID_IN_USE\x10\f\x12!\n" +
 	"\x1dERROR_REASON_MEMORY_ID_IN_USE\x10\r\x12\"\n" +

@@ -1278,7 +1278,7 @@ type RecordErrorSolutionOutcomeRequest struct {
 	Duration *durationpb.Duration `protobuf:"bytes,5,opt,name=duration,proto3" json:"duration,omitempty"`
 	// Human-readable note.
 	Note string `protobuf:"bytes,6,opt,name=note,proto3" json:"note,omitempty"`
-	// Retrieval ID of the response it was found in.
+	// Retrieval ID of the response it was found in; fails with NOT_IN_RETRIEVAL if it was not.
 	RetrievalId string `protobuf:"bytes,7,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
 	// Error message it was tried on, if not the stored one.
 	ErrorMessage string `protobuf:"bytes,8,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`

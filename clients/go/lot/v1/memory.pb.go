@@ -229,8 +229,10 @@ type Memory struct {
 	// about it. Empty if no attempt has failed. The server retries until it succeeds, pausing for at
 	// most a minute between attempts.
 	IndexingProblem string `protobuf:"bytes,21,opt,name=indexing_problem,json=indexingProblem,proto3" json:"indexing_problem,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Output only. Outcomes of uses, recorded by RecordOutcome; unset if there are none.
+	Outcomes      *OutcomeStats `protobuf:"bytes,22,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Memory) Reset() {
@@ -430,6 +432,13 @@ func (x *Memory) GetIndexingProblem() string {
 		return x.IndexingProblem
 	}
 	return ""
+}
+
+func (x *Memory) GetOutcomes() *OutcomeStats {
+	if x != nil {
+		return x.Outcomes
+	}
+	return nil
 }
 
 type isMemory_Details interface {
@@ -903,7 +912,7 @@ var File_lot_v1_memory_proto protoreflect.FileDescriptor
 
 const file_lot_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x13lot/v1/memory.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xda\a\n" +
+	"\x13lot/v1/memory.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\x8c\b\n" +
 	"\x06Memory\x12\x1b\n" +
 	"\tmemory_id\x18\x01 \x01(\tR\bmemoryId\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lot.v1.MemoryKindR\x04kind\x12\x14\n" +
@@ -932,7 +941,8 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"expireTime\x12-\n" +
 	"\x03ttl\x18\x13 \x01(\v2\x19.google.protobuf.DurationH\x01R\x03ttl\x121\n" +
 	"\bindexing\x18\x14 \x01(\x0e2\x15.lot.v1.IndexingStateR\bindexing\x12)\n" +
-	"\x10indexing_problem\x18\x15 \x01(\tR\x0findexingProblem\x1a9\n" +
+	"\x10indexing_problem\x18\x15 \x01(\tR\x0findexingProblem\x120\n" +
+	"\boutcomes\x18\x16 \x01(\v2\x14.lot.v1.OutcomeStatsR\boutcomes\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
@@ -1031,7 +1041,8 @@ var file_lot_v1_memory_proto_goTypes = []any{
 	(*structpb.Struct)(nil),            // 10: google.protobuf.Struct
 	(*timestamppb.Timestamp)(nil),      // 11: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),        // 12: google.protobuf.Duration
-	(*ScorePart)(nil),                  // 13: lot.v1.ScorePart
+	(*OutcomeStats)(nil),               // 13: lot.v1.OutcomeStats
+	(*ScorePart)(nil),                  // 14: lot.v1.ScorePart
 }
 var file_lot_v1_memory_proto_depIdxs = []int32{
 	1,  // 0: lot.v1.Memory.kind:type_name -> lot.v1.MemoryKind
@@ -1044,19 +1055,20 @@ var file_lot_v1_memory_proto_depIdxs = []int32{
 	11, // 7: lot.v1.Memory.expire_time:type_name -> google.protobuf.Timestamp
 	12, // 8: lot.v1.Memory.ttl:type_name -> google.protobuf.Duration
 	0,  // 9: lot.v1.Memory.indexing:type_name -> lot.v1.IndexingState
-	11, // 10: lot.v1.ProjectDetails.last_accessed_time:type_name -> google.protobuf.Timestamp
-	1,  // 11: lot.v1.MemoryFilter.kinds:type_name -> lot.v1.MemoryKind
-	9,  // 12: lot.v1.MemoryFilter.labels:type_name -> lot.v1.MemoryFilter.LabelsEntry
-	11, // 13: lot.v1.MemoryFilter.created_after:type_name -> google.protobuf.Timestamp
-	11, // 14: lot.v1.MemoryFilter.created_before:type_name -> google.protobuf.Timestamp
-	2,  // 15: lot.v1.MemoryHit.memory:type_name -> lot.v1.Memory
-	13, // 16: lot.v1.MemoryHit.score_parts:type_name -> lot.v1.ScorePart
-	7,  // 17: lot.v1.MemoryHit.passage:type_name -> lot.v1.Passage
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	13, // 10: lot.v1.Memory.outcomes:type_name -> lot.v1.OutcomeStats
+	11, // 11: lot.v1.ProjectDetails.last_accessed_time:type_name -> google.protobuf.Timestamp
+	1,  // 12: lot.v1.MemoryFilter.kinds:type_name -> lot.v1.MemoryKind
+	9,  // 13: lot.v1.MemoryFilter.labels:type_name -> lot.v1.MemoryFilter.LabelsEntry
+	11, // 14: lot.v1.MemoryFilter.created_after:type_name -> google.protobuf.Timestamp
+	11, // 15: lot.v1.MemoryFilter.created_before:type_name -> google.protobuf.Timestamp
+	2,  // 16: lot.v1.MemoryHit.memory:type_name -> lot.v1.Memory
+	14, // 17: lot.v1.MemoryHit.score_parts:type_name -> lot.v1.ScorePart
+	7,  // 18: lot.v1.MemoryHit.passage:type_name -> lot.v1.Passage
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_memory_proto_init() }

@@ -107,7 +107,8 @@ type MemoryServiceClient interface {
 	FindErrorSolutions(ctx context.Context, in *FindErrorSolutionsRequest, opts ...grpc.CallOption) (*FindErrorSolutionsResponse, error)
 	// RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
 	// FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
-	// error_message), REQUEST_ID_REUSED, CONTENTION.
+	// error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same for
+	// several records of any kind.
 	RecordErrorSolutionOutcome(ctx context.Context, in *RecordErrorSolutionOutcomeRequest, opts ...grpc.CallOption) (*RecordErrorSolutionOutcomeResponse, error)
 	// ListErrorSolutions lists error solutions by creation time, newest first. Errors:
 	// PAGE_TOKEN_MISMATCH.
@@ -492,7 +493,8 @@ type MemoryServiceServer interface {
 	FindErrorSolutions(context.Context, *FindErrorSolutionsRequest) (*FindErrorSolutionsResponse, error)
 	// RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
 	// FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
-	// error_message), REQUEST_ID_REUSED, CONTENTION.
+	// error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same for
+	// several records of any kind.
 	RecordErrorSolutionOutcome(context.Context, *RecordErrorSolutionOutcomeRequest) (*RecordErrorSolutionOutcomeResponse, error)
 	// ListErrorSolutions lists error solutions by creation time, newest first. Errors:
 	// PAGE_TOKEN_MISMATCH.

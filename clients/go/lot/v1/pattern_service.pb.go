@@ -1852,13 +1852,16 @@ type RecordOutcomeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. Patterns actually used, 1 to 100; unused hits get no credit.
+	// Patterns actually used; unused hits get no credit. At most 100 IDs of all kinds. Without any ID,
+	// `retrieval_id` is required, and the outcome is that of using nothing of it: it is logged and
+	// counts for nothing.
 	PatternIds []string `protobuf:"bytes,2,rep,name=pattern_ids,json=patternIds,proto3" json:"pattern_ids,omitempty"`
-	// Retrieval ID of the recall that found them. If unknown and there is no `query`, the call fails
-	// with RETRIEVAL_NOT_FOUND.
+	// Retrieval ID of the recall or context that showed them; fails with NOT_IN_RETRIEVAL for anything
+	// else. If it is unknown and there is no `query`, or no ID, the call fails with
+	// RETRIEVAL_NOT_FOUND.
 	RetrievalId string `protobuf:"bytes,3,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
-	// Query of the recall. Without query and retrieval_id, the outcome counts only for the pattern as
-	// a whole.
+	// Query of the recall. Without query and retrieval_id, the outcome counts only for what was used
+	// as a whole.
 	Query string `protobuf:"bytes,4,opt,name=query,proto3" json:"query,omitempty"`
 	// Required. Outcome.
 	Outcome Outcome `protobuf:"varint,5,opt,name=outcome,proto3,enum=lot.v1.Outcome" json:"outcome,omitempty"`
@@ -1868,11 +1871,17 @@ type RecordOutcomeRequest struct {
 	Duration *durationpb.Duration `protobuf:"bytes,7,opt,name=duration,proto3" json:"duration,omitempty"`
 	// Human-readable note.
 	Note string `protobuf:"bytes,8,opt,name=note,proto3" json:"note,omitempty"`
-	// Makes a retry safe for 24 h: an outcome never counts twice, nor for another pattern that now
-	// has the ID. The response to a retry omits deleted patterns.
-	RequestId     string `protobuf:"bytes,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Makes a retry safe for 24 h: an outcome never counts twice, nor for anything else that now has
+	// the ID. The response to a retry omits what was deleted.
+	RequestId string `protobuf:"bytes,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Memories actually used.
+	MemoryIds []string `protobuf:"bytes,10,rep,name=memory_ids,json=memoryIds,proto3" json:"memory_ids,omitempty"`
+	// Episodes actually used, such as one whose approach was followed.
+	EpisodeIds []string `protobuf:"bytes,11,rep,name=episode_ids,json=episodeIds,proto3" json:"episode_ids,omitempty"`
+	// Error solutions actually tried.
+	ErrorSolutionIds []string `protobuf:"bytes,12,rep,name=error_solution_ids,json=errorSolutionIds,proto3" json:"error_solution_ids,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *RecordOutcomeRequest) Reset() {
@@ -1968,6 +1977,27 @@ func (x *RecordOutcomeRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *RecordOutcomeRequest) GetMemoryIds() []string {
+	if x != nil {
+		return x.MemoryIds
+	}
+	return nil
+}
+
+func (x *RecordOutcomeRequest) GetEpisodeIds() []string {
+	if x != nil {
+		return x.EpisodeIds
+	}
+	return nil
+}
+
+func (x *RecordOutcomeRequest) GetErrorSolutionIds() []string {
+	if x != nil {
+		return x.ErrorSolutionIds
+	}
+	return nil
+}
+
 // Response of RecordOutcome.
 type RecordOutcomeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1976,9 +2006,15 @@ type RecordOutcomeResponse struct {
 	// ID under which it is logged; use it to undo it by CorrectOutcome.
 	OutcomeId string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
 	// Notices, for example that long fields were omitted because the response would be too large.
-	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
+	// Memories after the call, as patterns.
+	Memories []*Memory `protobuf:"bytes,4,rep,name=memories,proto3" json:"memories,omitempty"`
+	// Episodes after the call, as patterns.
+	Episodes []*Episode `protobuf:"bytes,5,rep,name=episodes,proto3" json:"episodes,omitempty"`
+	// Error solutions after the call, as patterns.
+	ErrorSolutions []*ErrorSolution `protobuf:"bytes,6,rep,name=error_solutions,json=errorSolutions,proto3" json:"error_solutions,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RecordOutcomeResponse) Reset() {
@@ -2032,12 +2068,34 @@ func (x *RecordOutcomeResponse) GetNotices() []*Notice {
 	return nil
 }
 
+func (x *RecordOutcomeResponse) GetMemories() []*Memory {
+	if x != nil {
+		return x.Memories
+	}
+	return nil
+}
+
+func (x *RecordOutcomeResponse) GetEpisodes() []*Episode {
+	if x != nil {
+		return x.Episodes
+	}
+	return nil
+}
+
+func (x *RecordOutcomeResponse) GetErrorSolutions() []*ErrorSolution {
+	if x != nil {
+		return x.ErrorSolutions
+	}
+	return nil
+}
+
 // OutcomeEntry is one entry of the log behind the counters.
 type OutcomeEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ID of the outcome; one per call.
 	OutcomeId string `protobuf:"bytes,1,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
-	// Pattern ID.
+	// Pattern ID, if it is the outcome of a pattern. An entry without any ID is the outcome of a
+	// retrieval of which nothing was used.
 	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
 	// Outcome.
 	Outcome Outcome `protobuf:"varint,3,opt,name=outcome,proto3,enum=lot.v1.Outcome" json:"outcome,omitempty"`
@@ -2059,8 +2117,14 @@ type OutcomeEntry struct {
 	CorrectedByOutcomeId string `protobuf:"bytes,11,opt,name=corrected_by_outcome_id,json=correctedByOutcomeId,proto3" json:"corrected_by_outcome_id,omitempty"`
 	// True if made by a repeated save rather than RecordOutcome.
 	FromRepeatedSave bool `protobuf:"varint,12,opt,name=from_repeated_save,json=fromRepeatedSave,proto3" json:"from_repeated_save,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Memory ID, if it is the outcome of a memory.
+	MemoryId string `protobuf:"bytes,13,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
+	// Episode ID, if it is the outcome of an episode.
+	EpisodeId string `protobuf:"bytes,14,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
+	// Error solution ID, if it is the outcome of an error solution.
+	ErrorSolutionId string `protobuf:"bytes,15,opt,name=error_solution_id,json=errorSolutionId,proto3" json:"error_solution_id,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *OutcomeEntry) Reset() {
@@ -2177,12 +2241,33 @@ func (x *OutcomeEntry) GetFromRepeatedSave() bool {
 	return false
 }
 
+func (x *OutcomeEntry) GetMemoryId() string {
+	if x != nil {
+		return x.MemoryId
+	}
+	return ""
+}
+
+func (x *OutcomeEntry) GetEpisodeId() string {
+	if x != nil {
+		return x.EpisodeId
+	}
+	return ""
+}
+
+func (x *OutcomeEntry) GetErrorSolutionId() string {
+	if x != nil {
+		return x.ErrorSolutionId
+	}
+	return ""
+}
+
 // Request of ListOutcomes.
 type ListOutcomesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. Pattern ID.
+	// Pattern ID. Exactly one ID is required.
 	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
 	// 0 means 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
@@ -2190,9 +2275,15 @@ type ListOutcomesRequest struct {
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Fields of each entry to return, for example `tags`. Empty or `*` means all. An unknown path is
 	// an error that lists the valid ones.
-	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	// Memory ID.
+	MemoryId string `protobuf:"bytes,6,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
+	// Episode ID.
+	EpisodeId string `protobuf:"bytes,7,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
+	// Error solution ID.
+	ErrorSolutionId string `protobuf:"bytes,8,opt,name=error_solution_id,json=errorSolutionId,proto3" json:"error_solution_id,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *ListOutcomesRequest) Reset() {
@@ -2258,6 +2349,27 @@ func (x *ListOutcomesRequest) GetReadMask() *fieldmaskpb.FieldMask {
 		return x.ReadMask
 	}
 	return nil
+}
+
+func (x *ListOutcomesRequest) GetMemoryId() string {
+	if x != nil {
+		return x.MemoryId
+	}
+	return ""
+}
+
+func (x *ListOutcomesRequest) GetEpisodeId() string {
+	if x != nil {
+		return x.EpisodeId
+	}
+	return ""
+}
+
+func (x *ListOutcomesRequest) GetErrorSolutionId() string {
+	if x != nil {
+		return x.ErrorSolutionId
+	}
+	return ""
 }
 
 // Response of ListOutcomes.
@@ -2327,7 +2439,7 @@ type CorrectOutcomeRequest struct {
 	Outcome Outcome `protobuf:"varint,3,opt,name=outcome,proto3,enum=lot.v1.Outcome" json:"outcome,omitempty"`
 	// Human-readable note.
 	Note string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
-	// Makes a retry safe for 24 h. The response to a retry omits deleted patterns.
+	// Makes a retry safe for 24 h. The response to a retry omits what was deleted.
 	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2406,9 +2518,15 @@ type CorrectOutcomeResponse struct {
 	// ID under which the correction is logged.
 	OutcomeId string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
 	// Notices, for example that long fields were omitted because the response would be too large.
-	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
+	// Memories after the call, as patterns.
+	Memories []*Memory `protobuf:"bytes,4,rep,name=memories,proto3" json:"memories,omitempty"`
+	// Episodes after the call, as patterns.
+	Episodes []*Episode `protobuf:"bytes,5,rep,name=episodes,proto3" json:"episodes,omitempty"`
+	// Error solutions after the call, as patterns.
+	ErrorSolutions []*ErrorSolution `protobuf:"bytes,6,rep,name=error_solutions,json=errorSolutions,proto3" json:"error_solutions,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CorrectOutcomeResponse) Reset() {
@@ -2458,6 +2576,27 @@ func (x *CorrectOutcomeResponse) GetOutcomeId() string {
 func (x *CorrectOutcomeResponse) GetNotices() []*Notice {
 	if x != nil {
 		return x.Notices
+	}
+	return nil
+}
+
+func (x *CorrectOutcomeResponse) GetMemories() []*Memory {
+	if x != nil {
+		return x.Memories
+	}
+	return nil
+}
+
+func (x *CorrectOutcomeResponse) GetEpisodes() []*Episode {
+	if x != nil {
+		return x.Episodes
+	}
+	return nil
+}
+
+func (x *CorrectOutcomeResponse) GetErrorSolutions() []*ErrorSolution {
+	if x != nil {
+		return x.ErrorSolutions
 	}
 	return nil
 }
@@ -3816,7 +3955,7 @@ var File_lot_v1_pattern_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1clot/v1/pattern_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x15lot/v1/feedback.proto\x1a\x14lot/v1/outcome.proto\x1a\x14lot/v1/pattern.proto\"\x93\x02\n" +
+	"\x1clot/v1/pattern_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x15lot/v1/feedback.proto\x1a\x13lot/v1/memory.proto\x1a\x14lot/v1/outcome.proto\x1a\x14lot/v1/pattern.proto\"\x93\x02\n" +
 	"\x12SavePatternRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12)\n" +
 	"\apattern\x18\x02 \x01(\v2\x0f.lot.v1.PatternR\apattern\x12\x1d\n" +
@@ -3958,7 +4097,7 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x05_seed\"J\n" +
 	"\vFilterCount\x12\x14\n" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12%\n" +
-	"\x0eexcluded_count\x18\x02 \x01(\x03R\rexcludedCount\"\xcb\x02\n" +
+	"\x0eexcluded_count\x18\x02 \x01(\x03R\rexcludedCount\"\xb9\x03\n" +
 	"\x14RecordOutcomeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vpattern_ids\x18\x02 \x03(\tR\n" +
@@ -3970,13 +4109,22 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\bduration\x18\a \x01(\v2\x19.google.protobuf.DurationR\bduration\x12\x12\n" +
 	"\x04note\x18\b \x01(\tR\x04note\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\t \x01(\tR\trequestIdB\t\n" +
-	"\a_reward\"\x8d\x01\n" +
+	"request_id\x18\t \x01(\tR\trequestId\x12\x1d\n" +
+	"\n" +
+	"memory_ids\x18\n" +
+	" \x03(\tR\tmemoryIds\x12\x1f\n" +
+	"\vepisode_ids\x18\v \x03(\tR\n" +
+	"episodeIds\x12,\n" +
+	"\x12error_solution_ids\x18\f \x03(\tR\x10errorSolutionIdsB\t\n" +
+	"\a_reward\"\xa6\x02\n" +
 	"\x15RecordOutcomeResponse\x12+\n" +
 	"\bpatterns\x18\x01 \x03(\v2\x0f.lot.v1.PatternR\bpatterns\x12\x1d\n" +
 	"\n" +
 	"outcome_id\x18\x02 \x01(\tR\toutcomeId\x12(\n" +
-	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xf5\x03\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\x12*\n" +
+	"\bmemories\x18\x04 \x03(\v2\x0e.lot.v1.MemoryR\bmemories\x12+\n" +
+	"\bepisodes\x18\x05 \x03(\v2\x0f.lot.v1.EpisodeR\bepisodes\x12>\n" +
+	"\x0ferror_solutions\x18\x06 \x03(\v2\x15.lot.v1.ErrorSolutionR\x0eerrorSolutions\"\xdd\x04\n" +
 	"\fOutcomeEntry\x12\x1d\n" +
 	"\n" +
 	"outcome_id\x18\x01 \x01(\tR\toutcomeId\x12\x1d\n" +
@@ -3993,8 +4141,12 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x13corrects_outcome_id\x18\n" +
 	" \x01(\tR\x11correctsOutcomeId\x125\n" +
 	"\x17corrected_by_outcome_id\x18\v \x01(\tR\x14correctedByOutcomeId\x12,\n" +
-	"\x12from_repeated_save\x18\f \x01(\bR\x10fromRepeatedSaveB\t\n" +
-	"\a_reward\"\xc7\x01\n" +
+	"\x12from_repeated_save\x18\f \x01(\bR\x10fromRepeatedSave\x12\x1b\n" +
+	"\tmemory_id\x18\r \x01(\tR\bmemoryId\x12\x1d\n" +
+	"\n" +
+	"episode_id\x18\x0e \x01(\tR\tepisodeId\x12*\n" +
+	"\x11error_solution_id\x18\x0f \x01(\tR\x0ferrorSolutionIdB\t\n" +
+	"\a_reward\"\xaf\x02\n" +
 	"\x13ListOutcomesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -4002,7 +4154,11 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\x127\n" +
-	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"p\n" +
+	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\x12\x1b\n" +
+	"\tmemory_id\x18\x06 \x01(\tR\bmemoryId\x12\x1d\n" +
+	"\n" +
+	"episode_id\x18\a \x01(\tR\tepisodeId\x12*\n" +
+	"\x11error_solution_id\x18\b \x01(\tR\x0ferrorSolutionId\"p\n" +
 	"\x14ListOutcomesResponse\x120\n" +
 	"\boutcomes\x18\x01 \x03(\v2\x14.lot.v1.OutcomeEntryR\boutcomes\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb2\x01\n" +
@@ -4013,12 +4169,15 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\aoutcome\x18\x03 \x01(\x0e2\x0f.lot.v1.OutcomeR\aoutcome\x12\x12\n" +
 	"\x04note\x18\x04 \x01(\tR\x04note\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x05 \x01(\tR\trequestId\"\x8e\x01\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"\xa7\x02\n" +
 	"\x16CorrectOutcomeResponse\x12+\n" +
 	"\bpatterns\x18\x01 \x03(\v2\x0f.lot.v1.PatternR\bpatterns\x12\x1d\n" +
 	"\n" +
 	"outcome_id\x18\x02 \x01(\tR\toutcomeId\x12(\n" +
-	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x8d\x02\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\x12*\n" +
+	"\bmemories\x18\x04 \x03(\v2\x0e.lot.v1.MemoryR\bmemories\x12+\n" +
+	"\bepisodes\x18\x05 \x03(\v2\x0f.lot.v1.EpisodeR\bepisodes\x12>\n" +
+	"\x0ferror_solutions\x18\x06 \x03(\v2\x15.lot.v1.ErrorSolutionR\x0eerrorSolutions\"\x8d\x02\n" +
 	"\x1cRecordPatternFeedbackRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -4273,126 +4432,135 @@ var file_lot_v1_pattern_service_proto_goTypes = []any{
 	(*ScorePart)(nil),                       // 60: lot.v1.ScorePart
 	(*durationpb.Duration)(nil),             // 61: google.protobuf.Duration
 	(Outcome)(0),                            // 62: lot.v1.Outcome
-	(PatternType)(0),                        // 63: lot.v1.PatternType
-	(*structpb.Struct)(nil),                 // 64: google.protobuf.Struct
+	(*Memory)(nil),                          // 63: lot.v1.Memory
+	(*Episode)(nil),                         // 64: lot.v1.Episode
+	(*ErrorSolution)(nil),                   // 65: lot.v1.ErrorSolution
+	(PatternType)(0),                        // 66: lot.v1.PatternType
+	(*structpb.Struct)(nil),                 // 67: google.protobuf.Struct
 }
 var file_lot_v1_pattern_service_proto_depIdxs = []int32{
-	51, // 0: lot.v1.SavePatternRequest.pattern:type_name -> lot.v1.Pattern
-	0,  // 1: lot.v1.SavePatternRequest.dedupe:type_name -> lot.v1.Dedupe
-	51, // 2: lot.v1.SavePatternResponse.pattern:type_name -> lot.v1.Pattern
-	52, // 3: lot.v1.SavePatternResponse.notices:type_name -> lot.v1.Notice
-	5,  // 4: lot.v1.BatchSavePatternsRequest.items:type_name -> lot.v1.SavePatternItem
-	51, // 5: lot.v1.SavePatternItem.pattern:type_name -> lot.v1.Pattern
-	0,  // 6: lot.v1.SavePatternItem.dedupe:type_name -> lot.v1.Dedupe
-	7,  // 7: lot.v1.BatchSavePatternsResponse.results:type_name -> lot.v1.SavePatternResult
-	52, // 8: lot.v1.BatchSavePatternsResponse.notices:type_name -> lot.v1.Notice
-	3,  // 9: lot.v1.SavePatternResult.response:type_name -> lot.v1.SavePatternResponse
-	53, // 10: lot.v1.SavePatternResult.error:type_name -> google.rpc.Status
-	51, // 11: lot.v1.GetPatternResponse.pattern:type_name -> lot.v1.Pattern
-	54, // 12: lot.v1.GetPatternResponse.feedback:type_name -> lot.v1.FeedbackEntry
-	10, // 13: lot.v1.GetPatternResponse.lineage:type_name -> lot.v1.LineageEntry
-	52, // 14: lot.v1.GetPatternResponse.notices:type_name -> lot.v1.Notice
-	1,  // 15: lot.v1.LineageEntry.relation:type_name -> lot.v1.LineageRelation
-	55, // 16: lot.v1.LineageEntry.outcomes:type_name -> lot.v1.OutcomeStats
-	56, // 17: lot.v1.LineageEntry.create_time:type_name -> google.protobuf.Timestamp
-	51, // 18: lot.v1.UpdatePatternRequest.pattern:type_name -> lot.v1.Pattern
-	57, // 19: lot.v1.UpdatePatternRequest.update_mask:type_name -> google.protobuf.FieldMask
-	51, // 20: lot.v1.UpdatePatternResponse.pattern:type_name -> lot.v1.Pattern
-	52, // 21: lot.v1.UpdatePatternResponse.notices:type_name -> lot.v1.Notice
-	58, // 22: lot.v1.ListPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	57, // 23: lot.v1.ListPatternsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	51, // 24: lot.v1.ListPatternsResponse.patterns:type_name -> lot.v1.Pattern
-	58, // 25: lot.v1.RecallPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	59, // 26: lot.v1.RecallPatternsRequest.ranking:type_name -> lot.v1.Ranking
-	57, // 27: lot.v1.RecallPatternsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	19, // 28: lot.v1.RecallPatternsResponse.hits:type_name -> lot.v1.PatternHit
-	52, // 29: lot.v1.RecallPatternsResponse.notices:type_name -> lot.v1.Notice
-	21, // 30: lot.v1.RecallPatternsResponse.explanation:type_name -> lot.v1.RecallExplanation
-	51, // 31: lot.v1.PatternHit.pattern:type_name -> lot.v1.Pattern
-	60, // 32: lot.v1.PatternHit.score_parts:type_name -> lot.v1.ScorePart
-	20, // 33: lot.v1.PatternHit.outcome_evidence:type_name -> lot.v1.OutcomeEvidence
-	56, // 34: lot.v1.OutcomeEvidence.last_time:type_name -> google.protobuf.Timestamp
-	59, // 35: lot.v1.RecallExplanation.ranking:type_name -> lot.v1.Ranking
-	22, // 36: lot.v1.RecallExplanation.filters:type_name -> lot.v1.FilterCount
-	61, // 37: lot.v1.RecallExplanation.half_life:type_name -> google.protobuf.Duration
-	62, // 38: lot.v1.RecordOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	61, // 39: lot.v1.RecordOutcomeRequest.duration:type_name -> google.protobuf.Duration
-	51, // 40: lot.v1.RecordOutcomeResponse.patterns:type_name -> lot.v1.Pattern
-	52, // 41: lot.v1.RecordOutcomeResponse.notices:type_name -> lot.v1.Notice
-	62, // 42: lot.v1.OutcomeEntry.outcome:type_name -> lot.v1.Outcome
-	61, // 43: lot.v1.OutcomeEntry.duration:type_name -> google.protobuf.Duration
-	56, // 44: lot.v1.OutcomeEntry.create_time:type_name -> google.protobuf.Timestamp
-	57, // 45: lot.v1.ListOutcomesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	25, // 46: lot.v1.ListOutcomesResponse.outcomes:type_name -> lot.v1.OutcomeEntry
-	62, // 47: lot.v1.CorrectOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	51, // 48: lot.v1.CorrectOutcomeResponse.patterns:type_name -> lot.v1.Pattern
-	52, // 49: lot.v1.CorrectOutcomeResponse.notices:type_name -> lot.v1.Notice
-	51, // 50: lot.v1.RecordPatternFeedbackResponse.pattern:type_name -> lot.v1.Pattern
-	54, // 51: lot.v1.RecordPatternFeedbackResponse.feedback:type_name -> lot.v1.FeedbackEntry
-	58, // 52: lot.v1.ListFeedbackCandidatesRequest.filter:type_name -> lot.v1.PatternFilter
-	57, // 53: lot.v1.ListFeedbackCandidatesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	51, // 54: lot.v1.ListFeedbackCandidatesResponse.patterns:type_name -> lot.v1.Pattern
-	52, // 55: lot.v1.ListFeedbackCandidatesResponse.notices:type_name -> lot.v1.Notice
-	58, // 56: lot.v1.GetPatternStatsRequest.filter:type_name -> lot.v1.PatternFilter
-	45, // 57: lot.v1.GetPatternStatsResponse.by_language:type_name -> lot.v1.GetPatternStatsResponse.ByLanguageEntry
-	46, // 58: lot.v1.GetPatternStatsResponse.by_category:type_name -> lot.v1.GetPatternStatsResponse.ByCategoryEntry
-	47, // 59: lot.v1.GetPatternStatsResponse.by_kind:type_name -> lot.v1.GetPatternStatsResponse.ByKindEntry
-	48, // 60: lot.v1.GetPatternStatsResponse.by_pattern_type:type_name -> lot.v1.GetPatternStatsResponse.ByPatternTypeEntry
-	49, // 61: lot.v1.GetPatternStatsResponse.by_code_kind:type_name -> lot.v1.GetPatternStatsResponse.ByCodeKindEntry
-	50, // 62: lot.v1.GetPatternStatsResponse.by_task_type:type_name -> lot.v1.GetPatternStatsResponse.ByTaskTypeEntry
-	63, // 63: lot.v1.ExtractPatternsRequest.pattern_type:type_name -> lot.v1.PatternType
-	51, // 64: lot.v1.ExtractPatternsResponse.patterns:type_name -> lot.v1.Pattern
-	52, // 65: lot.v1.ExtractPatternsResponse.notices:type_name -> lot.v1.Notice
-	64, // 66: lot.v1.ExtractPatternsFromCodeRequest.success_metrics:type_name -> google.protobuf.Struct
-	51, // 67: lot.v1.ExtractPatternsFromCodeResponse.patterns:type_name -> lot.v1.Pattern
-	52, // 68: lot.v1.ExtractPatternsFromCodeResponse.notices:type_name -> lot.v1.Notice
-	58, // 69: lot.v1.DistillPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	42, // 70: lot.v1.DistillPatternsResponse.groups:type_name -> lot.v1.DistilledGroup
-	52, // 71: lot.v1.DistillPatternsResponse.notices:type_name -> lot.v1.Notice
-	51, // 72: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
-	42, // 73: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
-	58, // 74: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	56, // 75: lot.v1.PrunePatternsResponse.oldest_remaining_time:type_name -> google.protobuf.Timestamp
-	61, // 76: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
-	2,  // 77: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
-	4,  // 78: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest
-	8,  // 79: lot.v1.PatternService.GetPattern:input_type -> lot.v1.GetPatternRequest
-	11, // 80: lot.v1.PatternService.UpdatePattern:input_type -> lot.v1.UpdatePatternRequest
-	13, // 81: lot.v1.PatternService.DeletePattern:input_type -> lot.v1.DeletePatternRequest
-	15, // 82: lot.v1.PatternService.ListPatterns:input_type -> lot.v1.ListPatternsRequest
-	17, // 83: lot.v1.PatternService.RecallPatterns:input_type -> lot.v1.RecallPatternsRequest
-	23, // 84: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
-	26, // 85: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
-	28, // 86: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
-	30, // 87: lot.v1.PatternService.RecordPatternFeedback:input_type -> lot.v1.RecordPatternFeedbackRequest
-	32, // 88: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
-	34, // 89: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
-	36, // 90: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
-	38, // 91: lot.v1.PatternService.ExtractPatternsFromCode:input_type -> lot.v1.ExtractPatternsFromCodeRequest
-	40, // 92: lot.v1.PatternService.DistillPatterns:input_type -> lot.v1.DistillPatternsRequest
-	43, // 93: lot.v1.PatternService.PrunePatterns:input_type -> lot.v1.PrunePatternsRequest
-	3,  // 94: lot.v1.PatternService.SavePattern:output_type -> lot.v1.SavePatternResponse
-	6,  // 95: lot.v1.PatternService.BatchSavePatterns:output_type -> lot.v1.BatchSavePatternsResponse
-	9,  // 96: lot.v1.PatternService.GetPattern:output_type -> lot.v1.GetPatternResponse
-	12, // 97: lot.v1.PatternService.UpdatePattern:output_type -> lot.v1.UpdatePatternResponse
-	14, // 98: lot.v1.PatternService.DeletePattern:output_type -> lot.v1.DeletePatternResponse
-	16, // 99: lot.v1.PatternService.ListPatterns:output_type -> lot.v1.ListPatternsResponse
-	18, // 100: lot.v1.PatternService.RecallPatterns:output_type -> lot.v1.RecallPatternsResponse
-	24, // 101: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
-	27, // 102: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
-	29, // 103: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
-	31, // 104: lot.v1.PatternService.RecordPatternFeedback:output_type -> lot.v1.RecordPatternFeedbackResponse
-	33, // 105: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
-	35, // 106: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
-	37, // 107: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse
-	39, // 108: lot.v1.PatternService.ExtractPatternsFromCode:output_type -> lot.v1.ExtractPatternsFromCodeResponse
-	41, // 109: lot.v1.PatternService.DistillPatterns:output_type -> lot.v1.DistillPatternsResponse
-	44, // 110: lot.v1.PatternService.PrunePatterns:output_type -> lot.v1.PrunePatternsResponse
-	94, // [94:111] is the sub-list for method output_type
-	77, // [77:94] is the sub-list for method input_type
-	77, // [77:77] is the sub-list for extension type_name
-	77, // [77:77] is the sub-list for extension extendee
-	0,  // [0:77] is the sub-list for field type_name
+	51,  // 0: lot.v1.SavePatternRequest.pattern:type_name -> lot.v1.Pattern
+	0,   // 1: lot.v1.SavePatternRequest.dedupe:type_name -> lot.v1.Dedupe
+	51,  // 2: lot.v1.SavePatternResponse.pattern:type_name -> lot.v1.Pattern
+	52,  // 3: lot.v1.SavePatternResponse.notices:type_name -> lot.v1.Notice
+	5,   // 4: lot.v1.BatchSavePatternsRequest.items:type_name -> lot.v1.SavePatternItem
+	51,  // 5: lot.v1.SavePatternItem.pattern:type_name -> lot.v1.Pattern
+	0,   // 6: lot.v1.SavePatternItem.dedupe:type_name -> lot.v1.Dedupe
+	7,   // 7: lot.v1.BatchSavePatternsResponse.results:type_name -> lot.v1.SavePatternResult
+	52,  // 8: lot.v1.BatchSavePatternsResponse.notices:type_name -> lot.v1.Notice
+	3,   // 9: lot.v1.SavePatternResult.response:type_name -> lot.v1.SavePatternResponse
+	53,  // 10: lot.v1.SavePatternResult.error:type_name -> google.rpc.Status
+	51,  // 11: lot.v1.GetPatternResponse.pattern:type_name -> lot.v1.Pattern
+	54,  // 12: lot.v1.GetPatternResponse.feedback:type_name -> lot.v1.FeedbackEntry
+	10,  // 13: lot.v1.GetPatternResponse.lineage:type_name -> lot.v1.LineageEntry
+	52,  // 14: lot.v1.GetPatternResponse.notices:type_name -> lot.v1.Notice
+	1,   // 15: lot.v1.LineageEntry.relation:type_name -> lot.v1.LineageRelation
+	55,  // 16: lot.v1.LineageEntry.outcomes:type_name -> lot.v1.OutcomeStats
+	56,  // 17: lot.v1.LineageEntry.create_time:type_name -> google.protobuf.Timestamp
+	51,  // 18: lot.v1.UpdatePatternRequest.pattern:type_name -> lot.v1.Pattern
+	57,  // 19: lot.v1.UpdatePatternRequest.update_mask:type_name -> google.protobuf.FieldMask
+	51,  // 20: lot.v1.UpdatePatternResponse.pattern:type_name -> lot.v1.Pattern
+	52,  // 21: lot.v1.UpdatePatternResponse.notices:type_name -> lot.v1.Notice
+	58,  // 22: lot.v1.ListPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	57,  // 23: lot.v1.ListPatternsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	51,  // 24: lot.v1.ListPatternsResponse.patterns:type_name -> lot.v1.Pattern
+	58,  // 25: lot.v1.RecallPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	59,  // 26: lot.v1.RecallPatternsRequest.ranking:type_name -> lot.v1.Ranking
+	57,  // 27: lot.v1.RecallPatternsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	19,  // 28: lot.v1.RecallPatternsResponse.hits:type_name -> lot.v1.PatternHit
+	52,  // 29: lot.v1.RecallPatternsResponse.notices:type_name -> lot.v1.Notice
+	21,  // 30: lot.v1.RecallPatternsResponse.explanation:type_name -> lot.v1.RecallExplanation
+	51,  // 31: lot.v1.PatternHit.pattern:type_name -> lot.v1.Pattern
+	60,  // 32: lot.v1.PatternHit.score_parts:type_name -> lot.v1.ScorePart
+	20,  // 33: lot.v1.PatternHit.outcome_evidence:type_name -> lot.v1.OutcomeEvidence
+	56,  // 34: lot.v1.OutcomeEvidence.last_time:type_name -> google.protobuf.Timestamp
+	59,  // 35: lot.v1.RecallExplanation.ranking:type_name -> lot.v1.Ranking
+	22,  // 36: lot.v1.RecallExplanation.filters:type_name -> lot.v1.FilterCount
+	61,  // 37: lot.v1.RecallExplanation.half_life:type_name -> google.protobuf.Duration
+	62,  // 38: lot.v1.RecordOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	61,  // 39: lot.v1.RecordOutcomeRequest.duration:type_name -> google.protobuf.Duration
+	51,  // 40: lot.v1.RecordOutcomeResponse.patterns:type_name -> lot.v1.Pattern
+	52,  // 41: lot.v1.RecordOutcomeResponse.notices:type_name -> lot.v1.Notice
+	63,  // 42: lot.v1.RecordOutcomeResponse.memories:type_name -> lot.v1.Memory
+	64,  // 43: lot.v1.RecordOutcomeResponse.episodes:type_name -> lot.v1.Episode
+	65,  // 44: lot.v1.RecordOutcomeResponse.error_solutions:type_name -> lot.v1.ErrorSolution
+	62,  // 45: lot.v1.OutcomeEntry.outcome:type_name -> lot.v1.Outcome
+	61,  // 46: lot.v1.OutcomeEntry.duration:type_name -> google.protobuf.Duration
+	56,  // 47: lot.v1.OutcomeEntry.create_time:type_name -> google.protobuf.Timestamp
+	57,  // 48: lot.v1.ListOutcomesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	25,  // 49: lot.v1.ListOutcomesResponse.outcomes:type_name -> lot.v1.OutcomeEntry
+	62,  // 50: lot.v1.CorrectOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	51,  // 51: lot.v1.CorrectOutcomeResponse.patterns:type_name -> lot.v1.Pattern
+	52,  // 52: lot.v1.CorrectOutcomeResponse.notices:type_name -> lot.v1.Notice
+	63,  // 53: lot.v1.CorrectOutcomeResponse.memories:type_name -> lot.v1.Memory
+	64,  // 54: lot.v1.CorrectOutcomeResponse.episodes:type_name -> lot.v1.Episode
+	65,  // 55: lot.v1.CorrectOutcomeResponse.error_solutions:type_name -> lot.v1.ErrorSolution
+	51,  // 56: lot.v1.RecordPatternFeedbackResponse.pattern:type_name -> lot.v1.Pattern
+	54,  // 57: lot.v1.RecordPatternFeedbackResponse.feedback:type_name -> lot.v1.FeedbackEntry
+	58,  // 58: lot.v1.ListFeedbackCandidatesRequest.filter:type_name -> lot.v1.PatternFilter
+	57,  // 59: lot.v1.ListFeedbackCandidatesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	51,  // 60: lot.v1.ListFeedbackCandidatesResponse.patterns:type_name -> lot.v1.Pattern
+	52,  // 61: lot.v1.ListFeedbackCandidatesResponse.notices:type_name -> lot.v1.Notice
+	58,  // 62: lot.v1.GetPatternStatsRequest.filter:type_name -> lot.v1.PatternFilter
+	45,  // 63: lot.v1.GetPatternStatsResponse.by_language:type_name -> lot.v1.GetPatternStatsResponse.ByLanguageEntry
+	46,  // 64: lot.v1.GetPatternStatsResponse.by_category:type_name -> lot.v1.GetPatternStatsResponse.ByCategoryEntry
+	47,  // 65: lot.v1.GetPatternStatsResponse.by_kind:type_name -> lot.v1.GetPatternStatsResponse.ByKindEntry
+	48,  // 66: lot.v1.GetPatternStatsResponse.by_pattern_type:type_name -> lot.v1.GetPatternStatsResponse.ByPatternTypeEntry
+	49,  // 67: lot.v1.GetPatternStatsResponse.by_code_kind:type_name -> lot.v1.GetPatternStatsResponse.ByCodeKindEntry
+	50,  // 68: lot.v1.GetPatternStatsResponse.by_task_type:type_name -> lot.v1.GetPatternStatsResponse.ByTaskTypeEntry
+	66,  // 69: lot.v1.ExtractPatternsRequest.pattern_type:type_name -> lot.v1.PatternType
+	51,  // 70: lot.v1.ExtractPatternsResponse.patterns:type_name -> lot.v1.Pattern
+	52,  // 71: lot.v1.ExtractPatternsResponse.notices:type_name -> lot.v1.Notice
+	67,  // 72: lot.v1.ExtractPatternsFromCodeRequest.success_metrics:type_name -> google.protobuf.Struct
+	51,  // 73: lot.v1.ExtractPatternsFromCodeResponse.patterns:type_name -> lot.v1.Pattern
+	52,  // 74: lot.v1.ExtractPatternsFromCodeResponse.notices:type_name -> lot.v1.Notice
+	58,  // 75: lot.v1.DistillPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	42,  // 76: lot.v1.DistillPatternsResponse.groups:type_name -> lot.v1.DistilledGroup
+	52,  // 77: lot.v1.DistillPatternsResponse.notices:type_name -> lot.v1.Notice
+	51,  // 78: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
+	42,  // 79: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
+	58,  // 80: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	56,  // 81: lot.v1.PrunePatternsResponse.oldest_remaining_time:type_name -> google.protobuf.Timestamp
+	61,  // 82: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
+	2,   // 83: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
+	4,   // 84: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest
+	8,   // 85: lot.v1.PatternService.GetPattern:input_type -> lot.v1.GetPatternRequest
+	11,  // 86: lot.v1.PatternService.UpdatePattern:input_type -> lot.v1.UpdatePatternRequest
+	13,  // 87: lot.v1.PatternService.DeletePattern:input_type -> lot.v1.DeletePatternRequest
+	15,  // 88: lot.v1.PatternService.ListPatterns:input_type -> lot.v1.ListPatternsRequest
+	17,  // 89: lot.v1.PatternService.RecallPatterns:input_type -> lot.v1.RecallPatternsRequest
+	23,  // 90: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
+	26,  // 91: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
+	28,  // 92: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
+	30,  // 93: lot.v1.PatternService.RecordPatternFeedback:input_type -> lot.v1.RecordPatternFeedbackRequest
+	32,  // 94: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
+	34,  // 95: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
+	36,  // 96: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
+	38,  // 97: lot.v1.PatternService.ExtractPatternsFromCode:input_type -> lot.v1.ExtractPatternsFromCodeRequest
+	40,  // 98: lot.v1.PatternService.DistillPatterns:input_type -> lot.v1.DistillPatternsRequest
+	43,  // 99: lot.v1.PatternService.PrunePatterns:input_type -> lot.v1.PrunePatternsRequest
+	3,   // 100: lot.v1.PatternService.SavePattern:output_type -> lot.v1.SavePatternResponse
+	6,   // 101: lot.v1.PatternService.BatchSavePatterns:output_type -> lot.v1.BatchSavePatternsResponse
+	9,   // 102: lot.v1.PatternService.GetPattern:output_type -> lot.v1.GetPatternResponse
+	12,  // 103: lot.v1.PatternService.UpdatePattern:output_type -> lot.v1.UpdatePatternResponse
+	14,  // 104: lot.v1.PatternService.DeletePattern:output_type -> lot.v1.DeletePatternResponse
+	16,  // 105: lot.v1.PatternService.ListPatterns:output_type -> lot.v1.ListPatternsResponse
+	18,  // 106: lot.v1.PatternService.RecallPatterns:output_type -> lot.v1.RecallPatternsResponse
+	24,  // 107: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
+	27,  // 108: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
+	29,  // 109: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
+	31,  // 110: lot.v1.PatternService.RecordPatternFeedback:output_type -> lot.v1.RecordPatternFeedbackResponse
+	33,  // 111: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
+	35,  // 112: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
+	37,  // 113: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse
+	39,  // 114: lot.v1.PatternService.ExtractPatternsFromCode:output_type -> lot.v1.ExtractPatternsFromCodeResponse
+	41,  // 115: lot.v1.PatternService.DistillPatterns:output_type -> lot.v1.DistillPatternsResponse
+	44,  // 116: lot.v1.PatternService.PrunePatterns:output_type -> lot.v1.PrunePatternsResponse
+	100, // [100:117] is the sub-list for method output_type
+	83,  // [83:100] is the sub-list for method input_type
+	83,  // [83:83] is the sub-list for extension type_name
+	83,  // [83:83] is the sub-list for extension extendee
+	0,   // [0:83] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_pattern_service_proto_init() }
@@ -4400,7 +4568,10 @@ func file_lot_v1_pattern_service_proto_init() {
 	if File_lot_v1_pattern_service_proto != nil {
 		return
 	}
+	file_lot_v1_episode_proto_init()
+	file_lot_v1_error_solution_proto_init()
 	file_lot_v1_feedback_proto_init()
+	file_lot_v1_memory_proto_init()
 	file_lot_v1_outcome_proto_init()
 	file_lot_v1_pattern_proto_init()
 	file_lot_v1_pattern_service_proto_msgTypes[0].OneofWrappers = []any{}

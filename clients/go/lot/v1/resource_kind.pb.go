@@ -31,7 +31,7 @@ const (
 	ResourceKind_RESOURCE_KIND_MEMORY ResourceKind = 1
 	// A Pattern.
 	ResourceKind_RESOURCE_KIND_PATTERN ResourceKind = 2
-	// An OutcomeEntry: the log behind the counters of patterns and error solutions.
+	// An OutcomeEntry: the log behind counters, and what ranking learned from it.
 	ResourceKind_RESOURCE_KIND_OUTCOME ResourceKind = 3
 	// An Episode.
 	ResourceKind_RESOURCE_KIND_EPISODE ResourceKind = 4

@@ -119,8 +119,8 @@ type Retrieval struct {
 	// NamespacePolicy.holdout_share. Unset if the policy had no share, or the ranking does not use
 	// what was learned.
 	Holdout *bool `protobuf:"varint,11,opt,name=holdout,proto3,oneof" json:"holdout,omitempty"`
-	// What it showed: the hits in order. In a context: patterns, error solutions, memories, episodes,
-	// and failed episodes that only its warnings cite.
+	// What it showed: the hits in order. In a context: patterns, memories, episodes, error solutions,
+	// and episodes that only its warnings and recommendations cite.
 	Items []*RetrievedItem `protobuf:"bytes,12,rep,name=items,proto3" json:"items,omitempty"`
 	// Outcomes that name it and stand, oldest first; a corrected outcome is replaced by its
 	// correction. Empty in exports and in the change feed.

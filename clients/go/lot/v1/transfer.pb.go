@@ -96,8 +96,9 @@ type ExportRequest struct {
 	// Export all namespaces; `namespace` is then only the one the caller acts for.
 	AllNamespaces bool `protobuf:"varint,2,opt,name=all_namespaces,json=allNamespaces,proto3" json:"all_namespaces,omitempty"`
 	// Resource kinds to export; empty means all. Dependent data that is not a kind of its own
-	// (feedback and learned ranking of a pattern, former values of a preference, values and messages
-	// of a session) is included; outcomes and episode events are kinds of their own.
+	// (feedback on a pattern, former values of a preference, values and messages of a session) is
+	// included; outcomes, with the ranking learned from them, and episode events are kinds of their
+	// own.
 	ResourceKinds []ResourceKind `protobuf:"varint,3,rep,packed,name=resource_kinds,json=resourceKinds,proto3,enum=lot.v1.ResourceKind" json:"resource_kinds,omitempty"`
 	// Resume after the message with this cursor, of an export with the same arguments; valid across
 	// server restarts. Empty means from the start.

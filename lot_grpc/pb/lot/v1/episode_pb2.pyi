@@ -140,6 +140,7 @@ class Episode(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     USED_EPISODE_IDS_FIELD_NUMBER: _builtins.int
+    OUTCOMES_FIELD_NUMBER: _builtins.int
     episode_id: _builtins.str
     """ID within the namespace: a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or
     `-`. Output only here; set it in the request's field.
@@ -255,6 +256,12 @@ class Episode(_message.Message):
         most 100, no duplicates. A missing one fails with EPISODE_NOT_FOUND.
         """
 
+    @_builtins.property
+    def outcomes(self) -> _outcome_pb2.OutcomeStats:
+        """Output only. Outcomes of uses of this episode by others, recorded by RecordOutcome; unset if there
+        are none. Does not change update_time or etag.
+        """
+
     def __init__(
         self,
         *,
@@ -290,10 +297,11 @@ class Episode(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
         used_episode_ids: _abc.Iterable[_builtins.str] | None = ...,
+        outcomes: _outcome_pb2.OutcomeStats | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "create_time", b"create_time", "end_time", b"end_time", "error", b"error", "metadata", b"metadata", "reward", b"reward", "start_time", b"start_time", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "create_time", b"create_time", "end_time", b"end_time", "error", b"error", "metadata", b"metadata", "outcomes", b"outcomes", "reward", b"reward", "start_time", b"start_time", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "agent_role", b"agent_role", "approach", b"approach", "category", b"category", "complexity", b"complexity", "context", b"context", "create_time", b"create_time", "dependencies", b"dependencies", "effort", b"effort", "end_time", b"end_time", "episode_id", b"episode_id", "error", b"error", "error_patterns", b"error_patterns", "etag", b"etag", "event_count", b"event_count", "labels", b"labels", "metadata", b"metadata", "metrics", b"metrics", "namespace", b"namespace", "reused_count", b"reused_count", "reward", b"reward", "start_time", b"start_time", "status", b"status", "success_factors", b"success_factors", "summary", b"summary", "tags", b"tags", "task", b"task", "task_id", b"task_id", "task_type", b"task_type", "tools_used", b"tools_used", "update_time", b"update_time", "used_episode_ids", b"used_episode_ids", "used_pattern_ids", b"used_pattern_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "agent_role", b"agent_role", "approach", b"approach", "category", b"category", "complexity", b"complexity", "context", b"context", "create_time", b"create_time", "dependencies", b"dependencies", "effort", b"effort", "end_time", b"end_time", "episode_id", b"episode_id", "error", b"error", "error_patterns", b"error_patterns", "etag", b"etag", "event_count", b"event_count", "labels", b"labels", "metadata", b"metadata", "metrics", b"metrics", "namespace", b"namespace", "outcomes", b"outcomes", "reused_count", b"reused_count", "reward", b"reward", "start_time", b"start_time", "status", b"status", "success_factors", b"success_factors", "summary", b"summary", "tags", b"tags", "task", b"task", "task_id", b"task_id", "task_type", b"task_type", "tools_used", b"tools_used", "update_time", b"update_time", "used_episode_ids", b"used_episode_ids", "used_pattern_ids", b"used_pattern_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__reward: _TypeAlias = _typing.Literal["reward"]  # noqa: Y015
     _WhichOneofArgType__reward: _TypeAlias = _typing.Literal["_reward", b"_reward"]  # noqa: Y015

@@ -101,7 +101,8 @@ class MemoryServiceStub:
     RecordErrorSolutionOutcome: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.RecordErrorSolutionOutcomeRequest, _error_solution_pb2.RecordErrorSolutionOutcomeResponse]
     """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
     FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
-    error_message), REQUEST_ID_REUSED, CONTENTION.
+    error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same for
+    several records of any kind.
     """
     ListErrorSolutions: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.ListErrorSolutionsRequest, _error_solution_pb2.ListErrorSolutionsResponse]
     """ListErrorSolutions lists error solutions by creation time, newest first. Errors:
@@ -226,7 +227,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     RecordErrorSolutionOutcome: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.RecordErrorSolutionOutcomeRequest, _error_solution_pb2.RecordErrorSolutionOutcomeResponse]  # type: ignore[assignment]
     """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
     FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
-    error_message), REQUEST_ID_REUSED, CONTENTION.
+    error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same for
+    several records of any kind.
     """
     ListErrorSolutions: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.ListErrorSolutionsRequest, _error_solution_pb2.ListErrorSolutionsResponse]  # type: ignore[assignment]
     """ListErrorSolutions lists error solutions by creation time, newest first. Errors:
@@ -426,7 +428,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_error_solution_pb2.RecordErrorSolutionOutcomeResponse, _abc.Awaitable[_error_solution_pb2.RecordErrorSolutionOutcomeResponse]]:
         """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
         FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
-        error_message), REQUEST_ID_REUSED, CONTENTION.
+        error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same for
+        several records of any kind.
         """
 
     @_abc_1.abstractmethod

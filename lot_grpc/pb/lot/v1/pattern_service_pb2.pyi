@@ -13,7 +13,10 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.rpc import status_pb2 as _status_pb2
+from lot_grpc.pb.lot.v1 import episode_pb2 as _episode_pb2
+from lot_grpc.pb.lot.v1 import error_solution_pb2 as _error_solution_pb2
 from lot_grpc.pb.lot.v1 import feedback_pb2 as _feedback_pb2
+from lot_grpc.pb.lot.v1 import memory_pb2 as _memory_pb2
 from lot_grpc.pb.lot.v1 import outcome_pb2 as _outcome_pb2
 from lot_grpc.pb.lot.v1 import pattern_pb2 as _pattern_pb2
 import builtins as _builtins
@@ -1014,15 +1017,19 @@ class RecordOutcomeRequest(_message.Message):
     DURATION_FIELD_NUMBER: _builtins.int
     NOTE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    MEMORY_IDS_FIELD_NUMBER: _builtins.int
+    EPISODE_IDS_FIELD_NUMBER: _builtins.int
+    ERROR_SOLUTION_IDS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means `default`."""
     retrieval_id: _builtins.str
-    """Retrieval ID of the recall that found them. If unknown and there is no `query`, the call fails
-    with RETRIEVAL_NOT_FOUND.
+    """Retrieval ID of the recall or context that showed them; fails with NOT_IN_RETRIEVAL for anything
+    else. If it is unknown and there is no `query`, or no ID, the call fails with
+    RETRIEVAL_NOT_FOUND.
     """
     query: _builtins.str
-    """Query of the recall. Without query and retrieval_id, the outcome counts only for the pattern as
-    a whole.
+    """Query of the recall. Without query and retrieval_id, the outcome counts only for what was used
+    as a whole.
     """
     outcome: _outcome_pb2.Outcome.ValueType
     """Required. Outcome."""
@@ -1031,16 +1038,31 @@ class RecordOutcomeRequest(_message.Message):
     note: _builtins.str
     """Human-readable note."""
     request_id: _builtins.str
-    """Makes a retry safe for 24 h: an outcome never counts twice, nor for another pattern that now
-    has the ID. The response to a retry omits deleted patterns.
+    """Makes a retry safe for 24 h: an outcome never counts twice, nor for anything else that now has
+    the ID. The response to a retry omits what was deleted.
     """
     @_builtins.property
     def pattern_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Required. Patterns actually used, 1 to 100; unused hits get no credit."""
+        """Patterns actually used; unused hits get no credit. At most 100 IDs of all kinds. Without any ID,
+        `retrieval_id` is required, and the outcome is that of using nothing of it: it is logged and
+        counts for nothing.
+        """
 
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
         """How long the use took; 0 or more. Unset means unknown."""
+
+    @_builtins.property
+    def memory_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Memories actually used."""
+
+    @_builtins.property
+    def episode_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Episodes actually used, such as one whose approach was followed."""
+
+    @_builtins.property
+    def error_solution_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Error solutions actually tried."""
 
     def __init__(
         self,
@@ -1054,10 +1076,13 @@ class RecordOutcomeRequest(_message.Message):
         duration: _duration_pb2.Duration | None = ...,
         note: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        memory_ids: _abc.Iterable[_builtins.str] | None = ...,
+        episode_ids: _abc.Iterable[_builtins.str] | None = ...,
+        error_solution_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "duration", b"duration", "reward", b"reward"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "duration", b"duration", "namespace", b"namespace", "note", b"note", "outcome", b"outcome", "pattern_ids", b"pattern_ids", "query", b"query", "request_id", b"request_id", "retrieval_id", b"retrieval_id", "reward", b"reward"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "duration", b"duration", "episode_ids", b"episode_ids", "error_solution_ids", b"error_solution_ids", "memory_ids", b"memory_ids", "namespace", b"namespace", "note", b"note", "outcome", b"outcome", "pattern_ids", b"pattern_ids", "query", b"query", "request_id", b"request_id", "retrieval_id", b"retrieval_id", "reward", b"reward"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__reward: _TypeAlias = _typing.Literal["reward"]  # noqa: Y015
     _WhichOneofArgType__reward: _TypeAlias = _typing.Literal["_reward", b"_reward"]  # noqa: Y015
@@ -1074,6 +1099,9 @@ class RecordOutcomeResponse(_message.Message):
     PATTERNS_FIELD_NUMBER: _builtins.int
     OUTCOME_ID_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
+    MEMORIES_FIELD_NUMBER: _builtins.int
+    EPISODES_FIELD_NUMBER: _builtins.int
+    ERROR_SOLUTIONS_FIELD_NUMBER: _builtins.int
     outcome_id: _builtins.str
     """ID under which it is logged; use it to undo it by CorrectOutcome."""
     @_builtins.property
@@ -1084,16 +1112,31 @@ class RecordOutcomeResponse(_message.Message):
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
         """Notices, for example that long fields were omitted because the response would be too large."""
 
+    @_builtins.property
+    def memories(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.Memory]:
+        """Memories after the call, as patterns."""
+
+    @_builtins.property
+    def episodes(self) -> _containers.RepeatedCompositeFieldContainer[_episode_pb2.Episode]:
+        """Episodes after the call, as patterns."""
+
+    @_builtins.property
+    def error_solutions(self) -> _containers.RepeatedCompositeFieldContainer[_error_solution_pb2.ErrorSolution]:
+        """Error solutions after the call, as patterns."""
+
     def __init__(
         self,
         *,
         patterns: _abc.Iterable[_pattern_pb2.Pattern] | None = ...,
         outcome_id: _builtins.str = ...,
         notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
+        memories: _abc.Iterable[_memory_pb2.Memory] | None = ...,
+        episodes: _abc.Iterable[_episode_pb2.Episode] | None = ...,
+        error_solutions: _abc.Iterable[_error_solution_pb2.ErrorSolution] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["notices", b"notices", "outcome_id", b"outcome_id", "patterns", b"patterns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["episodes", b"episodes", "error_solutions", b"error_solutions", "memories", b"memories", "notices", b"notices", "outcome_id", b"outcome_id", "patterns", b"patterns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1117,10 +1160,15 @@ class OutcomeEntry(_message.Message):
     CORRECTS_OUTCOME_ID_FIELD_NUMBER: _builtins.int
     CORRECTED_BY_OUTCOME_ID_FIELD_NUMBER: _builtins.int
     FROM_REPEATED_SAVE_FIELD_NUMBER: _builtins.int
+    MEMORY_ID_FIELD_NUMBER: _builtins.int
+    EPISODE_ID_FIELD_NUMBER: _builtins.int
+    ERROR_SOLUTION_ID_FIELD_NUMBER: _builtins.int
     outcome_id: _builtins.str
     """ID of the outcome; one per call."""
     pattern_id: _builtins.str
-    """Pattern ID."""
+    """Pattern ID, if it is the outcome of a pattern. An entry without any ID is the outcome of a
+    retrieval of which nothing was used.
+    """
     outcome: _outcome_pb2.Outcome.ValueType
     """Outcome."""
     reward: _builtins.float
@@ -1137,6 +1185,12 @@ class OutcomeEntry(_message.Message):
     """Entry that corrected this one; empty while it counts."""
     from_repeated_save: _builtins.bool
     """True if made by a repeated save rather than RecordOutcome."""
+    memory_id: _builtins.str
+    """Memory ID, if it is the outcome of a memory."""
+    episode_id: _builtins.str
+    """Episode ID, if it is the outcome of an episode."""
+    error_solution_id: _builtins.str
+    """Error solution ID, if it is the outcome of an error solution."""
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
         """Duration, if given."""
@@ -1160,10 +1214,13 @@ class OutcomeEntry(_message.Message):
         corrects_outcome_id: _builtins.str = ...,
         corrected_by_outcome_id: _builtins.str = ...,
         from_repeated_save: _builtins.bool = ...,
+        memory_id: _builtins.str = ...,
+        episode_id: _builtins.str = ...,
+        error_solution_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "create_time", b"create_time", "duration", b"duration", "reward", b"reward"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "corrected_by_outcome_id", b"corrected_by_outcome_id", "corrects_outcome_id", b"corrects_outcome_id", "create_time", b"create_time", "duration", b"duration", "from_repeated_save", b"from_repeated_save", "note", b"note", "outcome", b"outcome", "outcome_id", b"outcome_id", "pattern_id", b"pattern_id", "query", b"query", "retrieval_id", b"retrieval_id", "reward", b"reward"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "corrected_by_outcome_id", b"corrected_by_outcome_id", "corrects_outcome_id", b"corrects_outcome_id", "create_time", b"create_time", "duration", b"duration", "episode_id", b"episode_id", "error_solution_id", b"error_solution_id", "from_repeated_save", b"from_repeated_save", "memory_id", b"memory_id", "note", b"note", "outcome", b"outcome", "outcome_id", b"outcome_id", "pattern_id", b"pattern_id", "query", b"query", "retrieval_id", b"retrieval_id", "reward", b"reward"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__reward: _TypeAlias = _typing.Literal["reward"]  # noqa: Y015
     _WhichOneofArgType__reward: _TypeAlias = _typing.Literal["_reward", b"_reward"]  # noqa: Y015
@@ -1182,14 +1239,23 @@ class ListOutcomesRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
+    MEMORY_ID_FIELD_NUMBER: _builtins.int
+    EPISODE_ID_FIELD_NUMBER: _builtins.int
+    ERROR_SOLUTION_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means `default`."""
     pattern_id: _builtins.str
-    """Required. Pattern ID."""
+    """Pattern ID. Exactly one ID is required."""
     page_size: _builtins.int
     """0 means 10; at most 1,000."""
     page_token: _builtins.str
     """Token from the previous page."""
+    memory_id: _builtins.str
+    """Memory ID."""
+    episode_id: _builtins.str
+    """Episode ID."""
+    error_solution_id: _builtins.str
+    """Error solution ID."""
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
         """Fields of each entry to return, for example `tags`. Empty or `*` means all. An unknown path is
@@ -1204,10 +1270,13 @@ class ListOutcomesRequest(_message.Message):
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
         read_mask: _field_mask_pb2.FieldMask | None = ...,
+        memory_id: _builtins.str = ...,
+        episode_id: _builtins.str = ...,
+        error_solution_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["read_mask", b"read_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "pattern_id", b"pattern_id", "read_mask", b"read_mask"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["episode_id", b"episode_id", "error_solution_id", b"error_solution_id", "memory_id", b"memory_id", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "pattern_id", b"pattern_id", "read_mask", b"read_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1263,7 +1332,7 @@ class CorrectOutcomeRequest(_message.Message):
     note: _builtins.str
     """Human-readable note."""
     request_id: _builtins.str
-    """Makes a retry safe for 24 h. The response to a retry omits deleted patterns."""
+    """Makes a retry safe for 24 h. The response to a retry omits what was deleted."""
     def __init__(
         self,
         *,
@@ -1290,6 +1359,9 @@ class CorrectOutcomeResponse(_message.Message):
     PATTERNS_FIELD_NUMBER: _builtins.int
     OUTCOME_ID_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
+    MEMORIES_FIELD_NUMBER: _builtins.int
+    EPISODES_FIELD_NUMBER: _builtins.int
+    ERROR_SOLUTIONS_FIELD_NUMBER: _builtins.int
     outcome_id: _builtins.str
     """ID under which the correction is logged."""
     @_builtins.property
@@ -1300,16 +1372,31 @@ class CorrectOutcomeResponse(_message.Message):
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
         """Notices, for example that long fields were omitted because the response would be too large."""
 
+    @_builtins.property
+    def memories(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.Memory]:
+        """Memories after the call, as patterns."""
+
+    @_builtins.property
+    def episodes(self) -> _containers.RepeatedCompositeFieldContainer[_episode_pb2.Episode]:
+        """Episodes after the call, as patterns."""
+
+    @_builtins.property
+    def error_solutions(self) -> _containers.RepeatedCompositeFieldContainer[_error_solution_pb2.ErrorSolution]:
+        """Error solutions after the call, as patterns."""
+
     def __init__(
         self,
         *,
         patterns: _abc.Iterable[_pattern_pb2.Pattern] | None = ...,
         outcome_id: _builtins.str = ...,
         notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
+        memories: _abc.Iterable[_memory_pb2.Memory] | None = ...,
+        episodes: _abc.Iterable[_episode_pb2.Episode] | None = ...,
+        error_solutions: _abc.Iterable[_error_solution_pb2.ErrorSolution] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["notices", b"notices", "outcome_id", b"outcome_id", "patterns", b"patterns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["episodes", b"episodes", "error_solutions", b"error_solutions", "memories", b"memories", "notices", b"notices", "outcome_id", b"outcome_id", "patterns", b"patterns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

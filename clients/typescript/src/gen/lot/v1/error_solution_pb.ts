@@ -797,7 +797,7 @@ export type RecordErrorSolutionOutcomeRequest = Message<"lot.v1.RecordErrorSolut
   note: string;
 
   /**
-   * Retrieval ID of the response it was found in.
+   * Retrieval ID of the response it was found in; fails with NOT_IN_RETRIEVAL if it was not.
    *
    * @generated from field: string retrieval_id = 7;
    */

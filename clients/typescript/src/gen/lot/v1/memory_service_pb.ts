@@ -914,7 +914,8 @@ export const MemoryService: GenService<{
   /**
    * RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
    * FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
-   * error_message), REQUEST_ID_REUSED, CONTENTION.
+   * error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same for
+   * several records of any kind.
    *
    * @generated from rpc lot.v1.MemoryService.RecordErrorSolutionOutcome
    */

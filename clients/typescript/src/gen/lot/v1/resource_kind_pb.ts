@@ -39,7 +39,7 @@ export enum ResourceKind {
   PATTERN = 2,
 
   /**
-   * An OutcomeEntry: the log behind the counters of patterns and error solutions.
+   * An OutcomeEntry: the log behind counters, and what ranking learned from it.
    *
    * @generated from enum value: RESOURCE_KIND_OUTCOME = 3;
    */

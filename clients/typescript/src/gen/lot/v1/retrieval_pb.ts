@@ -107,8 +107,8 @@ export type Retrieval = Message<"lot.v1.Retrieval"> & {
   holdout?: boolean | undefined;
 
   /**
-   * What it showed: the hits in order. In a context: patterns, error solutions, memories, episodes,
-   * and failed episodes that only its warnings cite.
+   * What it showed: the hits in order. In a context: patterns, memories, episodes, error solutions,
+   * and episodes that only its warnings and recommendations cite.
    *
    * @generated from field: repeated lot.v1.RetrievedItem items = 12;
    */

@@ -67,8 +67,9 @@ export type ExportRequest = Message<"lot.v1.ExportRequest"> & {
 
   /**
    * Resource kinds to export; empty means all. Dependent data that is not a kind of its own
-   * (feedback and learned ranking of a pattern, former values of a preference, values and messages
-   * of a session) is included; outcomes and episode events are kinds of their own.
+   * (feedback on a pattern, former values of a preference, values and messages of a session) is
+   * included; outcomes, with the ranking learned from them, and episode events are kinds of their
+   * own.
    *
    * @generated from field: repeated lot.v1.ResourceKind resource_kinds = 3;
    */

@@ -91,6 +91,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "RETRIEVAL_NOT_FOUND", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "r-1" } }
     """
+    ERROR_REASON_NOT_IN_RETRIEVAL: _ErrorReason.ValueType  # 59
+    """The outcome names something that the retrieval did not show. Code INVALID_ARGUMENT. Nothing was
+    counted. Name only what it showed, each under its kind, or send `query` instead of
+    `retrieval_id`. `ids` are the first ten of these.
+
+        { "reason": "NOT_IN_RETRIEVAL", "domain": "lot.v1",
+          "metadata": { "retrieval_id": "r-1", "ids": "p-1, p-2" } }
+    """
     ERROR_REASON_PATTERN_ID_IN_USE: _ErrorReason.ValueType  # 11
     """The pattern ID is in use with other content. Code ALREADY_EXISTS, with
     `google.rpc.ResourceInfo`. Choose another ID, or use UpdatePattern.
@@ -276,7 +284,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "RERANKER_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
     """
     ERROR_REASON_OUTCOME_NOT_FOUND: _ErrorReason.ValueType  # 39
-    """The log has no entry with this `outcome_id`, or its patterns were deleted. Code NOT_FOUND.
+    """The log has no entry with this `outcome_id`, or all that it is about was deleted. Code
+    NOT_FOUND.
     ListOutcomes returns the IDs.
 
         { "reason": "OUTCOME_NOT_FOUND", "domain": "lot.v1",
@@ -448,6 +457,14 @@ NOT_FOUND. For an outcome, send `query` too, or instead.
 
     { "reason": "RETRIEVAL_NOT_FOUND", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "r-1" } }
+"""
+ERROR_REASON_NOT_IN_RETRIEVAL: ErrorReason.ValueType  # 59
+"""The outcome names something that the retrieval did not show. Code INVALID_ARGUMENT. Nothing was
+counted. Name only what it showed, each under its kind, or send `query` instead of
+`retrieval_id`. `ids` are the first ten of these.
+
+    { "reason": "NOT_IN_RETRIEVAL", "domain": "lot.v1",
+      "metadata": { "retrieval_id": "r-1", "ids": "p-1, p-2" } }
 """
 ERROR_REASON_PATTERN_ID_IN_USE: ErrorReason.ValueType  # 11
 """The pattern ID is in use with other content. Code ALREADY_EXISTS, with
@@ -634,7 +651,8 @@ FAILED_PRECONDITION. Omit `rerank`, or have the operator run `lot-grpc check`.
     { "reason": "RERANKER_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
 """
 ERROR_REASON_OUTCOME_NOT_FOUND: ErrorReason.ValueType  # 39
-"""The log has no entry with this `outcome_id`, or its patterns were deleted. Code NOT_FOUND.
+"""The log has no entry with this `outcome_id`, or all that it is about was deleted. Code
+NOT_FOUND.
 ListOutcomes returns the IDs.
 
     { "reason": "OUTCOME_NOT_FOUND", "domain": "lot.v1",

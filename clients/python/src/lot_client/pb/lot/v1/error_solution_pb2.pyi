@@ -771,7 +771,7 @@ class RecordErrorSolutionOutcomeRequest(_message.Message):
     note: _builtins.str
     """Human-readable note."""
     retrieval_id: _builtins.str
-    """Retrieval ID of the response it was found in."""
+    """Retrieval ID of the response it was found in; fails with NOT_IN_RETRIEVAL if it was not."""
     error_message: _builtins.str
     """Error message it was tried on, if not the stored one."""
     request_id: _builtins.str

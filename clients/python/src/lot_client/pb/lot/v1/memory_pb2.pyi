@@ -158,6 +158,7 @@ class Memory(_message.Message):
     TTL_FIELD_NUMBER: _builtins.int
     INDEXING_FIELD_NUMBER: _builtins.int
     INDEXING_PROBLEM_FIELD_NUMBER: _builtins.int
+    OUTCOMES_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """ID within the namespace: a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or
     `-`. Output only here; set it in the request's field.
@@ -239,6 +240,10 @@ class Memory(_message.Message):
     def ttl(self) -> _duration_pb2.Duration:
         """Input only. Time until expiry, from now; more than 0."""
 
+    @_builtins.property
+    def outcomes(self) -> _outcome_pb2.OutcomeStats:
+        """Output only. Outcomes of uses, recorded by RecordOutcome; unset if there are none."""
+
     def __init__(
         self,
         *,
@@ -263,10 +268,11 @@ class Memory(_message.Message):
         ttl: _duration_pb2.Duration | None = ...,
         indexing: Global___IndexingState.ValueType = ...,
         indexing_problem: _builtins.str = ...,
+        outcomes: _outcome_pb2.OutcomeStats | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "metadata", b"metadata", "project", b"project", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "metadata", b"metadata", "outcomes", b"outcomes", "project", b"project", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "content", b"content", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "indexing", b"indexing", "indexing_problem", b"indexing_problem", "kind", b"kind", "labels", b"labels", "language", b"language", "memory_id", b"memory_id", "metadata", b"metadata", "namespace", b"namespace", "pinned", b"pinned", "project", b"project", "source_uri", b"source_uri", "tags", b"tags", "title", b"title", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "content", b"content", "conversation_summary", b"conversation_summary", "create_time", b"create_time", "details", b"details", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "importance", b"importance", "indexing", b"indexing", "indexing_problem", b"indexing_problem", "kind", b"kind", "labels", b"labels", "language", b"language", "memory_id", b"memory_id", "metadata", b"metadata", "namespace", b"namespace", "outcomes", b"outcomes", "pinned", b"pinned", "project", b"project", "source_uri", b"source_uri", "tags", b"tags", "title", b"title", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__importance: _TypeAlias = _typing.Literal["importance"]  # noqa: Y015
     _WhichOneofArgType__importance: _TypeAlias = _typing.Literal["_importance", b"_importance"]  # noqa: Y015

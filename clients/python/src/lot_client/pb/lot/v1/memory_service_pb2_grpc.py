@@ -294,7 +294,8 @@ class MemoryServiceServicer(object):
     def RecordErrorSolutionOutcome(self, request, context):
         """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
         FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
-        error_message), REQUEST_ID_REUSED, CONTENTION.
+        error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same for
+        several records of any kind.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

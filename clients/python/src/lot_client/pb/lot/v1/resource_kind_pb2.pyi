@@ -29,7 +29,7 @@ class _ResourceKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Resource
     RESOURCE_KIND_PATTERN: _ResourceKind.ValueType  # 2
     """A Pattern."""
     RESOURCE_KIND_OUTCOME: _ResourceKind.ValueType  # 3
-    """An OutcomeEntry: the log behind the counters of patterns and error solutions."""
+    """An OutcomeEntry: the log behind counters, and what ranking learned from it."""
     RESOURCE_KIND_EPISODE: _ResourceKind.ValueType  # 4
     """An Episode."""
     RESOURCE_KIND_EPISODE_EVENT: _ResourceKind.ValueType  # 5
@@ -61,7 +61,7 @@ RESOURCE_KIND_MEMORY: ResourceKind.ValueType  # 1
 RESOURCE_KIND_PATTERN: ResourceKind.ValueType  # 2
 """A Pattern."""
 RESOURCE_KIND_OUTCOME: ResourceKind.ValueType  # 3
-"""An OutcomeEntry: the log behind the counters of patterns and error solutions."""
+"""An OutcomeEntry: the log behind counters, and what ranking learned from it."""
 RESOURCE_KIND_EPISODE: ResourceKind.ValueType  # 4
 """An Episode."""
 RESOURCE_KIND_EPISODE_EVENT: ResourceKind.ValueType  # 5

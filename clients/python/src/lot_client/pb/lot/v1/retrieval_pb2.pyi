@@ -115,8 +115,8 @@ class Retrieval(_message.Message):
 
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___RetrievedItem]:
-        """What it showed: the hits in order. In a context: patterns, error solutions, memories, episodes,
-        and failed episodes that only its warnings cite.
+        """What it showed: the hits in order. In a context: patterns, memories, episodes, error solutions,
+        and episodes that only its warnings and recommendations cite.
         """
 
     @_builtins.property

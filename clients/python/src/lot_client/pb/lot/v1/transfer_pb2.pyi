@@ -102,8 +102,9 @@ class ExportRequest(_message.Message):
     @_builtins.property
     def resource_kinds(self) -> _containers.RepeatedScalarFieldContainer[_resource_kind_pb2.ResourceKind.ValueType]:
         """Resource kinds to export; empty means all. Dependent data that is not a kind of its own
-        (feedback and learned ranking of a pattern, former values of a preference, values and messages
-        of a session) is included; outcomes and episode events are kinds of their own.
+        (feedback on a pattern, former values of a preference, values and messages of a session) is
+        included; outcomes, with the ranking learned from them, and episode events are kinds of their
+        own.
         """
 
     def __init__(
