@@ -16,7 +16,7 @@ from lot_grpc.cli.options import command
 _GROUPS = {
     "Run a server": ("serve", "check", "compact", "health"),
     "Query and report": ("recall", "embed", "context", "errors", "patterns", "stats", "report"),
-    "Episodes and changes": ("episodes", "replay", "watch"),
+    "Episodes and changes": ("episodes", "replay", "retrievals", "watch"),
     "Manage data": ("namespaces", "export", "import", "clear", "reindex", "seed", "review"),
     "Settings and evaluation": ("eval", "settings", "version"),
 }

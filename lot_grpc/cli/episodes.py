@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from datetime import UTC, datetime
 
 import typer
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -16,11 +15,11 @@ from lot_grpc.cli.calls import Server
 from lot_grpc.cli.failures import print_note
 from lot_grpc.cli.fields import field_text
 from lot_grpc.cli.lists import listed, print_list
-from lot_grpc.cli.options import JsonLines, Namespace, Repeatable, limit_option
+from lot_grpc.cli.options import JsonLines, Namespace, Repeatable, limit_option, time_option
 from lot_grpc.cli.replay import print_event, status_text
 from lot_grpc.cli.tables import Column, print_fields, print_message, screen
 from lot_grpc.cli.texts import clean, one_line
-from lot_grpc.cli.times import moment, seconds_of
+from lot_grpc.cli.times import seconds_of
 from lot_grpc.cli.words import STATUSES, json_line
 from lot_grpc.domain.spans import span
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
@@ -34,18 +33,6 @@ _STEADY = 0.0005
 """Change of the share per day; a smaller one would be shown as 0.0 points."""
 
 
-def _time(text: str) -> Timestamp | None:
-    """The time of an option; None if it is empty, as scripts may pass it."""
-    if not text:
-        return None
-    time = Timestamp()
-    try:
-        time.FromDatetime(moment(text, datetime.now(UTC)))
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-    return time
-
-
 def episodes(
     *,
     episode_id: str = Argument("", metavar="ID", help="Show this episode and its last events."),
@@ -55,16 +42,10 @@ def episodes(
     category: Repeatable = Option(None, "--category", help="Only this category."),
     task_type: Repeatable = Option(None, "--task-type", help="Only this type."),
     task_id: Repeatable = Option(None, "--task-id", help="Only this task."),
-    after: Timestamp | None = Option(
-        None,
-        "--after",
-        metavar="TIME",
-        parser=_time,
-        help="Started after this time: ISO 8601, or how long ago, such as 2h or 3d.",
+    after: Timestamp | None = time_option(
+        "--after", "Started after this time: ISO 8601, or how long ago, such as 2h or 3d."
     ),
-    before: Timestamp | None = Option(
-        None, "--before", metavar="TIME", parser=_time, help="Started before this time."
-    ),
+    before: Timestamp | None = time_option("--before", "Started before this time."),
     limit: int = limit_option("20, or 10 events or groups"),
     failures: bool = Option(False, "--failures", help="Group failures by cause."),
     namespace: Namespace = "",

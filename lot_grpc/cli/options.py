@@ -7,13 +7,16 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
+from google.protobuf.timestamp_pb2 import Timestamp
 from typer import Option
 
 from lot_grpc.cli.failures import FAILED, reported
+from lot_grpc.cli.times import moment
 from lot_grpc.cli.words import ORIGIN_KINDS, PATTERN_KINDS, REVIEW_STATES
 from lot_grpc.pb.lot.v1.origin_pb2 import OriginKind, ReviewState
 from lot_grpc.pb.lot.v1.pattern_pb2 import PatternFilter, PatternKind
@@ -75,6 +78,23 @@ def limit_option(default: str, most: int | None = None) -> Any:
     """An option for the maximum number; ``default`` says what 0 means."""
     help_text = f"At most N; 0: {default}."
     return Option(0, "--limit", "-l", min=0, max=most, metavar="N", help=help_text)
+
+
+def time_option(name: str, help: str) -> Any:
+    """An option for a time; None unless it is given."""
+    return Option(None, name, metavar="TIME", parser=_time, help=help)
+
+
+def _time(text: str) -> Timestamp | None:
+    """The time of an option; None if it is empty, as scripts may pass it."""
+    if not text:
+        return None
+    time = Timestamp()
+    try:
+        time.FromDatetime(moment(text, datetime.now(UTC)))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return time
 
 
 Config = Annotated[

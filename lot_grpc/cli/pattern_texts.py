@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rich.text import Text
 
@@ -25,6 +25,12 @@ LISTED = (
     "review",
 )
 """The fields of a pattern that a row of a recall or a list shows."""
+
+OUTCOME_STYLES: Mapping[int, str] = {
+    outcome_pb2.OUTCOME_SUCCESS: "green",
+    outcome_pb2.OUTCOME_PARTIAL: "yellow",
+    outcome_pb2.OUTCOME_FAILURE: "red",
+}
 
 _GOOD, _FAIR = 0.8, 0.5
 """Success rates from which they are green or yellow; below, they are red."""

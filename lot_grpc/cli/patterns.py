@@ -16,23 +16,24 @@ from lot_grpc.cli.fields import field_text
 from lot_grpc.cli.lists import listed, print_list
 from lot_grpc.cli.options import JsonLines, Namespace, PatternOptions, limit_option
 from lot_grpc.cli.origin_texts import origin_text, review_text
-from lot_grpc.cli.pattern_texts import LISTED, name_of, outcomes_text, rate_text, usage_text
+from lot_grpc.cli.pattern_texts import (
+    LISTED,
+    OUTCOME_STYLES,
+    name_of,
+    outcomes_text,
+    rate_text,
+    usage_text,
+)
 from lot_grpc.cli.tables import Column, print_code, print_message, print_table, screen
 from lot_grpc.cli.texts import data_text
 from lot_grpc.cli.words import CODE_KINDS, OUTCOMES, PATTERN_KINDS, json_line
 from lot_grpc.domain.counting import counted
-from lot_grpc.pb.lot.v1 import outcome_pb2, pattern_pb2
+from lot_grpc.pb.lot.v1 import pattern_pb2
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
 from lot_grpc.pb.lot.v1.pattern_service_pb2_grpc import PatternServiceStub
 
 _LISTED = 20
 _OUTCOMES = 10
-
-_STYLES: dict[int, str] = {
-    outcome_pb2.OUTCOME_SUCCESS: "green",
-    outcome_pb2.OUTCOME_PARTIAL: "yellow",
-    outcome_pb2.OUTCOME_FAILURE: "red",
-}
 
 
 def patterns(
@@ -161,9 +162,8 @@ def _outcome(entry: pb.OutcomeEntry) -> Text:
     word = OUTCOMES.word(entry.outcome) if entry.outcome else "nothing"
     if entry.corrected_by_outcome_id:
         return Text.assemble((word, "strike"), " corrected")
-    return Text(
-        f"{word} instead" if entry.corrects_outcome_id else word, _STYLES.get(entry.outcome, "")
-    )
+    style = OUTCOME_STYLES.get(entry.outcome, "")
+    return Text(f"{word} instead" if entry.corrects_outcome_id else word, style)
 
 
 def _about(entry: pb.OutcomeEntry) -> str:

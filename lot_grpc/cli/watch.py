@@ -41,8 +41,8 @@ def watch(
     resource_kind: list[resource_kind_pb2.ResourceKind.ValueType] | None = RESOURCE_KINDS.option(
         None,
         "--kind",
-        help="memory, pattern, episode, error_solution, preference, learning_event or "
-        "decision. Repeatable.",
+        help="memory, pattern, episode, error_solution, preference, learning_event, decision or "
+        "retrieval, which is only shown if named. Repeatable.",
     ),
     change_type: list[pb.ChangeType.ValueType] | None = CHANGE_TYPES.option(
         None,
@@ -220,6 +220,8 @@ def summary_of(change: pb.ChangeEvent) -> str:
             return ": ".join(filter(None, (event.event_type, visible(event.text) or event.task)))
         case "decision":
             return f"{change.decision.chosen_option}: {change.decision.context}"
+        case "retrieval":
+            return change.retrieval.query
         case "pattern_match":
             return f"{change.pattern_match.similarity:.2f} for {change.pattern_match.query}"
         case "context_suggestion":

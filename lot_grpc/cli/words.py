@@ -20,6 +20,7 @@ from lot_grpc.pb.lot.v1 import (
     outcome_pb2,
     pattern_pb2,
     resource_kind_pb2,
+    retrieval_pb2,
 )
 from lot_grpc.pb.lot.v1 import transfer_pb2 as transfer
 
@@ -92,6 +93,7 @@ PATTERN_KINDS = Words(pattern_pb2.PatternKind)
 PATTERN_TYPES = Words(pattern_pb2.PatternType)
 CODE_KINDS = Words(pattern_pb2.CodeKind)
 RESOURCE_KINDS = Words(resource_kind_pb2.ResourceKind)
+RETRIEVAL_METHODS = Words(retrieval_pb2.RetrievalMethod)
 CHANGE_TYPES = Words(change_pb2.ChangeType, between=".", lead="record.")
 ORIGIN_KINDS = Words(origin_pb2.OriginKind)
 REVIEW_STATES = Words(origin_pb2.ReviewState)

@@ -29,6 +29,7 @@ class ResourceKind(StrEnum):
     DECISION = "decision"
     ACTION_VALUE = "action_value"
     POLICY = "policy"
+    RETRIEVAL = "retrieval"
 
 
 class ChangeType(StrEnum):

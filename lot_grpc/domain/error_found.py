@@ -13,6 +13,7 @@ from lot_grpc.domain.error_text.signature import Signature
 from lot_grpc.domain.fusion import Relevance
 from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.ranking import ScorePart
+from lot_grpc.domain.retrieval import RetrievedItem
 
 _SIMILARITY: Final = 0.4
 _AGREEMENT: Final = 0.59
@@ -39,6 +40,12 @@ class ErrorFound:
     def resource(self) -> ResourceRef:
         """Its kind and id."""
         return ResourceRef(ResourceKind.ERROR_SOLUTION, self.error_solution.error_solution_id)
+
+    def item(self) -> RetrievedItem:
+        """It as a retrieval records it, without the solution."""
+        one = self.error_solution
+        version = (one.create_time, one.update_time, one.revision)
+        return RetrievedItem(self.resource, version, self.score, self.similarity, (), self.parts)
 
 
 def compare_names(given: Signature, stored: Signature) -> Compared:
@@ -68,10 +75,14 @@ def similar_error_found(one: Relevance, solution: ErrorSolution) -> ErrorFound:
     return ErrorFound(solution, False, _score(parts), one.similarity, parts)
 
 
-def best_hits(found: Sequence[ErrorFound], limit: int, *, explain: bool) -> list[ErrorFound]:
-    """The best ``limit``, best first; with their parts if ``explain``."""
-    chosen = sorted(found, key=sort_key)[:limit]
-    return chosen if explain else [replace(hit, parts=()) for hit in chosen]
+def best_hits(found: Sequence[ErrorFound], limit: int) -> list[ErrorFound]:
+    """The best ``limit``, best first."""
+    return sorted(found, key=sort_key)[:limit]
+
+
+def without_parts(hits: Sequence[ErrorFound]) -> list[ErrorFound]:
+    """The hits without the parts of their scores, which only an explanation shows."""
+    return [replace(hit, parts=()) for hit in hits]
 
 
 def sort_key(hit: ErrorFound) -> tuple[bool, float, float, int, str]:

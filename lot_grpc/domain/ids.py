@@ -21,7 +21,7 @@ REQUEST_ID_LIFE: Final = 24 * HOUR
 """How long a request id is remembered."""
 
 RETRIEVAL_LIFE: Final = 7 * 24 * HOUR
-"""How long a retrieval id can be named."""
+"""How long a retrieval is retained unless a policy says otherwise."""
 
 SELECTION_LIFE: Final = 30 * 24 * HOUR
 """How long a selection id can be named."""

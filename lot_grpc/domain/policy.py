@@ -6,9 +6,10 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
 from lot_grpc.domain.action_values import ALPHA, GAMMA
-from lot_grpc.domain.ids import etag_of
+from lot_grpc.domain.ids import RETRIEVAL_LIFE, etag_of
 from lot_grpc.domain.origin import OriginKind
 from lot_grpc.domain.recommendation import DEFAULT_BOOST, DEFAULT_THRESHOLD
+from lot_grpc.domain.retrieval import RetrievalQueries
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,8 @@ class NamespacePolicy:
 
     The thresholds are those of recommendations, then learning rate and discount of action values.
     ``review_origins``: the origins whose writes need a review.
+    ``max_retrieval_age`` None: ``RETRIEVAL_LIFE``. ``holdout_share``: the share of recalls that are
+    ranked without what was learned, for comparison.
     """
 
     max_episodes: int = 0
@@ -32,6 +35,14 @@ class NamespacePolicy:
     action_learning_rate: float = ALPHA
     action_discount: float = GAMMA
     review_origins: tuple[OriginKind, ...] = ()
+    max_retrieval_age: int | None = None
+    retrieval_queries: RetrievalQueries = RetrievalQueries.TEXT
+    holdout_share: float = 0.0
+
+    @property
+    def retrieval_life(self) -> int:
+        """How long a retrieval is retained."""
+        return RETRIEVAL_LIFE if self.max_retrieval_age is None else self.max_retrieval_age
 
 
 DEFAULT = NamespacePolicy()

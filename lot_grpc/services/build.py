@@ -5,6 +5,7 @@ from __future__ import annotations
 from lot_grpc.services.admin import Admin
 from lot_grpc.services.changes.module import ChangesModule
 from lot_grpc.services.clearing.module import ClearingModule
+from lot_grpc.services.context.receipts import ContextReceipts
 from lot_grpc.services.context.task_context import TaskContextBuilder
 from lot_grpc.services.distillation.module import DistillationModule
 from lot_grpc.services.episodes.module import EpisodesModule
@@ -21,6 +22,7 @@ from lot_grpc.services.preferences.preferences import Preferences
 from lot_grpc.services.recall.module import RecallModule
 from lot_grpc.services.reindex.reindexer import OpenModel, Reindexer, no_other_model
 from lot_grpc.services.retention.module import RetentionModule
+from lot_grpc.services.retrievals.receipts import Receipts
 from lot_grpc.services.reviews import RecordReviewer
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.seeder import KnowledgeSeeder
@@ -41,6 +43,7 @@ class Services:
         self.errors = errors = ErrorsModule(runtime)
         self.preferences = preferences = Preferences(runtime)
         self.sessions = sessions = SessionsModule(runtime)
+        self.receipts = receipts = Receipts(runtime)
         self.learning = learning = LearningModule(
             runtime,
             patterns,
@@ -59,6 +62,7 @@ class Services:
             sessions.sessions,
             learning.decisions,
             learning.learning_events,
+            receipts,
         )
         self.resources = resources = ResourcesByKind(runtime, own)
         self.outcomes = OutcomesModule(runtime, counting, resources)
@@ -78,7 +82,12 @@ class Services:
             runtime, patterns, errors.solutions, episodes.log
         )
         self.task_contexts = TaskContextBuilder(
-            runtime, self.recall, memories.passages, errors.finder, learning.recommender, watcher
+            runtime,
+            self.recall,
+            memories.passages,
+            errors.finder,
+            learning.recommender,
+            ContextReceipts(runtime, watcher),
         )
 
         maintenance = (

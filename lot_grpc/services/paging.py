@@ -21,6 +21,9 @@ _FIRST_PIECE, _LARGEST_PIECE = 11, 128
 """Records per read: they may be large, and a page may end with any of them. The first read is a
 page of the usual size plus one more, which shows whether it is the last page."""
 
+_EXAMINED = 500
+"""Records that are read at least for a page before it ends short."""
+
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -80,15 +83,18 @@ async def read_page(
     after: Position | None,
     read: Callable[[Sequence[Record]], Awaitable[list[T]]],
     fits: Fits[T] = any_size,
+    *,
+    passes: Callable[[T], bool] | None = None,
 ) -> Page[T, Position]:
     """Up to ``size`` items after ``after`` that fit, and where to continue; None at the end.
 
-    Records created in the meantime come before the page and are not seen.
+    Records created in the meantime come before the page and are not seen. Items for which
+    ``passes`` is false are passed by; then a page may be short before the end.
     """
     things: list[T] = []
     at = after
     time_slice = TimeSlice()
-    for limit in pieces(size):
+    for limit in pieces(size if passes is None else max(size, _EXAMINED)):
         conditions = list(where)
         if at is not None:
             conditions += [Range(SORT_KEY, lte=at.sort_key), Not(IdIn(at.seen))]
@@ -96,11 +102,12 @@ async def read_page(
             collection, namespace, conditions, limit=limit, order=_NEWEST_FIRST
         )
         for record, thing in zip(records, await read(records), strict=True):
-            if len(things) == size or not fits(thing):
-                return Page(things, at)
-            things.append(thing)
+            if passes is None or passes(thing):
+                if len(things) == size or not fits(thing):
+                    return Page(things, at)
+                things.append(thing)
             at = Position.behind(record, at)
             await time_slice.give_way()
         if len(records) < limit:
-            break
-    return Page(things, None)
+            return Page(things, None)
+    return Page(things, at)

@@ -22,7 +22,6 @@ from lot_grpc.services.records.collections import (
     META,
     REPLICAS,
     REQUESTS,
-    RETRIEVALS,
     TOMBSTONES,
 )
 from lot_grpc.services.resource_spec import (
@@ -120,16 +119,8 @@ BOOKKEEPING: Final[tuple[ResourceCollection, ...]] = (
         writer="kernel",
         indexes=CHANGE_INDEXES | indexes(boolean="done"),
     ),
-    ResourceCollection(
-        name=RETRIEVALS,
-        description="The query and the hits of a recall, for outcomes to refer to.",
-        key="`retrieval_id`",
-        writer="services/recall",
-        expires=True,
-    ),
 )
-"""Collections of no kind. They are not exported: request IDs are valid in one store only, and
-retrievals expire."""
+"""Collections of no kind. They are not exported: request IDs are valid in one store only."""
 
 
 class Registry:
@@ -139,7 +130,8 @@ class Registry:
         resources: The kinds by name.
         collections: All collections by name, including those of no kind.
         watched: The kinds in the change feed, in the order of a watch from the start.
-        watched_collections: The same by collection.
+        watched_by_default: Those that a watch need not name.
+        watched_collections: The watched kinds by collection.
         tracked: The collections whose records carry the number of their last change.
         exported: The exported collections by name, in order: parents before their parts.
         searched: The vectors and the text by which collections are searched.
@@ -164,6 +156,11 @@ class Registry:
         self.resource_collections: Sequence[str] = [one.name for one in own]
         self.bookkeeping: Sequence[str] = [one.name for one in others if not one.of_store]
         self.watched = {one.kind: one for one in specs if one.watch is not None}
+        self.watched_by_default = tuple(
+            kind
+            for kind, one in self.watched.items()
+            if one.watch is not None and not one.watch.only_if_named
+        )
         self.watched_collections = {one.collection.name: one for one in self.watched.values()}
         self.tracked = frozenset({*self.watched_collections, TOMBSTONES})
         self.exported = {one.collection: one for one in _in_order(specs)}

@@ -185,11 +185,13 @@ class WatchRule:
         quiet: Bookkeeping keys: a write of nothing else is not a change.
         learned_keys: The keys that ``learned`` reads.
         learned: Whether the server learned a stored record.
+        only_if_named: Whether only those are told of it who name the kind, since there are many.
     """
 
     quiet: frozenset[str] = frozenset()
     learned_keys: tuple[str, ...] = ()
     learned: Callable[[Payload], bool] = lambda payload: False
+    only_if_named: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from lot_grpc.services.preferences.spec import PREFERENCE
 from lot_grpc.services.registry import Registry
 from lot_grpc.services.resource_spec import ResourceSpec
 from lot_grpc.services.retention.spec import POLICY
+from lot_grpc.services.retrievals.spec import RETRIEVAL
 from lot_grpc.services.sessions.spec import SESSION
 
 RESOURCES: Final[tuple[ResourceSpec, ...]] = (
@@ -29,6 +30,7 @@ RESOURCES: Final[tuple[ResourceSpec, ...]] = (
     DECISION,
     ACTION_VALUE,
     POLICY,
+    RETRIEVAL,
 )
 """In the order of the contract's ``ResourceKind``, which is that of a watch from the start."""
 

@@ -19,10 +19,11 @@ from lot_grpc.services.clearing.clear_registry import LOOK_SECONDS
 from lot_grpc.services.distillation.distiller import DistillDefaults
 from lot_grpc.services.indexer import Indexer
 from lot_grpc.services.recall.reranks import RerankBounds
-from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.registry import Registry
 from lot_grpc.services.reindex.current_model import CurrentModel
 from lot_grpc.services.reindex.gate import ModelGate
+from lot_grpc.services.retention.policies import Policies
+from lot_grpc.services.retrievals.retrievals import Retrievals
 from lot_grpc.services.store_stack import StoreStack
 from lot_grpc.services.time_source import TimeSource
 
@@ -77,7 +78,8 @@ class Runtime:
         idempotency: Records of request ids.
         tombstones: Records of deletes.
         create: Creates a record once.
-        retrievals: Results of recalls, for outcomes that name them.
+        policies: The policies of namespaces.
+        retrievals: What recalls were asked and what they showed.
     """
 
     stack: StoreStack
@@ -91,6 +93,7 @@ class Runtime:
     idempotency: IdempotencyStore
     tombstones: Tombstones
     create: CreateOnce
+    policies: Policies
     retrievals: Retrievals
 
     @property
@@ -115,6 +118,7 @@ def open_runtime(
     stack = StoreStack(store, registry, model, time_source, settings.look_seconds)
     idempotency = IdempotencyStore(stack.clear_guard, time_source)
     tombstones = Tombstones(stack.clear_guard, time_source)
+    policies = Policies(stack.clear_guard, time_source)
     return Runtime(
         stack,
         registry,
@@ -127,5 +131,6 @@ def open_runtime(
         idempotency,
         tombstones,
         CreateOnce(stack.clear_guard, idempotency, tombstones),
-        Retrievals(stack.clear_guard, time_source, model),
+        policies,
+        Retrievals(stack.clear_guard, time_source, model, policies),
     )

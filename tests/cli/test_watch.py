@@ -27,6 +27,7 @@ from lot_grpc.pb.lot.v1.learning_event_pb2 import LearningEvent
 from lot_grpc.pb.lot.v1.memory_pb2 import Memory
 from lot_grpc.pb.lot.v1.pattern_pb2 import Pattern
 from lot_grpc.pb.lot.v1.preference_pb2 import Preference
+from lot_grpc.pb.lot.v1.retrieval_pb2 import Retrieval
 from lot_grpc.pb.lot.v1.session_pb2 import Session
 from tests.cli.scripted import NASTY, held_open
 from tests.cli.test_episodes import ran, steering
@@ -104,6 +105,7 @@ def test_a_line_for_each_change(runner, fake):
         ({"decision": Decision(chosen_option="a", context="b")}, "a: b"),
         ({"pattern_match": pb.PatternMatch(query="q", similarity=0.5)}, "0.50 for q"),
         ({"context_suggestion": pb.ContextSuggestion(task="t")}, "t"),
+        ({"retrieval": Retrieval(query="how")}, "how"),
     ],
 )
 def test_every_payload_has_a_summary(payload, summary):
@@ -120,7 +122,7 @@ def test_no_kind_of_payload_is_forgotten():
     kinds = {one.name for one in pb.ChangeEvent.DESCRIPTOR.oneofs_by_name["payload"].fields}
     shown = {
         "memory", "pattern", "episode", "error_solution", "session", "learning_event",
-        "decision", "pattern_match", "context_suggestion", "preference",
+        "decision", "pattern_match", "context_suggestion", "preference", "retrieval",
     }  # fmt: skip
     assert kinds == shown
 

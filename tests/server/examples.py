@@ -48,8 +48,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "LearningService.DeleteLearningEvent": {"learning_event_id": "l"},
     "LearningService.GetDecision": {"decision_id": "d"},
     "LearningService.GetLearningEvent": {"learning_event_id": "l"},
+    "LearningService.GetRetrieval": {"retrieval_id": "r"},
     "LearningService.ListDecisions": {},
     "LearningService.ListLearningEvents": {},
+    "LearningService.ListRetrievals": {},
     "LearningService.RecordDecision": {"decision": {"context": "c", "chosen_option": "o"}},
     "LearningService.RecordDecisionOutcome": {
         "decision_id": "d",
@@ -134,6 +136,8 @@ async def prepare(lot: Lot) -> None:
     EXAMPLES["AdminService.Reindex"]["model"] = (await lot.admin.GetServerInfo()).model
     await lot.episodes.StartEpisode(episode={"task": "t"}, episode_id="e")
     await lot.memories.CreateMemory(memory={"content": "c"}, memory_id="m")
+    searched = await lot.memories.SearchMemories(query="c")
+    EXAMPLES["LearningService.GetRetrieval"]["retrieval_id"] = searched.retrieval_id
     await lot.memories.PutPreference(key="k", value={"bool_value": True})
     await lot.memories.PutSessionValue(session_id="c", key="k", value={"bool_value": True})
     decision = {"context": "c", "chosen_option": "o"}

@@ -18,6 +18,7 @@ async def test_the_default_keeps_everything_and_tells_its_thresholds(lot):
     assert policy == pb.NamespacePolicy(
         similarity_threshold=0.3, confidence_boost=1, namespace=lot.namespace,
         action_learning_rate=0.1, action_discount=0.95,
+        retrieval_queries=pb.RETRIEVAL_QUERIES_TEXT,
     )  # fmt: skip
 
 
@@ -27,7 +28,8 @@ async def test_every_field_is_set_and_given_back(lot):
         max_episode_age=Duration(seconds=5), max_error_solution_age=Duration(seconds=6),
         max_pattern_age=Duration(seconds=7), max_memory_age=Duration(nanos=1_500_000),
         similarity_threshold=0.25, confidence_boost=0.0,
-        action_learning_rate=0.5, action_discount=0.0,
+        action_learning_rate=0.5, action_discount=0.0, max_retrieval_age=Duration(seconds=8),
+        retrieval_queries=pb.RETRIEVAL_QUERIES_HASH, holdout_share=0.5,
         review_origins=[pb_origin.ORIGIN_KIND_MODEL, pb_origin.ORIGIN_KIND_IMPORT],
     )  # fmt: skip
     answer = await lot.admin.UpdateNamespacePolicy(policy=given)

@@ -100,6 +100,8 @@ async def fill(lot: Lot) -> Counter[str]:
     for n in range(9):
         message = largest(session_pb2.SessionMessage, n)
         await lot.memories.AppendSessionMessage(session_id="c", message=message)
+    recall = await lot.patterns.RecallPatterns(query="x0")
+    EXAMPLES["LearningService.GetRetrieval"]["retrieval_id"] = recall.retrieval_id
     return Counter(
         memories=2,
         patterns=2,

@@ -13,8 +13,9 @@ from tests.server.wire import failure
 
 OUTPUT = {
     "Pattern", "Memory", "ErrorSolution", "Episode", "Preference", "NamespacePolicy", "Decision",
+    "RetrievedItem",
 }  # fmt: skip
-"""The messages that have one. An episode's is only read."""
+"""The messages that have one. Those of an episode and of an item are only read."""
 
 
 @dataclass(frozen=True)

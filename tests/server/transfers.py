@@ -81,13 +81,15 @@ async def fill(lot: Lot) -> None:
     )
     await learning.RecordDecisionOutcome(decision_id="d", outcome=1)
     await learning.RecordSteps(steps=[{"state": {"task_type": "t"}, "action": "a", "reward": 0.5}])
+    await lot.patterns.RecallPatterns(query="log in")
+    await lot.learning.ListRetrievals()  # writes what waits
     await lot.admin.UpdateNamespacePolicy(policy={"max_patterns": 99})
 
 
 COUNTS = {
     "PATTERN": 5, "OUTCOME": 9, "MEMORY": 2, "ERROR_SOLUTION": 1, "PREFERENCE": 1, "SESSION": 1,
     "EPISODE": 2, "EPISODE_EVENT": 6, "LEARNING_EVENT": 1, "DECISION": 1, "ACTION_VALUE": 1,
-    "POLICY": 1,
+    "POLICY": 1, "RETRIEVAL": 1,
 }  # fmt: skip
 
 

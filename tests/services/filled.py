@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
+from lot_grpc.domain.query import PatternFilter
 from lot_grpc.domain.session import SessionMessage
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.episodes.event_recorder import TakeoverPolicy
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.feedback import FeedbackDraft
+from lot_grpc.services.recall.targets import RecallOptions, pattern_request
 from lot_grpc.services.resources import REGISTRY
 from lot_grpc.services.sessions.session_messages import MessageDraft
 from tests.services.world import (
@@ -68,7 +69,8 @@ async def fill(world: World, ns: str, count: int = 3) -> None:
     for number in range(2):  # the latest message lies with its session, the others beside it
         said = MessageDraft("chat", SessionMessage("user", f"message {number}"))
         await services.sessions.messages.append(ns, said)
-    services.runtime.retrievals.remember(ns, "how", [1.0] * 64, [ResourceRef("pattern", "p0")])
+    recalled = pattern_request(RecallOptions("how", 3), PatternFilter())
+    await services.recall.patterns.find(ns, recalled)
     await services.runtime.retrievals.flush()
     await services.memories.memories.delete(ns, "m0", "")
 

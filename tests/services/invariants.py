@@ -47,7 +47,7 @@ from lot_grpc.services.records.error_solutions import (
     error_solution_point,
 )
 from lot_grpc.services.records.origin import held_back
-from lot_grpc.services.records.outcomes import RETRIEVAL, outcome_from_record
+from lot_grpc.services.records.outcomes import outcome_from_record
 from lot_grpc.services.records.patterns import claim_point, pattern_from_record
 from lot_grpc.services.resources import REGISTRY
 from tests.services.world import World, draft, rows
@@ -109,7 +109,7 @@ async def _check_counters(store: VectorStore, ns: str, recorded_outcomes: list[R
         assert payload["applied"], f"an outcome was never taken in: {payload}"
         ref = ResourceRef(payload["resource_kind"], payload["resource_id"])
         assert payload["resource"] == ref.point(ns)
-        if ref.kind == RETRIEVAL:
+        if ref.kind == "retrieval":
             assert payload["retrieval_id"] == ref.id
         else:
             by_resource.setdefault(payload["resource"], []).append(recorded)

@@ -73,7 +73,7 @@ async def test_an_answer_is_remembered_for_its_outcome(world):
     [remembered] = await payloads(world, RETRIEVALS)
     assert remembered["retrieval_id"] == answer.retrieval_id
     assert remembered["query"] == "KeyError: 'c'"
-    assert remembered["shown"] == [["error_solution", "s"], ["error_solution", "vain"]]
+    assert remembered["shown"] == ["error_solution", "error_solution/s", "error_solution/vain"]
     draft = ErrorOutcomeDraft("s", Outcome.SUCCESS, retrieval_id=answer.retrieval_id)
     await world.services.outcomes.of_errors.record(NS, draft)
     [fact] = await payloads(world, OUTCOMES)

@@ -17,13 +17,16 @@ from lot_grpc.domain.errors import (
     PatternNotFoundError,
     RetrievalNotFoundError,
 )
-from lot_grpc.domain.ids import ResourceRef
+from lot_grpc.domain.ids import ResourceRef, new_id
 from lot_grpc.domain.memory import MemoryContent
 from lot_grpc.domain.outcomes import NO_OUTCOMES, Outcome
+from lot_grpc.domain.policy import NamespacePolicy
+from lot_grpc.domain.retrieval import RetrievalMethod, RetrievalOptions, RetrievedItem
 from lot_grpc.services.memories.drafts import MemoryEdit
 from lot_grpc.services.outcomes.outcome_log import CorrectionDraft
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft, Recorded
 from lot_grpc.services.records.collections import CONTEXT_STATS, EPISODES, MEMORIES, OUTCOMES
+from lot_grpc.services.retrievals.retrievals import BegunRetrieval
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_invariants
@@ -220,8 +223,13 @@ async def test_an_outcome_between_the_read_and_the_write_of_an_end_is_kept():
 
 
 def remembered(world: World, *shown: str) -> str:
-    refs = [ResourceRef(kind, "x") for kind in shown]
-    return world.services.runtime.retrievals.remember(NS, QUERY, [1.0] * 64, refs)
+    items = [RetrievedItem(ResourceRef(kind, "x")) for kind in shown]
+    begun = BegunRetrieval(NS, new_id("r"), NamespacePolicy())
+    method = RetrievalMethod.GET_TASK_CONTEXT
+    world.services.runtime.retrievals.remember(
+        begun, method, QUERY, [1.0] * 64, items, RetrievalOptions()
+    )
+    return begun.retrieval_id
 
 
 @of_each_kind

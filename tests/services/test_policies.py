@@ -92,8 +92,7 @@ async def test_edits_at_once_are_all_kept():
     clock = FixedClock()
     world = await open_world(Interleaving(InMemoryStore(clock)), clock)
     names = ("max_episodes", "max_error_solutions", "max_patterns", "max_memories")
-    five: list[dict[str, Any]] = [{name: 5} for name in names]
-    edits = [PolicyEdit(NamespacePolicy(**one), frozenset(one)) for one in five]
+    edits = [edit(None, **{name: 5}) for name in names]
     await asyncio.gather(*(world.services.retention.policies.update(NS, one, "") for one in edits))
     stored = await world.services.retention.policies.get(NS)
     assert [getattr(stored.policy, name) for name in names] == [5, 5, 5, 5]

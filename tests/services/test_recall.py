@@ -145,7 +145,8 @@ async def test_an_outcome_may_name_the_recall_at_once(world):
     await outcome(world, one.pattern_id, retrieval_id=answer.retrieval_id)
     found = await world.services.runtime.retrievals.find(NS, answer.retrieval_id)
     assert found is not None
-    assert (found.query, found.shown) == (QUERY, (of_pattern(one.pattern_id),))
+    assert found.query == QUERY
+    assert [item.resource for item in found.items] == [of_pattern(one.pattern_id)]
 
 
 async def test_a_recall_that_was_written_survives_the_process_and_one_that_was_not_is_lost(world):
@@ -180,7 +181,8 @@ async def test_recalls_that_were_written_stay_known_and_a_clear_forgets_them(wor
     assert after is not None
     assert restarted is not None
     assert list(after.vector) == list(restarted.vector) == pytest.approx(list(before.vector))
-    assert (after.query, after.shown) == (restarted.query, restarted.shown)
+    assert after.query == restarted.query
+    assert [one.resource for one in after.items] == [one.resource for one in restarted.items]
     await world.services.clearing.clearer.clear(NS)
     assert await retrievals.find(NS, answer.retrieval_id) is None
 

@@ -78,6 +78,7 @@ async def world() -> World:
         await world.services.memories.memories.create(
             NS, memory(f"List {number} is sorted by size")
         )
+    await world.services.runtime.policies.recent(NS)  # read once in five seconds
     return world
 
 
@@ -104,6 +105,16 @@ async def test_a_recall_of_patterns_that_learned_nothing_makes_four_calls(world:
         ("get", "patterns"),
     ]
     assert len(world.store.fetched) == 5
+
+
+async def test_recalls_read_the_policy_once_in_five_seconds(world: World) -> None:
+    clock = world.clock
+    counts = []
+    for seconds in (0, 4, 1, 4, 1):
+        clock.advance(seconds)
+        found = await calls(world, recall_patterns(world))
+        counts.append(found.count(("get", "policies")))
+    assert counts == [0, 0, 1, 0, 1]
 
 
 async def test_a_hit_that_was_deleted_meanwhile_is_replaced(

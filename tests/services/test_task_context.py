@@ -84,11 +84,10 @@ async def test_all_is_asked_with_one_embedding_and_remembered_once():
     await world.services.runtime.retrievals.flush()
     [row] = await payloads(world, RETRIEVALS)
     assert row["query"] == task
+    solution_id = error.error_solution.error_solution_id
     assert row["shown"] == [
-        ["pattern", "p"],
-        ["memory", "m"],
-        ["episode", "e"],
-        ["error_solution", error.error_solution.error_solution_id],
+        *("pattern", "memory", "episode", "error_solution"),
+        *("pattern/p", "memory/m", "episode/e", f"error_solution/{solution_id}"),
     ]
 
 

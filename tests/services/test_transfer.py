@@ -28,7 +28,6 @@ from lot_grpc.services.records.collections import (
     PATTERNS,
     REPLICAS,
     REQUESTS,
-    RETRIEVALS,
     SELECTIONS,
     SORT_KEY,
     TOMBSTONES,
@@ -214,7 +213,7 @@ def contents(rows: list[Row]) -> list[tuple[str, Any]]:
 def test_each_collection_is_moved_or_left_out_on_purpose():
     specs: list[CollectionSpec] = REGISTRY.collection_specs(8)
     exported = REGISTRY.exported
-    left_out = {META, REPLICAS, REQUESTS, TOMBSTONES, RETRIEVALS, SELECTIONS, TRAJECTORIES}
+    left_out = {META, REPLICAS, REQUESTS, TOMBSTONES, SELECTIONS, TRAJECTORIES}
     assert {spec.name for spec in specs} == {*exported} | left_out
     assert not left_out & exported.keys()
     assert {one.resource_kind for one in exported.values() if one.is_thing} == set(ResourceKind)

@@ -13,7 +13,7 @@ from lot_grpc.services.changes.events import ChangeBatch, ChangeEvent, WatchRequ
 from lot_grpc.services.resources import REGISTRY
 from tests.services.world import NS, World
 
-WATCHED = REGISTRY.watched
+WATCHED = {kind: REGISTRY.watched[kind] for kind in REGISTRY.watched_by_default}
 
 
 WEEK = 7 * 24 * 3600

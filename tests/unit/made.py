@@ -30,9 +30,17 @@ from lot_grpc.domain.pattern import (
     PatternKind,
     PatternType,
 )
+from lot_grpc.domain.query import Ranking
+from lot_grpc.domain.ranking import ScorePart
+from lot_grpc.domain.retrieval import (
+    Retrieval,
+    RetrievalMethod,
+    RetrievalOptions,
+    RetrievedItem,
+)
 from lot_grpc.domain.text_form import visible
 from lot_grpc.services.records.feedback import GivenFeedback
-from lot_grpc.services.records.outcomes import RecordedOutcome, Retrieval
+from lot_grpc.services.records.outcomes import RecordedOutcome
 
 words = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=12)
 some_words = words.filter(visible)
@@ -146,14 +154,37 @@ facts = st.builds(
     from_repeated_save=st.booleans(),
 )
 
+retrieved_items = st.builds(
+    RetrievedItem,
+    resource=resource_refs,
+    version=st.tuples(times, times, st.integers(1, 99)),
+    score=numbers,
+    similarity=numbers,
+    matches=st.just(()) | st.tuples(st.floats(0, 1)),
+    score_parts=st.lists(st.builds(ScorePart, words, numbers, numbers), max_size=3).map(tuple),
+)
+
 retrievals = st.builds(
     Retrieval,
     namespace=ids,
     retrieval_id=ids,
+    method=st.sampled_from(RetrievalMethod),
     query=words,
-    vector=st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=4),
-    shown=st.lists(resource_refs, max_size=4).map(tuple),
+    vector=st.lists(st.floats(-1, 1, width=32), max_size=4),
+    items=st.lists(retrieved_items, max_size=3),
     create_time=times,
+    expire_time=times,
+    options=st.builds(
+        RetrievalOptions,
+        ranking=st.none() | st.sampled_from(Ranking),
+        limit=st.integers(0, 100),
+        min_similarity=st.floats(0, 1),
+        min_match=st.none() | st.floats(0, 1),
+        as_of=st.none() | times,
+        rerank=st.booleans(),
+        holdout=st.none() | st.booleans(),
+    ),
+    epoch=st.integers(0, 9),
 )
 
 starts = st.builds(

@@ -20,8 +20,9 @@ from lot_grpc.domain.pattern import Action, PatternContent
 from lot_grpc.kernel.idempotency import IdempotencyKey
 from lot_grpc.services.records.episodes import episode_point, event_point
 from lot_grpc.services.records.memories import memory_point
-from lot_grpc.services.records.outcomes import RecordedOutcome, retrieval_point
+from lot_grpc.services.records.outcomes import RecordedOutcome
 from lot_grpc.services.records.patterns import claim_point, pattern_point
+from lot_grpc.services.records.retrievals import retrieval_point
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 CONTRACT = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")

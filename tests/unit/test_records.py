@@ -65,14 +65,13 @@ from lot_grpc.services.records.outcomes import (
     RecordedOutcome,
     outcome_from_record,
     outcome_record,
-    retrieval_from_record,
-    retrieval_record,
 )
 from lot_grpc.services.records.patterns import (
     pattern_conditions,
     pattern_from_record,
     pattern_record,
 )
+from lot_grpc.services.records.retrievals import retrieval_from_record, retrieval_record
 from lot_grpc.services.resources import REGISTRY
 from tests.unit import made
 

@@ -59,9 +59,7 @@ def watch_from_pb(request: pb.WatchChangesRequest, watched: Collection[str]) -> 
     return WatchRequest(
         namespace=namespace_or_default(request.namespace),
         resource_kinds=tuple(
-            resource_kind
-            for resource_kind in watched
-            if not requested or resource_kind in requested
+            resource_kind for resource_kind in watched if resource_kind in requested
         ),
         types=frozenset(TYPE.all_from_pb(request.types)),
         cursor=cursor_from_token(request.after_cursor, watched),

@@ -15,6 +15,7 @@ from lot_grpc.server.codec.learning import action_value_to_pb, decision_to_pb, l
 from lot_grpc.server.codec.memories import memory_to_pb
 from lot_grpc.server.codec.outcomes import outcome_entry_to_pb
 from lot_grpc.server.codec.patterns import pattern_to_pb
+from lot_grpc.server.codec.retrievals import retrieval_to_pb
 from lot_grpc.server.codec.sessions import preference_to_pb, session_to_pb
 from lot_grpc.services.outcomes.outcome_log import LoggedOutcome
 
@@ -31,6 +32,7 @@ TO_PB: Final[Mapping[str, Callable[[Any], Message]]] = {
     ResourceKind.DECISION: decision_to_pb,
     ResourceKind.ACTION_VALUE: action_value_to_pb,
     ResourceKind.POLICY: policy_to_pb,
+    ResourceKind.RETRIEVAL: retrieval_to_pb,
 }
 """By kind: the encoder of a resource as ``ResourceSpec.read`` returns it. In changes and exports,
 its field has the name of the kind."""

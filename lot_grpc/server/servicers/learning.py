@@ -9,10 +9,12 @@ from lot_grpc.pb.lot.v1 import (
     learning_pb2,
     performance_pb2,
     recommendation_pb2,
+    retrieval_pb2,
 )
 from lot_grpc.pb.lot.v1.learning_service_pb2_grpc import LearningServiceServicer
 from lot_grpc.server.call import Context
 from lot_grpc.server.codec import learning as codec
+from lot_grpc.server.codec import retrievals as retrievals_codec
 from lot_grpc.server.codec.episodes import filter_from_pb
 from lot_grpc.server.servicers.base import namespace_of, read_page, was_deleted
 from lot_grpc.services.build import Services
@@ -179,3 +181,19 @@ class LearningServicer(LearningServiceServicer):
         return learning_pb2.ListActionValuesResponse(
             action_values=map(codec.action_value_to_pb, values)
         )
+
+    # --- retrievals -------------------------------------------------------------------------------
+
+    async def GetRetrieval(
+        self, request: retrieval_pb2.GetRetrievalRequest, context: Context
+    ) -> retrieval_pb2.GetRetrievalResponse:
+        receipt = await self._services.receipts.receipt(namespace_of(request), request.retrieval_id)
+        return retrieval_pb2.GetRetrievalResponse(retrieval=retrievals_codec.receipt_to_pb(receipt))
+
+    async def ListRetrievals(
+        self, request: retrieval_pb2.ListRetrievalsRequest, context: Context
+    ) -> retrieval_pb2.ListRetrievalsResponse:
+        response = retrieval_pb2.ListRetrievalsResponse()
+        narrowed = retrievals_codec.filter_from_pb(request.filter)
+        read, to_pb = self._services.receipts.receipts_page, retrievals_codec.receipt_to_pb
+        return await read_page(request, response, to_pb, read, narrowed)

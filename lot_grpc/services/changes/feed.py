@@ -76,15 +76,15 @@ class Feed:
         after: Positions,
         ends: Positions,
         namespace: str | None = None,
-        resource_kinds: Collection[str] = (),
+        *,
+        resource_kinds: Collection[str],
         collections: Collection[str] | None = None,
     ) -> ChangeRange:
         """The next changes after ``after``; there are more until ``reached`` gets to ``ends``.
 
-        ``namespace`` None: all. ``resource_kinds`` empty: all. ``collections`` None: all that the
-        kinds are stored in.
+        ``namespace`` None: all. ``collections``: those that have changed, if that is known; others
+        are not read.
         """
-        resource_kinds = resource_kinds or self._registry.watched
         open_ends = {one: end for one, end in ends.items() if end > after.get(one, 0)}
         reached = {**after, **open_ends}
         if not open_ends:
@@ -94,9 +94,9 @@ class Feed:
         )
         found: list[tuple[ResourceSpec | None, Record]] = []
         bound: int | None = None
-        if collections is None:
-            collections = self._collections(resource_kinds)
-        for collection in collections:
+        for collection in self._collections(resource_kinds):
+            if collections is not None and collection not in collections:
+                continue
             records = await self._scroll(collection, namespace, where)
             watched = self._registry.watched_collections.get(collection)
             found += ((watched, record) for record in records)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -50,7 +50,7 @@ class Poller:
         self._exclusive = exclusive
         self._interval = interval
         self._changes: deque[PolledChange] = deque(maxlen=_MAX_CHANGES)
-        self._followers: set[asyncio.Event] = set()
+        self._followers: dict[asyncio.Event, Collection[str]] = {}
         self._task: asyncio.Task[None] | None = None
         self._failed: Exception | None = None
         self.positions: Positions = {}
@@ -71,15 +71,18 @@ class Poller:
         return ends
 
     @asynccontextmanager
-    async def following(self) -> AsyncIterator[asyncio.Event]:
-        """An event that is set when there are changes; the poller runs while it is held."""
+    async def following(self, resource_kinds: Collection[str]) -> AsyncIterator[asyncio.Event]:
+        """An event that is set when there are changes; the poller runs while it is held.
+
+        Changes of ``resource_kinds`` are found, and those of the kinds of other followers.
+        """
         wake = asyncio.Event()
-        self._followers.add(wake)
+        self._followers[wake] = resource_kinds
         try:
             await self._start()
             yield wake
         finally:
-            self._followers.discard(wake)
+            self._followers.pop(wake, None)
             if not self._followers:
                 await self._stop()
 
@@ -105,6 +108,10 @@ class Poller:
     def watched(self) -> bool:
         """Whether there is a watcher in this process."""
         return bool(self._followers)
+
+    def _followed(self) -> frozenset[str]:
+        """The kinds that are followed."""
+        return frozenset().union(*self._followers.values())
 
     async def _start(self) -> None:
         if self._task is not None and not self._task.done():
@@ -145,7 +152,12 @@ class Poller:
             own = known.get(self._sequencer.writer_id, 0)
             touched = [name for name, last in self._sequencer.touched.items() if last > own]
         while True:
-            stretch = await self.feed.read(self.positions, ends, collections=touched)
+            kinds = self._followed()
+            stretch = await self.feed.read(
+                self.positions, ends, resource_kinds=kinds, collections=touched
+            )
+            if not kinds.issuperset(self._followed()):
+                continue  # a new follower must not miss what was just passed by
             found = [PolledChange(change, known) for change in stretch.changes]
             self._changes.extend(found)
             self.count += len(found)

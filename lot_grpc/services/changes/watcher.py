@@ -61,6 +61,7 @@ class ChangeWatcher:
         self._resources = resources
         self.watched = resources.registry.watched
         """The kinds that can be watched, in the order of a watch from the start."""
+        self.watched_by_default = resources.registry.watched_by_default
         self._keep = keep
         self._followers: set[_Follower] = set()
 
@@ -69,8 +70,9 @@ class ChangeWatcher:
 
         Raises CursorExpiredError, and what the store raises.
         """
-        request = replace(request, resource_kinds=request.resource_kinds or tuple(self.watched))
-        async with self._poller.following() as wake:
+        if not request.resource_kinds:
+            request = replace(request, resource_kinds=self.watched_by_default)
+        async with self._poller.following(request.resource_kinds) as wake:
             cursor = await self._begin(request)
             since = cursor.positions if cursor.since is None else cursor.since
             follower = _Follower(request, wake, dict(cursor.positions), since)
@@ -248,7 +250,7 @@ class ChangeWatcher:
         request = follower.request
         while short_of(follower.positions, upto):
             stretch = await self._feed.read(
-                follower.positions, upto, request.namespace, request.resource_kinds
+                follower.positions, upto, request.namespace, resource_kinds=request.resource_kinds
             )
             for start in range(0, len(stretch.changes), _AT_ONCE):
                 changes = []

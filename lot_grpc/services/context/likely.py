@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from lot_grpc.domain.change import ResourceKind
-from lot_grpc.domain.context.failing import TaskWarning
 from lot_grpc.domain.context.near import least_likely, likely_enough
 from lot_grpc.domain.episode import Episode
 from lot_grpc.domain.episode import search_text as episode_text
 from lot_grpc.domain.error_found import ErrorFound
-from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.memory import search_text as memory_text
 from lot_grpc.domain.search_text import SearchText, joined
 from lot_grpc.ports import Embedder
 from lot_grpc.services.context.patterns import ContextPatterns
 from lot_grpc.services.context.request import ContextRequest
-from lot_grpc.services.learning.recommendations import Recommended
 from lot_grpc.services.recall.matching import match_of
 from lot_grpc.services.recall.recall import Hit
 
@@ -39,16 +35,6 @@ class NearHits:
     memories: Sequence[Hit[Memory]]
     errors: Sequence[ErrorFound]
     left_out: Mapping[str, int] = field(default_factory=dict)
-
-    def shown(
-        self, warnings: Sequence[TaskWarning], recommended: Recommended
-    ) -> Iterator[ResourceRef]:
-        """All that the context shows, including the episodes that it cites."""
-        for hits in (self.patterns.hits, self.memories, self.episodes, self.errors):
-            yield from (hit.resource for hit in hits)
-        cited = [episode_id for one in warnings for episode_id in one.episode_ids]
-        cited += [one.episode.episode_id for one in recommended.similar]
-        yield from (ResourceRef(ResourceKind.EPISODE, episode_id) for episode_id in cited)
 
 
 def likely_hits(embedder: Embedder, request: ContextRequest, near: NearHits) -> NearHits:

@@ -17,16 +17,16 @@ from lot_grpc.domain.context.known import Known, KnownEpisode, KnownError, Known
 from lot_grpc.domain.context.markdown import SHORTENED
 from lot_grpc.domain.context.prompt import Prompt, prompt_of
 from lot_grpc.domain.episode import Episode, EpisodeStatus
-from lot_grpc.domain.error_found import ErrorFound
+from lot_grpc.domain.error_found import ErrorFound, without_parts
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.preference import Preference
 from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter
 from lot_grpc.lexical.bm25 import lexical_query
 from lot_grpc.ports import AnyOf, Embedding, Equals, Not
-from lot_grpc.services.changes.watcher import ChangeWatcher
 from lot_grpc.services.context.likely import NearHits, likely_hits
 from lot_grpc.services.context.patterns import ContextPatterns, PatternChooser
 from lot_grpc.services.context.preferences import liked
+from lot_grpc.services.context.receipts import ContextReceipts
 from lot_grpc.services.context.request import ContextRequest, filled_in
 from lot_grpc.services.errors.error_finder import ErrorQuery, ErrorSolutionFinder
 from lot_grpc.services.learning.recommendations import Recommended, Recommender
@@ -105,12 +105,11 @@ class TaskContextBuilder:
         passages: PassageMatcher,
         errors: ErrorSolutionFinder,
         recommender: Recommender,
-        change_watcher: ChangeWatcher,
+        receipts: ContextReceipts,
     ) -> None:
         self._store = runtime.store
         self._validity = recall.validity
         self._embedder = runtime.model
-        self._retrievals = runtime.retrievals
         self._patterns = PatternChooser(runtime.store, recall.patterns)
         self._episodes = recall.episodes
         self._memories = recall.memories
@@ -118,7 +117,7 @@ class TaskContextBuilder:
         self._passages = passages
         self._errors = errors
         self._recommending = recommender
-        self._change_watcher = change_watcher
+        self._receipts = receipts
 
     async def gather(self, namespace: str, request: ContextRequest) -> TaskContext:
         """Everything known for the task. Raises EpisodeNotFoundError."""
@@ -139,6 +138,7 @@ class TaskContextBuilder:
         embedding: asyncio.Future[Embedding],
     ) -> TaskContext:
         """All of it; what needs no vector is looked for while that is made."""
+        begun = await self._receipts.begin(namespace)
         self_matched, preferences = await asyncio.gather(
             self._learned.matching(namespace, request.own_words, recall_request.where),
             liked(self._store, namespace, request.task, request.preference_categories),
@@ -166,20 +166,13 @@ class TaskContextBuilder:
         read = [_read(hit.thing, one) for hit, one in zip(near.memories, passages, strict=True)]
         warnings = warnings_of([hit.thing for hit in near.failures], request.limit)
         known = _known(near, read, warnings, preferences, recommended)
-        pattern_ids = [hit.thing.pattern_id for hit in near.patterns.hits]
-        retrieval_id = self._retrievals.remember(
-            namespace, request.task, vector, near.shown(warnings, recommended)
-        )
-        episode_ids = [hit.thing.episode_id for hit in near.episodes]
-        self._change_watcher.suggested(
-            namespace, request.task, pattern_ids, episode_ids, retrieval_id
-        )
+        retrieval_id = self._receipts.record(begun, request, vector, near, warnings, recommended)
         return TaskContext(
             near.episodes,
             near.patterns,
             near.memories,
             passages,
-            near.errors,
+            without_parts(near.errors),
             warnings,
             preferences,
             recommended,

@@ -30,6 +30,7 @@ from lot_grpc.domain.error_found import (
     same_error_found,
     similar_error_found,
     sort_key,
+    without_parts,
     without_reliability,
 )
 from lot_grpc.domain.error_solution import ErrorSolutionFilter
@@ -44,6 +45,7 @@ from lot_grpc.domain.fusion import FusionWeights, Relevance
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.query import Legs
 from lot_grpc.domain.ranking import pool_size
+from lot_grpc.domain.retrieval import RetrievalMethod, RetrievalOptions
 from lot_grpc.domain.search_text import joined
 from lot_grpc.lexical.bm25 import lexical_query
 from lot_grpc.ports import (
@@ -61,7 +63,6 @@ from lot_grpc.ports import (
 )
 from lot_grpc.services.errors.error_reading import read_aside
 from lot_grpc.services.errors.spec import ERROR_SOLUTION
-from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import Candidates, HybridSearch, SearchRequest
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, SPARSE_VECTOR, TEXT_VECTOR
 from lot_grpc.services.records.error_solutions import (
@@ -70,6 +71,7 @@ from lot_grpc.services.records.error_solutions import (
     error_texts,
 )
 from lot_grpc.services.records.origin import RECALLABLE
+from lot_grpc.services.retrievals.retrievals import Retrievals
 
 _REMEMBERED: Final = 4_096
 """Stored errors whose parsed form is cached; each takes a few KB at most."""
@@ -94,7 +96,8 @@ class ErrorQuery:
     too. ``explain`` fills in the parts of scores. ``where`` must hold as well. With
     ``shared_limit``, ``limit`` covers both together: what did not work is only looked up if there
     is room. A caller that needs more than solutions passes the ``embedding`` of the query and
-    records the answer itself: then the query is ``quiet`` and gets no retrieval_id.
+    records the answer itself: then the query is ``quiet``, gets no retrieval_id, and the parts of
+    all scores are filled in.
     """
 
     error_type: str = ""
@@ -149,6 +152,7 @@ class ErrorSolutionFinder:
 
     async def find(self, namespace: str, request: ErrorQuery) -> ErrorAnswer:
         """The solutions of an error, those with its signature first."""
+        begun = None if request.quiet else await self._retrievals.begin(namespace)
         error = await read_aside(request.error_type, request.error_message)
         if request.legs is not Legs.HYBRID:
             return await self._by_leg(namespace, request, error)
@@ -162,11 +166,18 @@ class ErrorSolutionFinder:
                 solved, self._unsolved(namespace, request, error)
             )
         retrieval_id = ""
-        if not request.quiet:
-            shown = [hit.resource for hit in (*hits, *unsolved)]
-            retrieval_id = self._retrievals.remember(
-                namespace, request.text, candidates.vector, shown
+        if begun is not None:
+            retrieval_id = begun.retrieval_id
+            self._retrievals.remember(
+                begun,
+                RetrievalMethod.FIND_ERROR_SOLUTIONS,
+                request.text,
+                candidates.vector,
+                [hit.item() for hit in (*hits, *unsolved)],
+                RetrievalOptions(limit=request.limit, min_similarity=request.min_similarity),
             )
+            if not request.explain:
+                hits, unsolved = without_parts(hits), without_parts(unsolved)
         return ErrorAnswer(
             hits, retrieval_id, error.signature, candidates.truncated, candidates.wordless, unsolved
         )
@@ -265,7 +276,7 @@ class ErrorSolutionFinder:
             for one, record, by in matching
             if without_reliability(one, by) + RELIABILITY >= least
         ]
-        return best_hits(found, request.limit, explain=request.explain)
+        return best_hits(found, request.limit)
 
     async def _similar(
         self,
@@ -300,7 +311,7 @@ class ErrorSolutionFinder:
                 found.append(same_error_found(one, solution, compare_names(*signatures)))
             else:
                 found.append(similar_error_found(one, solution))
-        return best_hits(found, request.limit, explain=request.explain)
+        return best_hits(found, request.limit)
 
     async def _compared(
         self, error: ErrorRead, records: Sequence[Record], *, wrapped: bool = False

@@ -17,7 +17,6 @@ from lot_grpc.services.maintenance import Maintenance
 from lot_grpc.services.memories.memories import Memories
 from lot_grpc.services.patterns.module import PatternsModule
 from lot_grpc.services.preferences.preferences import Preferences
-from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.runtime import Runtime
 
 
@@ -34,7 +33,7 @@ class LearningModule:
         preferences: Preferences,
     ) -> None:
         store, time = runtime.store, runtime.time
-        policies = Policies(store, time)
+        policies = runtime.policies
         self.action_values = values = ActionValues(store, time, policies)
         self.selections = selections = Selections(runtime, values)
         self.step_recorder = StepRecorder(runtime, values, selections)

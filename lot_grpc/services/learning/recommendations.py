@@ -18,7 +18,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Protocol
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.episode import Episode, EpisodeStatus, search_text
+from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.ranking import ScorePart
 from lot_grpc.domain.recommendation import (
     LEAST_COSINE,
@@ -30,6 +32,7 @@ from lot_grpc.domain.recommendation import (
     TaskProfile,
     recommend,
 )
+from lot_grpc.domain.retrieval import RetrievedItem
 from lot_grpc.lexical.bm25 import lexical_query
 from lot_grpc.ports import (
     Condition,
@@ -77,6 +80,15 @@ class SimilarEpisode:
     similarity: float
     parts: tuple[ScorePart, ...]
     match: float | None = None
+
+    def item(self) -> RetrievedItem:
+        """It as a retrieval records it, without the episode."""
+        one = self.episode
+        resource = ResourceRef(ResourceKind.EPISODE, one.episode_id)
+        version = (one.create_time, one.update_time, one.revision)
+        return RetrievedItem(
+            resource, version, self.score, self.similarity, (self.match,), self.parts
+        )
 
 
 @dataclass(frozen=True, slots=True)

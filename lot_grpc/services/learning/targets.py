@@ -15,8 +15,8 @@ from lot_grpc.services.learning.feedback_handler import Check, Judged, Move
 from lot_grpc.services.learning.selections import Selections
 from lot_grpc.services.memories.memories import Memories
 from lot_grpc.services.patterns.feedback import FeedbackDraft
-from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.records.actions import Trajectory
+from lot_grpc.services.retrievals.retrievals import Retrievals
 
 _CONFIDENCE_SHARE = 0.1
 """How far a reward of 1 moves a pattern's confidence: as far as a bare ``helpful`` does."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import OutcomeCorrectedError, OutcomeNotFoundError
 from lot_grpc.domain.ids import ResourceRef, new_id
 from lot_grpc.domain.outcomes import Correction, Outcome
@@ -17,7 +18,6 @@ from lot_grpc.services.outcomes.outcomes import CountedResources, Recorded
 from lot_grpc.services.paging import Fits, Page, Position, any_size, read_page
 from lot_grpc.services.records.collections import OUTCOMES
 from lot_grpc.services.records.outcomes import (
-    RETRIEVAL,
     RecordedOutcome,
     correction_point,
     outcome_from_record,
@@ -151,7 +151,7 @@ class OutcomeLog:
         records: Mapping[str, Record],
         plan: Mapping[str, Any],
     ) -> Recorded:
-        counted = [one for one in resources if one.kind != RETRIEVAL]
+        counted = [one for one in resources if one.kind != ResourceKind.RETRIEVAL]
         return await self._counted.recorded(plan["outcome_id"], namespace, counted, records)
 
     def _correcting(

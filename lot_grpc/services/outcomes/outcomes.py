@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.episode import Episode
 from lot_grpc.domain.error_solution import ErrorSolution
 from lot_grpc.domain.errors import LotError, NotInRetrievalError, RetrievalNotFoundError
@@ -14,15 +15,14 @@ from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.request_hash import request_hash
+from lot_grpc.domain.retrieval import Retrieval
 from lot_grpc.kernel.idempotency import CREATE_TIMES, IdempotencyKey, create_times
 from lot_grpc.ports import Record
 from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.outcomes.query_vectors import QueryVectors
 from lot_grpc.services.records.outcomes import (
-    RETRIEVAL,
     RecordedOutcome,
-    Retrieval,
     learns_by_query,
 )
 from lot_grpc.services.runtime import Runtime
@@ -160,7 +160,7 @@ class OutcomeRecorder:
             now = self._time.now()
             there = [one for one in resources if one.point(namespace) in present]
             if not resources:
-                there = [ResourceRef(RETRIEVAL, draft.retrieval_id)]
+                there = [ResourceRef(ResourceKind.RETRIEVAL, draft.retrieval_id)]
             recorded_outcomes = [
                 RecordedOutcome(
                     namespace,

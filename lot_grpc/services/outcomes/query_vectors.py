@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lot_grpc.services.recall.retrievals import Retrievals
-from lot_grpc.services.records.outcomes import RecordedOutcome, Retrieval
+from lot_grpc.domain.retrieval import Retrieval
+from lot_grpc.services.records.outcomes import RecordedOutcome
 from lot_grpc.services.reindex.current_model import CurrentModel
+from lot_grpc.services.retrievals.retrievals import Retrievals
 
 
 class QueryVectors:

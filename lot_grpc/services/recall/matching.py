@@ -31,14 +31,15 @@ def match_of(embedder: Embedder, query: str, text: SearchText, similarity: float
 class Lazy(Generic[V]):
     """A value that is computed when it is first used."""
 
-    __slots__ = ("_compute", "_values")
+    __slots__ = ("_compute", "values")
 
     def __init__(self, compute: Callable[[], V]) -> None:
         self._compute = compute
-        self._values: list[V] = []
+        self.values: list[V] = []
+        """Holds the value once it is computed, and nothing of what it is computed from."""
 
     def __call__(self) -> V:
         """The value."""
-        if not self._values:
-            self._values.append(self._compute())
-        return self._values[0]
+        if not self.values:
+            self.values.append(self._compute())
+        return self.values[0]

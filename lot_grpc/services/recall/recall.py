@@ -33,14 +33,15 @@ from lot_grpc.domain.ranking import (
     rank,
     within_margin,
 )
+from lot_grpc.domain.retrieval import RetrievalOptions, RetrievedItem, version_of
 from lot_grpc.ports import AllOf, Condition, Embedder, Embedding, Not, Record, VectorStore
 from lot_grpc.services.recall.importance import ImportanceReader
 from lot_grpc.services.recall.matching import Lazy, match_of
 from lot_grpc.services.recall.reranks import Reranked, Reranks
-from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
 from lot_grpc.services.recall.search_target import SearchTarget
 from lot_grpc.services.records.origin import held_back
+from lot_grpc.services.retrievals.retrievals import BegunRetrieval, Retrievals
 
 T = TypeVar("T")
 
@@ -94,6 +95,12 @@ class Hit(Generic[T]):
     parts: tuple[ScorePart, ...]
     evidence: Evidence
     lazy_match: Lazy[float | None]
+
+    def item(self) -> RetrievedItem:
+        """It as a retrieval records it, without its record."""
+        version, matches = version_of(self.record.payload), self.lazy_match.values
+        score, similarity = self.score, self.similarity
+        return RetrievedItem(self.resource, version, score, similarity, matches, self.parts)
 
     @property
     def thing(self) -> T:
@@ -163,6 +170,7 @@ class Recall(Generic[T]):
 
     async def find(self, namespace: str, request: RecallRequest) -> Answer[T]:
         """The most relevant resources that meet the conditions, ranked."""
+        begun = None if request.quiet else await self._retrievals.begin(namespace)
         if request.ranking is Ranking.SIMILARITY:
             request = replace(request, legs=Legs.DENSE)  # its relevance is the similarity
         search = SearchRequest(
@@ -215,15 +223,12 @@ class Recall(Generic[T]):
                 near, ranking, self._weights, request.limit, seed or 0, candidates.also
             )
         ]
-        retrieval_id = (
-            "" if request.quiet else self._remember(namespace, request, candidates.vector, hits)
-        )
         explanation = None
         if request.explain:
             explanation = await self._explain(namespace, request, ranking, len(found), seed)
         return Answer(
             hits,
-            retrieval_id,
+            self._remember(begun, request, ranking, candidates.vector, hits) if begun else "",
             candidates.truncated,
             candidates.wordless,
             reranked.unreached,
@@ -233,14 +238,23 @@ class Recall(Generic[T]):
 
     def _remember(
         self,
-        namespace: str,
+        begun: BegunRetrieval,
         request: RecallRequest,
+        ranking: Ranking,
         vector: Sequence[float],
         hits: Sequence[Hit[T]],
     ) -> str:
         """Record and report the answer; return its retrieval_id."""
-        shown = [hit.resource for hit in hits]
-        retrieval_id = self._retrievals.remember(namespace, request.query, vector, shown)
+        options = RetrievalOptions(
+            ranking=ranking,
+            limit=request.limit,
+            min_similarity=request.min_similarity,
+            rerank=request.rerank,
+        )
+        items = [hit.item() for hit in hits]
+        retrieval = self._retrievals.remember(
+            begun, self._target.method, request.query, vector, items, options
+        )
         if self._target.on_recall is not None:
             # What only a reviewer finds is not for watchers, who may act on it.
             recallable = [
@@ -248,8 +262,10 @@ class Recall(Generic[T]):
                 for hit in hits
                 if not held_back(hit.record.payload)
             ]
-            self._target.on_recall(namespace, request.query, recallable, retrieval_id)
-        return retrieval_id
+            self._target.on_recall(
+                begun.namespace, retrieval.query, recallable, retrieval.retrieval_id
+            )
+        return retrieval.retrieval_id
 
     async def _self_matched(self, namespace: str, request: RecallRequest) -> frozenset[str]:
         """The points that declare themselves relevant; none when a single leg is measured."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from lot_grpc.domain.context_stats import Evidence
+from lot_grpc.domain.retrieval import RetrievalMethod
 from lot_grpc.ports import Condition, Record
 from lot_grpc.services.recall.search_fields import SearchFields
 
@@ -40,13 +41,15 @@ class SearchTarget(Generic[T]):
 
     Without ``learned`` and ``importance`` (in [0, 1], of a record) only relevance ranks; matches of
     ``tasks`` are at least near-ties. ``decode`` decodes a record; ``read`` replaces it where that
-    takes more than the record; ``kind`` names the kind, and ``id_key`` is the payload key of the
-    id. ``on_recall`` is called for every answer with the namespace, the query, (id, similarity)
-    best first, and the retrieval_id. ``of_tasks``: each resource is for a task.
+    takes more than the record; ``kind`` names the kind, ``method`` the call that recalls it, and
+    ``id_key`` is the payload key of the id. ``on_recall`` is called for every answer with the
+    namespace, the query, (id, similarity) best first, and the retrieval_id. ``of_tasks``: each
+    resource is for a task.
     """
 
     searched: SearchFields
     kind: str
+    method: RetrievalMethod
     id_key: str
     decode: Callable[[Record], T]
     read: Callable[[Record], Awaitable[T]] | None = None

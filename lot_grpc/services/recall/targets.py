@@ -9,6 +9,7 @@ from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter, Ranking
+from lot_grpc.domain.retrieval import RetrievalMethod
 from lot_grpc.ports import Condition
 from lot_grpc.services.changes.watcher import ChangeWatcher
 from lot_grpc.services.episodes.episodes import Episodes
@@ -41,6 +42,7 @@ def pattern_target(
     return SearchTarget(
         PATTERN.collection.search_fields,
         PATTERN.kind,
+        RetrievalMethod.RECALL_PATTERNS,
         PATTERN.id_key,
         pattern_from_record,
         learned=evidence,
@@ -55,6 +57,7 @@ def episode_target(episodes: Episodes) -> SearchTarget[Episode]:
     return SearchTarget(
         EPISODE.collection.search_fields,
         EPISODE.kind,
+        RetrievalMethod.RECALL_EPISODES,
         EPISODE.id_key,
         episode_from_record,
         episodes.read,
@@ -67,6 +70,7 @@ def memory_target(memories: Memories, passages: PassageMatcher) -> SearchTarget[
     return SearchTarget(
         MEMORY.collection.search_fields,
         MEMORY.kind,
+        RetrievalMethod.SEARCH_MEMORIES,
         MEMORY.id_key,
         memory_from_record,
         memories.read,

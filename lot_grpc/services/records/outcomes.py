@@ -1,18 +1,14 @@
-"""Outcomes of the log and retrievals ⇄ Record."""
+"""Outcomes of the log ⇄ Record."""
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from lot_grpc.domain.change import ResourceKind
-from lot_grpc.domain.ids import RETRIEVAL_LIFE, ResourceRef, point_id
+from lot_grpc.domain.ids import ResourceRef, point_id
 from lot_grpc.domain.outcomes import Correction, Outcome
-from lot_grpc.ports import EXPIRES_KEY, Record
+from lot_grpc.ports import Record
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import FieldCodec
 from lot_grpc.services.records.resource_refs import resource_of, resource_payload
@@ -71,10 +67,7 @@ class RecordedOutcome:
         return self.outcome.value_in_rates if self.outcome else 0.0
 
 
-RETRIEVAL: Final = "retrieval"
-"""The kind of resource of an outcome that names only its retrieval."""
-
-_NOT_BY_QUERY: Final = (ResourceKind.ERROR_SOLUTION, RETRIEVAL)
+_NOT_BY_QUERY: Final = (ResourceKind.ERROR_SOLUTION, ResourceKind.RETRIEVAL)
 """Error solutions are ranked by all of their outcomes, whatever the message."""
 
 
@@ -125,65 +118,4 @@ def outcome_from_record(record: Record) -> RecordedOutcome:
         namespace=record.namespace,
         resource=resource_of(payload),
         correction=correction,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Retrieval:
-    """A query and what was shown for it. ``create_time`` in microseconds.
-
-    ``epoch``: that of the model that made the vector (``reindexing.epochs``).
-    """
-
-    namespace: str
-    retrieval_id: str
-    query: str
-    vector: Sequence[float]
-    shown: tuple[ResourceRef, ...]
-    create_time: int
-    epoch: int = 0
-
-    @property
-    def point(self) -> str:
-        """Its point id."""
-        return retrieval_point(self.namespace, self.retrieval_id)
-
-    def showed(self, kind: str, id: str) -> bool:
-        """Whether it showed a resource."""
-        return ResourceRef(kind, id) in self.shown
-
-
-def retrieval_point(namespace: str, retrieval_id: str) -> str:
-    """The point id of a retrieval."""
-    return ResourceRef(RETRIEVAL, retrieval_id).point(namespace)
-
-
-def retrieval_record(retrieval: Retrieval) -> Record:
-    """Encode a retrieval, with its expiry. The vector, never searched, is base64 of float32."""
-    return Record(
-        retrieval.point,
-        retrieval.namespace,
-        {
-            "retrieval_id": retrieval.retrieval_id,
-            "query": retrieval.query,
-            "vector": b64encode(np.asarray(retrieval.vector, np.float32).tobytes()).decode(),
-            "shown": [[str(one.kind), one.id] for one in retrieval.shown],
-            "create_time": retrieval.create_time,
-            EXPIRES_KEY: retrieval.create_time + RETRIEVAL_LIFE,
-            **({"epoch": retrieval.epoch} if retrieval.epoch else {}),
-        },
-    )
-
-
-def retrieval_from_record(record: Record) -> Retrieval:
-    """Decode the retrieval of a record."""
-    payload = record.payload
-    return Retrieval(
-        record.namespace,
-        payload["retrieval_id"],
-        payload["query"],
-        np.frombuffer(b64decode(payload["vector"]), np.float32).tolist(),
-        tuple(ResourceRef(*one) for one in payload["shown"]),
-        payload["create_time"],
-        payload.get("epoch", 0),
     )

@@ -8,13 +8,16 @@ from typing import Any, Protocol
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.origin import Editor, OriginKind, Review, rewrites
-from lot_grpc.domain.policy import PolicyEdit, StoredPolicy
+from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit, StoredPolicy
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set, require_etag
 from lot_grpc.ports import Equals, VectorStore
 from lot_grpc.services.records.collections import POLICIES, SORT_KEY
 from lot_grpc.services.records.policies import policy_from_record, policy_point, policy_record
 from lot_grpc.services.scanning import scan
 from lot_grpc.services.time_source import TimeSource
+
+_RECENT = 5_000_000
+_NAMESPACES = 1_000
 
 
 class _Reviewed(Protocol):
@@ -34,10 +37,26 @@ class Policies:
     def __init__(self, store: VectorStore, time_source: TimeSource) -> None:
         self._store = store
         self._time = time_source
+        self._recent: dict[str, tuple[int, NamespacePolicy]] = {}
+        self._edits = 0
 
     async def get(self, namespace: str) -> StoredPolicy:
         """The policy of a namespace; the default if none was set."""
         return (await self._read(namespace))[0]
+
+    async def recent(self, namespace: str) -> NamespacePolicy:
+        """The policy as it was in the last 5 seconds; what this process sets applies at once."""
+        now, edits = self._time.now(), self._edits
+        if namespace in self._recent:
+            time, policy = self._recent[namespace]
+            if 0 <= now - time < _RECENT:
+                return policy
+        policy = (await self.get(namespace)).policy
+        if edits == self._edits:
+            self._recent[namespace] = now, policy
+            if len(self._recent) > _NAMESPACES:
+                del self._recent[next(iter(self._recent))]
+        return policy
 
     async def thresholds(self, namespace: str) -> tuple[float, float]:
         """``similarity_threshold`` and ``confidence_boost`` of recommendations."""
@@ -82,6 +101,8 @@ class Policies:
             )
             if not await self._write(edited, sort_key):
                 raise ConflictError
+            self._edits += 1
+            self._recent.pop(namespace, None)
             return edited
 
         return await compare_and_set(ResourceKind.POLICY, namespace, attempt)

@@ -107,8 +107,9 @@ type WatchChangesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Resource kinds to watch; empty means all that can be watched: memories, patterns, episodes,
-	// error solutions, preferences, learning events, decisions and sessions, but not their logs.
+	// Resource kinds to watch; empty means memories, patterns, episodes, error solutions, preferences,
+	// learning events, decisions and sessions, but not their logs. Retrievals, of which there are
+	// many, can be watched too, but only if RETRIEVAL is named.
 	// Setting a value, appending a message or clearing part of a session is reported as an UPDATED
 	// session.
 	ResourceKinds []ResourceKind `protobuf:"varint,2,rep,packed,name=resource_kinds,json=resourceKinds,proto3,enum=lot.v1.ResourceKind" json:"resource_kinds,omitempty"`
@@ -303,6 +304,7 @@ type ChangeEvent struct {
 	//	*ChangeEvent_Decision
 	//	*ChangeEvent_PatternMatch
 	//	*ChangeEvent_ContextSuggestion
+	//	*ChangeEvent_Retrieval
 	Payload isChangeEvent_Payload `protobuf_oneof:"payload"`
 	// Namespace of the record.
 	Namespace     string `protobuf:"bytes,16,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -472,6 +474,15 @@ func (x *ChangeEvent) GetContextSuggestion() *ContextSuggestion {
 	return nil
 }
 
+func (x *ChangeEvent) GetRetrieval() *Retrieval {
+	if x != nil {
+		if x, ok := x.Payload.(*ChangeEvent_Retrieval); ok {
+			return x.Retrieval
+		}
+	}
+	return nil
+}
+
 func (x *ChangeEvent) GetNamespace() string {
 	if x != nil {
 		return x.Namespace
@@ -533,6 +544,11 @@ type ChangeEvent_ContextSuggestion struct {
 	ContextSuggestion *ContextSuggestion `protobuf:"bytes,15,opt,name=context_suggestion,json=contextSuggestion,proto3,oneof"`
 }
 
+type ChangeEvent_Retrieval struct {
+	// Retrieval, without its outcomes.
+	Retrieval *Retrieval `protobuf:"bytes,17,opt,name=retrieval,proto3,oneof"`
+}
+
 func (*ChangeEvent_Memory) isChangeEvent_Payload() {}
 
 func (*ChangeEvent_Pattern) isChangeEvent_Payload() {}
@@ -553,12 +569,14 @@ func (*ChangeEvent_PatternMatch) isChangeEvent_Payload() {}
 
 func (*ChangeEvent_ContextSuggestion) isChangeEvent_Payload() {}
 
+func (*ChangeEvent_Retrieval) isChangeEvent_Payload() {}
+
 // PatternMatch is a pattern found for a query.
 type PatternMatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Pattern ID.
 	PatternId string `protobuf:"bytes,1,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
-	// Query or task of the request.
+	// Query or task of the request; its hash if NamespacePolicy.retrieval_queries is HASH.
 	Query string `protobuf:"bytes,2,opt,name=query,proto3" json:"query,omitempty"`
 	// Similarity in [0, 1].
 	Similarity float64 `protobuf:"fixed64,3,opt,name=similarity,proto3" json:"similarity,omitempty"`
@@ -629,7 +647,7 @@ func (x *PatternMatch) GetRetrievalId() string {
 // ContextSuggestion is a context returned for a task.
 type ContextSuggestion struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Task of the request.
+	// Task of the request; its hash if NamespacePolicy.retrieval_queries is HASH.
 	Task string `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
 	// IDs of the suggested patterns.
 	PatternIds []string `protobuf:"bytes,2,rep,name=pattern_ids,json=patternIds,proto3" json:"pattern_ids,omitempty"`
@@ -703,7 +721,7 @@ var File_lot_v1_change_proto protoreflect.FileDescriptor
 
 const file_lot_v1_change_proto_rawDesc = "" +
 	"\n" +
-	"\x13lot/v1/change.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/decision.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x1blot/v1/learning_event.proto\x1a\x13lot/v1/memory.proto\x1a\x14lot/v1/pattern.proto\x1a\x17lot/v1/preference.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x14lot/v1/session.proto\"\xc9\x02\n" +
+	"\x13lot/v1/change.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/decision.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x1blot/v1/learning_event.proto\x1a\x13lot/v1/memory.proto\x1a\x14lot/v1/pattern.proto\x1a\x17lot/v1/preference.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x16lot/v1/retrieval.proto\x1a\x14lot/v1/session.proto\"\xc9\x02\n" +
 	"\x13WatchChangesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12;\n" +
 	"\x0eresource_kinds\x18\x02 \x03(\x0e2\x14.lot.v1.ResourceKindR\rresourceKinds\x12!\n" +
@@ -717,7 +735,7 @@ const file_lot_v1_change_proto_rawDesc = "" +
 	"\rchange_events\x18\x01 \x03(\v2\x13.lot.v1.ChangeEventR\fchangeEvents\x12\x16\n" +
 	"\x06cursor\x18\x02 \x01(\tR\x06cursor\x12;\n" +
 	"\vserver_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"serverTime\"\x9e\x06\n" +
+	"serverTime\"\xd1\x06\n" +
 	"\vChangeEvent\x12\x16\n" +
 	"\x06cursor\x18\x01 \x01(\tR\x06cursor\x12&\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x12.lot.v1.ChangeTypeR\x04type\x129\n" +
@@ -737,7 +755,8 @@ const file_lot_v1_change_proto_rawDesc = "" +
 	"\x0elearning_event\x18\f \x01(\v2\x15.lot.v1.LearningEventH\x00R\rlearningEvent\x12.\n" +
 	"\bdecision\x18\r \x01(\v2\x10.lot.v1.DecisionH\x00R\bdecision\x12;\n" +
 	"\rpattern_match\x18\x0e \x01(\v2\x14.lot.v1.PatternMatchH\x00R\fpatternMatch\x12J\n" +
-	"\x12context_suggestion\x18\x0f \x01(\v2\x19.lot.v1.ContextSuggestionH\x00R\x11contextSuggestion\x12\x1c\n" +
+	"\x12context_suggestion\x18\x0f \x01(\v2\x19.lot.v1.ContextSuggestionH\x00R\x11contextSuggestion\x121\n" +
+	"\tretrieval\x18\x11 \x01(\v2\x11.lot.v1.RetrievalH\x00R\tretrieval\x12\x1c\n" +
 	"\tnamespace\x18\x10 \x01(\tR\tnamespaceB\t\n" +
 	"\apayload\"\x86\x01\n" +
 	"\fPatternMatch\x12\x1d\n" +
@@ -799,6 +818,7 @@ var file_lot_v1_change_proto_goTypes = []any{
 	(*Session)(nil),               // 14: lot.v1.Session
 	(*LearningEvent)(nil),         // 15: lot.v1.LearningEvent
 	(*Decision)(nil),              // 16: lot.v1.Decision
+	(*Retrieval)(nil),             // 17: lot.v1.Retrieval
 }
 var file_lot_v1_change_proto_depIdxs = []int32{
 	6,  // 0: lot.v1.WatchChangesRequest.resource_kinds:type_name -> lot.v1.ResourceKind
@@ -819,11 +839,12 @@ var file_lot_v1_change_proto_depIdxs = []int32{
 	16, // 15: lot.v1.ChangeEvent.decision:type_name -> lot.v1.Decision
 	4,  // 16: lot.v1.ChangeEvent.pattern_match:type_name -> lot.v1.PatternMatch
 	5,  // 17: lot.v1.ChangeEvent.context_suggestion:type_name -> lot.v1.ContextSuggestion
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	17, // 18: lot.v1.ChangeEvent.retrieval:type_name -> lot.v1.Retrieval
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_change_proto_init() }
@@ -839,6 +860,7 @@ func file_lot_v1_change_proto_init() {
 	file_lot_v1_pattern_proto_init()
 	file_lot_v1_preference_proto_init()
 	file_lot_v1_resource_kind_proto_init()
+	file_lot_v1_retrieval_proto_init()
 	file_lot_v1_session_proto_init()
 	file_lot_v1_change_proto_msgTypes[2].OneofWrappers = []any{
 		(*ChangeEvent_Memory)(nil),
@@ -851,6 +873,7 @@ func file_lot_v1_change_proto_init() {
 		(*ChangeEvent_Decision)(nil),
 		(*ChangeEvent_PatternMatch)(nil),
 		(*ChangeEvent_ContextSuggestion)(nil),
+		(*ChangeEvent_Retrieval)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -24,7 +24,7 @@ var File_lot_v1_learning_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_learning_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dlot/v1/learning_service.proto\x12\x06lot.v1\x1a\x15lot/v1/decision.proto\x1a\x15lot/v1/learning.proto\x1a\x1blot/v1/learning_event.proto\x1a\x18lot/v1/performance.proto\x1a\x1blot/v1/recommendation.proto2\x88\v\n" +
+	"\x1dlot/v1/learning_service.proto\x12\x06lot.v1\x1a\x15lot/v1/decision.proto\x1a\x15lot/v1/learning.proto\x1a\x1blot/v1/learning_event.proto\x1a\x18lot/v1/performance.proto\x1a\x1blot/v1/recommendation.proto\x1a\x16lot/v1/retrieval.proto2\xae\f\n" +
 	"\x0fLearningService\x12`\n" +
 	"\x12GetRecommendations\x12!.lot.v1.GetRecommendationsRequest\x1a\".lot.v1.GetRecommendationsResponse\"\x03\x90\x02\x01\x12E\n" +
 	"\tGetTrends\x12\x18.lot.v1.GetTrendsRequest\x1a\x19.lot.v1.GetTrendsResponse\"\x03\x90\x02\x01\x12f\n" +
@@ -41,7 +41,9 @@ const file_lot_v1_learning_service_proto_rawDesc = "" +
 	"\fSelectAction\x12\x1b.lot.v1.SelectActionRequest\x1a\x1c.lot.v1.SelectActionResponse\x12F\n" +
 	"\vRecordSteps\x12\x1a.lot.v1.RecordStepsRequest\x1a\x1b.lot.v1.RecordStepsResponse\x12Z\n" +
 	"\x10ListActionValues\x12\x1f.lot.v1.ListActionValuesRequest\x1a .lot.v1.ListActionValuesResponse\"\x03\x90\x02\x01\x12O\n" +
-	"\x0eSubmitFeedback\x12\x1d.lot.v1.SubmitFeedbackRequest\x1a\x1e.lot.v1.SubmitFeedbackResponseBG\n" +
+	"\x0eSubmitFeedback\x12\x1d.lot.v1.SubmitFeedbackRequest\x1a\x1e.lot.v1.SubmitFeedbackResponse\x12N\n" +
+	"\fGetRetrieval\x12\x1b.lot.v1.GetRetrievalRequest\x1a\x1c.lot.v1.GetRetrievalResponse\"\x03\x90\x02\x01\x12T\n" +
+	"\x0eListRetrievals\x12\x1d.lot.v1.ListRetrievalsRequest\x1a\x1e.lot.v1.ListRetrievalsResponse\"\x03\x90\x02\x01BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var file_lot_v1_learning_service_proto_goTypes = []any{
@@ -61,22 +63,26 @@ var file_lot_v1_learning_service_proto_goTypes = []any{
 	(*RecordStepsRequest)(nil),            // 13: lot.v1.RecordStepsRequest
 	(*ListActionValuesRequest)(nil),       // 14: lot.v1.ListActionValuesRequest
 	(*SubmitFeedbackRequest)(nil),         // 15: lot.v1.SubmitFeedbackRequest
-	(*GetRecommendationsResponse)(nil),    // 16: lot.v1.GetRecommendationsResponse
-	(*GetTrendsResponse)(nil),             // 17: lot.v1.GetTrendsResponse
-	(*GetPerformanceReportResponse)(nil),  // 18: lot.v1.GetPerformanceReportResponse
-	(*RecordLearningEventResponse)(nil),   // 19: lot.v1.RecordLearningEventResponse
-	(*GetLearningEventResponse)(nil),      // 20: lot.v1.GetLearningEventResponse
-	(*DeleteLearningEventResponse)(nil),   // 21: lot.v1.DeleteLearningEventResponse
-	(*ListLearningEventsResponse)(nil),    // 22: lot.v1.ListLearningEventsResponse
-	(*RecordDecisionResponse)(nil),        // 23: lot.v1.RecordDecisionResponse
-	(*RecordDecisionOutcomeResponse)(nil), // 24: lot.v1.RecordDecisionOutcomeResponse
-	(*GetDecisionResponse)(nil),           // 25: lot.v1.GetDecisionResponse
-	(*DeleteDecisionResponse)(nil),        // 26: lot.v1.DeleteDecisionResponse
-	(*ListDecisionsResponse)(nil),         // 27: lot.v1.ListDecisionsResponse
-	(*SelectActionResponse)(nil),          // 28: lot.v1.SelectActionResponse
-	(*RecordStepsResponse)(nil),           // 29: lot.v1.RecordStepsResponse
-	(*ListActionValuesResponse)(nil),      // 30: lot.v1.ListActionValuesResponse
-	(*SubmitFeedbackResponse)(nil),        // 31: lot.v1.SubmitFeedbackResponse
+	(*GetRetrievalRequest)(nil),           // 16: lot.v1.GetRetrievalRequest
+	(*ListRetrievalsRequest)(nil),         // 17: lot.v1.ListRetrievalsRequest
+	(*GetRecommendationsResponse)(nil),    // 18: lot.v1.GetRecommendationsResponse
+	(*GetTrendsResponse)(nil),             // 19: lot.v1.GetTrendsResponse
+	(*GetPerformanceReportResponse)(nil),  // 20: lot.v1.GetPerformanceReportResponse
+	(*RecordLearningEventResponse)(nil),   // 21: lot.v1.RecordLearningEventResponse
+	(*GetLearningEventResponse)(nil),      // 22: lot.v1.GetLearningEventResponse
+	(*DeleteLearningEventResponse)(nil),   // 23: lot.v1.DeleteLearningEventResponse
+	(*ListLearningEventsResponse)(nil),    // 24: lot.v1.ListLearningEventsResponse
+	(*RecordDecisionResponse)(nil),        // 25: lot.v1.RecordDecisionResponse
+	(*RecordDecisionOutcomeResponse)(nil), // 26: lot.v1.RecordDecisionOutcomeResponse
+	(*GetDecisionResponse)(nil),           // 27: lot.v1.GetDecisionResponse
+	(*DeleteDecisionResponse)(nil),        // 28: lot.v1.DeleteDecisionResponse
+	(*ListDecisionsResponse)(nil),         // 29: lot.v1.ListDecisionsResponse
+	(*SelectActionResponse)(nil),          // 30: lot.v1.SelectActionResponse
+	(*RecordStepsResponse)(nil),           // 31: lot.v1.RecordStepsResponse
+	(*ListActionValuesResponse)(nil),      // 32: lot.v1.ListActionValuesResponse
+	(*SubmitFeedbackResponse)(nil),        // 33: lot.v1.SubmitFeedbackResponse
+	(*GetRetrievalResponse)(nil),          // 34: lot.v1.GetRetrievalResponse
+	(*ListRetrievalsResponse)(nil),        // 35: lot.v1.ListRetrievalsResponse
 }
 var file_lot_v1_learning_service_proto_depIdxs = []int32{
 	0,  // 0: lot.v1.LearningService.GetRecommendations:input_type -> lot.v1.GetRecommendationsRequest
@@ -95,24 +101,28 @@ var file_lot_v1_learning_service_proto_depIdxs = []int32{
 	13, // 13: lot.v1.LearningService.RecordSteps:input_type -> lot.v1.RecordStepsRequest
 	14, // 14: lot.v1.LearningService.ListActionValues:input_type -> lot.v1.ListActionValuesRequest
 	15, // 15: lot.v1.LearningService.SubmitFeedback:input_type -> lot.v1.SubmitFeedbackRequest
-	16, // 16: lot.v1.LearningService.GetRecommendations:output_type -> lot.v1.GetRecommendationsResponse
-	17, // 17: lot.v1.LearningService.GetTrends:output_type -> lot.v1.GetTrendsResponse
-	18, // 18: lot.v1.LearningService.GetPerformanceReport:output_type -> lot.v1.GetPerformanceReportResponse
-	19, // 19: lot.v1.LearningService.RecordLearningEvent:output_type -> lot.v1.RecordLearningEventResponse
-	20, // 20: lot.v1.LearningService.GetLearningEvent:output_type -> lot.v1.GetLearningEventResponse
-	21, // 21: lot.v1.LearningService.DeleteLearningEvent:output_type -> lot.v1.DeleteLearningEventResponse
-	22, // 22: lot.v1.LearningService.ListLearningEvents:output_type -> lot.v1.ListLearningEventsResponse
-	23, // 23: lot.v1.LearningService.RecordDecision:output_type -> lot.v1.RecordDecisionResponse
-	24, // 24: lot.v1.LearningService.RecordDecisionOutcome:output_type -> lot.v1.RecordDecisionOutcomeResponse
-	25, // 25: lot.v1.LearningService.GetDecision:output_type -> lot.v1.GetDecisionResponse
-	26, // 26: lot.v1.LearningService.DeleteDecision:output_type -> lot.v1.DeleteDecisionResponse
-	27, // 27: lot.v1.LearningService.ListDecisions:output_type -> lot.v1.ListDecisionsResponse
-	28, // 28: lot.v1.LearningService.SelectAction:output_type -> lot.v1.SelectActionResponse
-	29, // 29: lot.v1.LearningService.RecordSteps:output_type -> lot.v1.RecordStepsResponse
-	30, // 30: lot.v1.LearningService.ListActionValues:output_type -> lot.v1.ListActionValuesResponse
-	31, // 31: lot.v1.LearningService.SubmitFeedback:output_type -> lot.v1.SubmitFeedbackResponse
-	16, // [16:32] is the sub-list for method output_type
-	0,  // [0:16] is the sub-list for method input_type
+	16, // 16: lot.v1.LearningService.GetRetrieval:input_type -> lot.v1.GetRetrievalRequest
+	17, // 17: lot.v1.LearningService.ListRetrievals:input_type -> lot.v1.ListRetrievalsRequest
+	18, // 18: lot.v1.LearningService.GetRecommendations:output_type -> lot.v1.GetRecommendationsResponse
+	19, // 19: lot.v1.LearningService.GetTrends:output_type -> lot.v1.GetTrendsResponse
+	20, // 20: lot.v1.LearningService.GetPerformanceReport:output_type -> lot.v1.GetPerformanceReportResponse
+	21, // 21: lot.v1.LearningService.RecordLearningEvent:output_type -> lot.v1.RecordLearningEventResponse
+	22, // 22: lot.v1.LearningService.GetLearningEvent:output_type -> lot.v1.GetLearningEventResponse
+	23, // 23: lot.v1.LearningService.DeleteLearningEvent:output_type -> lot.v1.DeleteLearningEventResponse
+	24, // 24: lot.v1.LearningService.ListLearningEvents:output_type -> lot.v1.ListLearningEventsResponse
+	25, // 25: lot.v1.LearningService.RecordDecision:output_type -> lot.v1.RecordDecisionResponse
+	26, // 26: lot.v1.LearningService.RecordDecisionOutcome:output_type -> lot.v1.RecordDecisionOutcomeResponse
+	27, // 27: lot.v1.LearningService.GetDecision:output_type -> lot.v1.GetDecisionResponse
+	28, // 28: lot.v1.LearningService.DeleteDecision:output_type -> lot.v1.DeleteDecisionResponse
+	29, // 29: lot.v1.LearningService.ListDecisions:output_type -> lot.v1.ListDecisionsResponse
+	30, // 30: lot.v1.LearningService.SelectAction:output_type -> lot.v1.SelectActionResponse
+	31, // 31: lot.v1.LearningService.RecordSteps:output_type -> lot.v1.RecordStepsResponse
+	32, // 32: lot.v1.LearningService.ListActionValues:output_type -> lot.v1.ListActionValuesResponse
+	33, // 33: lot.v1.LearningService.SubmitFeedback:output_type -> lot.v1.SubmitFeedbackResponse
+	34, // 34: lot.v1.LearningService.GetRetrieval:output_type -> lot.v1.GetRetrievalResponse
+	35, // 35: lot.v1.LearningService.ListRetrievals:output_type -> lot.v1.ListRetrievalsResponse
+	18, // [18:36] is the sub-list for method output_type
+	0,  // [0:18] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name
@@ -128,6 +138,7 @@ func file_lot_v1_learning_service_proto_init() {
 	file_lot_v1_learning_event_proto_init()
 	file_lot_v1_performance_proto_init()
 	file_lot_v1_recommendation_proto_init()
+	file_lot_v1_retrieval_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -35,6 +35,8 @@ const (
 	LearningService_RecordSteps_FullMethodName           = "/lot.v1.LearningService/RecordSteps"
 	LearningService_ListActionValues_FullMethodName      = "/lot.v1.LearningService/ListActionValues"
 	LearningService_SubmitFeedback_FullMethodName        = "/lot.v1.LearningService/SubmitFeedback"
+	LearningService_GetRetrieval_FullMethodName          = "/lot.v1.LearningService/GetRetrieval"
+	LearningService_ListRetrievals_FullMethodName        = "/lot.v1.LearningService/ListRetrievals"
 )
 
 // LearningServiceClient is the client API for LearningService service.
@@ -91,6 +93,11 @@ type LearningServiceClient interface {
 	// RETRIEVAL_NOT_FOUND or SELECTION_NOT_FOUND (then nothing is stored), REQUEST_ID_REUSED,
 	// CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
 	SubmitFeedback(ctx context.Context, in *SubmitFeedbackRequest, opts ...grpc.CallOption) (*SubmitFeedbackResponse, error)
+	// GetRetrieval returns what a recall or context was asked, what it showed, what of that was used
+	// and how it went. Errors: RETRIEVAL_NOT_FOUND.
+	GetRetrieval(ctx context.Context, in *GetRetrievalRequest, opts ...grpc.CallOption) (*GetRetrievalResponse, error)
+	// ListRetrievals lists retrievals by time, newest first.
+	ListRetrievals(ctx context.Context, in *ListRetrievalsRequest, opts ...grpc.CallOption) (*ListRetrievalsResponse, error)
 }
 
 type learningServiceClient struct {
@@ -261,6 +268,26 @@ func (c *learningServiceClient) SubmitFeedback(ctx context.Context, in *SubmitFe
 	return out, nil
 }
 
+func (c *learningServiceClient) GetRetrieval(ctx context.Context, in *GetRetrievalRequest, opts ...grpc.CallOption) (*GetRetrievalResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetRetrievalResponse)
+	err := c.cc.Invoke(ctx, LearningService_GetRetrieval_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *learningServiceClient) ListRetrievals(ctx context.Context, in *ListRetrievalsRequest, opts ...grpc.CallOption) (*ListRetrievalsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListRetrievalsResponse)
+	err := c.cc.Invoke(ctx, LearningService_ListRetrievals_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // LearningServiceServer is the server API for LearningService service.
 // All implementations must embed UnimplementedLearningServiceServer
 // for forward compatibility.
@@ -315,6 +342,11 @@ type LearningServiceServer interface {
 	// RETRIEVAL_NOT_FOUND or SELECTION_NOT_FOUND (then nothing is stored), REQUEST_ID_REUSED,
 	// CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
 	SubmitFeedback(context.Context, *SubmitFeedbackRequest) (*SubmitFeedbackResponse, error)
+	// GetRetrieval returns what a recall or context was asked, what it showed, what of that was used
+	// and how it went. Errors: RETRIEVAL_NOT_FOUND.
+	GetRetrieval(context.Context, *GetRetrievalRequest) (*GetRetrievalResponse, error)
+	// ListRetrievals lists retrievals by time, newest first.
+	ListRetrievals(context.Context, *ListRetrievalsRequest) (*ListRetrievalsResponse, error)
 	mustEmbedUnimplementedLearningServiceServer()
 }
 
@@ -372,6 +404,12 @@ func (UnimplementedLearningServiceServer) ListActionValues(context.Context, *Lis
 }
 func (UnimplementedLearningServiceServer) SubmitFeedback(context.Context, *SubmitFeedbackRequest) (*SubmitFeedbackResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SubmitFeedback not implemented")
+}
+func (UnimplementedLearningServiceServer) GetRetrieval(context.Context, *GetRetrievalRequest) (*GetRetrievalResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetRetrieval not implemented")
+}
+func (UnimplementedLearningServiceServer) ListRetrievals(context.Context, *ListRetrievalsRequest) (*ListRetrievalsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListRetrievals not implemented")
 }
 func (UnimplementedLearningServiceServer) mustEmbedUnimplementedLearningServiceServer() {}
 func (UnimplementedLearningServiceServer) testEmbeddedByValue()                         {}
@@ -682,6 +720,42 @@ func _LearningService_SubmitFeedback_Handler(srv interface{}, ctx context.Contex
 	return interceptor(ctx, in, info, handler)
 }
 
+func _LearningService_GetRetrieval_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRetrievalRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LearningServiceServer).GetRetrieval(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LearningService_GetRetrieval_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LearningServiceServer).GetRetrieval(ctx, req.(*GetRetrievalRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _LearningService_ListRetrievals_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRetrievalsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LearningServiceServer).ListRetrievals(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LearningService_ListRetrievals_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LearningServiceServer).ListRetrievals(ctx, req.(*ListRetrievalsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // LearningService_ServiceDesc is the grpc.ServiceDesc for LearningService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -752,6 +826,14 @@ var LearningService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SubmitFeedback",
 			Handler:    _LearningService_SubmitFeedback_Handler,
+		},
+		{
+			MethodName: "GetRetrieval",
+			Handler:    _LearningService_GetRetrieval_Handler,
+		},
+		{
+			MethodName: "ListRetrievals",
+			Handler:    _LearningService_ListRetrievals_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -24,6 +24,61 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// RetrievalQueries is how the queries of retrievals are stored.
+type RetrievalQueries int32
+
+const (
+	// Same as TEXT.
+	RetrievalQueries_RETRIEVAL_QUERIES_UNSPECIFIED RetrievalQueries = 0
+	// As they were sent.
+	RetrievalQueries_RETRIEVAL_QUERIES_TEXT RetrievalQueries = 1
+	// As SHA-256 hashes. An outcome that names only the retrieval is then logged with the hash, and
+	// learned by the vector of the query. A hash cannot be embedded again: once the model was
+	// switched, such an outcome counts for the record as a whole only.
+	RetrievalQueries_RETRIEVAL_QUERIES_HASH RetrievalQueries = 2
+)
+
+// Enum value maps for RetrievalQueries.
+var (
+	RetrievalQueries_name = map[int32]string{
+		0: "RETRIEVAL_QUERIES_UNSPECIFIED",
+		1: "RETRIEVAL_QUERIES_TEXT",
+		2: "RETRIEVAL_QUERIES_HASH",
+	}
+	RetrievalQueries_value = map[string]int32{
+		"RETRIEVAL_QUERIES_UNSPECIFIED": 0,
+		"RETRIEVAL_QUERIES_TEXT":        1,
+		"RETRIEVAL_QUERIES_HASH":        2,
+	}
+)
+
+func (x RetrievalQueries) Enum() *RetrievalQueries {
+	p := new(RetrievalQueries)
+	*p = x
+	return p
+}
+
+func (x RetrievalQueries) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RetrievalQueries) Descriptor() protoreflect.EnumDescriptor {
+	return file_lot_v1_namespace_policy_proto_enumTypes[0].Descriptor()
+}
+
+func (RetrievalQueries) Type() protoreflect.EnumType {
+	return &file_lot_v1_namespace_policy_proto_enumTypes[0]
+}
+
+func (x RetrievalQueries) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RetrievalQueries.Descriptor instead.
+func (RetrievalQueries) EnumDescriptor() ([]byte, []int) {
+	return file_lot_v1_namespace_policy_proto_rawDescGZIP(), []int{0}
+}
+
 // PolicyPreset is a set of bounds to start from. It leaves all else unchanged.
 type PolicyPreset int32
 
@@ -61,11 +116,11 @@ func (x PolicyPreset) String() string {
 }
 
 func (PolicyPreset) Descriptor() protoreflect.EnumDescriptor {
-	return file_lot_v1_namespace_policy_proto_enumTypes[0].Descriptor()
+	return file_lot_v1_namespace_policy_proto_enumTypes[1].Descriptor()
 }
 
 func (PolicyPreset) Type() protoreflect.EnumType {
-	return &file_lot_v1_namespace_policy_proto_enumTypes[0]
+	return &file_lot_v1_namespace_policy_proto_enumTypes[1]
 }
 
 func (x PolicyPreset) Number() protoreflect.EnumNumber {
@@ -74,7 +129,7 @@ func (x PolicyPreset) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PolicyPreset.Descriptor instead.
 func (PolicyPreset) EnumDescriptor() ([]byte, []int) {
-	return file_lot_v1_namespace_policy_proto_rawDescGZIP(), []int{0}
+	return file_lot_v1_namespace_policy_proto_rawDescGZIP(), []int{1}
 }
 
 // NamespacePolicy sets what a namespace retains, and thresholds of its learning. By default
@@ -111,11 +166,19 @@ type NamespacePolicy struct {
 	// Discount γ of action values, in [0, 0.99]: the weight of the best value of the next state. 0
 	// learns only from each step's own reward. Unset means 0.95. A new discount applies from then on.
 	ActionDiscount *float64 `protobuf:"fixed64,15,opt,name=action_discount,json=actionDiscount,proto3,oneof" json:"action_discount,omitempty"`
+	// How long retrievals are retained; unset means 7 days. A change applies to recalls from then on.
+	MaxRetrievalAge *durationpb.Duration `protobuf:"bytes,16,opt,name=max_retrieval_age,json=maxRetrievalAge,proto3" json:"max_retrieval_age,omitempty"`
+	// How the queries of retrievals are stored. A change applies to recalls from then on.
+	RetrievalQueries RetrievalQueries `protobuf:"varint,17,opt,name=retrieval_queries,json=retrievalQueries,proto3,enum=lot.v1.RetrievalQueries" json:"retrieval_queries,omitempty"`
 	// Kinds of origin whose writes need a review: from then on, a pattern, memory or error solution
 	// that such an origin stores, and one whose text it edits, becomes PENDING and is left out of
 	// recalls and contexts until ReviewRecords approves it. Empty means none. Presets leave it as it
 	// is; imports keep the reviews they come with.
 	ReviewOrigins []OriginKind `protobuf:"varint,18,rep,packed,name=review_origins,json=reviewOrigins,proto3,enum=lot.v1.OriginKind" json:"review_origins,omitempty"`
+	// Share of recalls, in [0, 0.5], that are ranked without what was learned, so that
+	// GetPerformanceReport can compare how they went. Of RecallPatterns, RecallEpisodes and
+	// SearchMemories with ranking BALANCED, RELIABLE or EXPLORE, and of GetTaskContext. 0 means none.
+	HoldoutShare float64 `protobuf:"fixed64,19,opt,name=holdout_share,json=holdoutShare,proto3" json:"holdout_share,omitempty"`
 	// Output only. Namespace of the policy.
 	Namespace string `protobuf:"bytes,11,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Output only. Etag; empty while the policy is the default. The etag of a cleared policy never
@@ -241,11 +304,32 @@ func (x *NamespacePolicy) GetActionDiscount() float64 {
 	return 0
 }
 
+func (x *NamespacePolicy) GetMaxRetrievalAge() *durationpb.Duration {
+	if x != nil {
+		return x.MaxRetrievalAge
+	}
+	return nil
+}
+
+func (x *NamespacePolicy) GetRetrievalQueries() RetrievalQueries {
+	if x != nil {
+		return x.RetrievalQueries
+	}
+	return RetrievalQueries_RETRIEVAL_QUERIES_UNSPECIFIED
+}
+
 func (x *NamespacePolicy) GetReviewOrigins() []OriginKind {
 	if x != nil {
 		return x.ReviewOrigins
 	}
 	return nil
+}
+
+func (x *NamespacePolicy) GetHoldoutShare() float64 {
+	if x != nil {
+		return x.HoldoutShare
+	}
+	return 0
 }
 
 func (x *NamespacePolicy) GetNamespace() string {
@@ -514,7 +598,7 @@ var File_lot_v1_namespace_policy_proto protoreflect.FileDescriptor
 
 const file_lot_v1_namespace_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1dlot/v1/namespace_policy.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13lot/v1/origin.proto\"\x93\a\n" +
+	"\x1dlot/v1/namespace_policy.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13lot/v1/origin.proto\"\xc6\b\n" +
 	"\x0fNamespacePolicy\x12!\n" +
 	"\fmax_episodes\x18\x01 \x01(\x03R\vmaxEpisodes\x12.\n" +
 	"\x13max_error_solutions\x18\x02 \x01(\x03R\x11maxErrorSolutions\x12!\n" +
@@ -528,8 +612,11 @@ const file_lot_v1_namespace_policy_proto_rawDesc = "" +
 	"\x10confidence_boost\x18\n" +
 	" \x01(\x01H\x01R\x0fconfidenceBoost\x88\x01\x01\x125\n" +
 	"\x14action_learning_rate\x18\x0e \x01(\x01H\x02R\x12actionLearningRate\x88\x01\x01\x12,\n" +
-	"\x0faction_discount\x18\x0f \x01(\x01H\x03R\x0eactionDiscount\x88\x01\x01\x129\n" +
-	"\x0ereview_origins\x18\x12 \x03(\x0e2\x12.lot.v1.OriginKindR\rreviewOrigins\x12\x1c\n" +
+	"\x0faction_discount\x18\x0f \x01(\x01H\x03R\x0eactionDiscount\x88\x01\x01\x12E\n" +
+	"\x11max_retrieval_age\x18\x10 \x01(\v2\x19.google.protobuf.DurationR\x0fmaxRetrievalAge\x12E\n" +
+	"\x11retrieval_queries\x18\x11 \x01(\x0e2\x18.lot.v1.RetrievalQueriesR\x10retrievalQueries\x129\n" +
+	"\x0ereview_origins\x18\x12 \x03(\x0e2\x12.lot.v1.OriginKindR\rreviewOrigins\x12#\n" +
+	"\rholdout_share\x18\x13 \x01(\x01R\fholdoutShare\x12\x1c\n" +
 	"\tnamespace\x18\v \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04etag\x18\f \x01(\tR\x04etag\x12;\n" +
 	"\vupdate_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -555,7 +642,11 @@ const file_lot_v1_namespace_policy_proto_rawDesc = "" +
 	"\x15pending_delete_counts\x18\x02 \x03(\v2>.lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntryR\x13pendingDeleteCounts\x1aF\n" +
 	"\x18PendingDeleteCountsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01*e\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01*m\n" +
+	"\x10RetrievalQueries\x12!\n" +
+	"\x1dRETRIEVAL_QUERIES_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16RETRIEVAL_QUERIES_TEXT\x10\x01\x12\x1a\n" +
+	"\x16RETRIEVAL_QUERIES_HASH\x10\x02*e\n" +
 	"\fPolicyPreset\x12\x1d\n" +
 	"\x19POLICY_PRESET_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17POLICY_PRESET_UNLIMITED\x10\x01\x12\x19\n" +
@@ -574,39 +665,42 @@ func file_lot_v1_namespace_policy_proto_rawDescGZIP() []byte {
 	return file_lot_v1_namespace_policy_proto_rawDescData
 }
 
-var file_lot_v1_namespace_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_lot_v1_namespace_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_lot_v1_namespace_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_lot_v1_namespace_policy_proto_goTypes = []any{
-	(PolicyPreset)(0),                     // 0: lot.v1.PolicyPreset
-	(*NamespacePolicy)(nil),               // 1: lot.v1.NamespacePolicy
-	(*GetNamespacePolicyRequest)(nil),     // 2: lot.v1.GetNamespacePolicyRequest
-	(*GetNamespacePolicyResponse)(nil),    // 3: lot.v1.GetNamespacePolicyResponse
-	(*UpdateNamespacePolicyRequest)(nil),  // 4: lot.v1.UpdateNamespacePolicyRequest
-	(*UpdateNamespacePolicyResponse)(nil), // 5: lot.v1.UpdateNamespacePolicyResponse
-	nil,                                   // 6: lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntry
-	(*durationpb.Duration)(nil),           // 7: google.protobuf.Duration
-	(OriginKind)(0),                       // 8: lot.v1.OriginKind
-	(*timestamppb.Timestamp)(nil),         // 9: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),         // 10: google.protobuf.FieldMask
+	(RetrievalQueries)(0),                 // 0: lot.v1.RetrievalQueries
+	(PolicyPreset)(0),                     // 1: lot.v1.PolicyPreset
+	(*NamespacePolicy)(nil),               // 2: lot.v1.NamespacePolicy
+	(*GetNamespacePolicyRequest)(nil),     // 3: lot.v1.GetNamespacePolicyRequest
+	(*GetNamespacePolicyResponse)(nil),    // 4: lot.v1.GetNamespacePolicyResponse
+	(*UpdateNamespacePolicyRequest)(nil),  // 5: lot.v1.UpdateNamespacePolicyRequest
+	(*UpdateNamespacePolicyResponse)(nil), // 6: lot.v1.UpdateNamespacePolicyResponse
+	nil,                                   // 7: lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntry
+	(*durationpb.Duration)(nil),           // 8: google.protobuf.Duration
+	(OriginKind)(0),                       // 9: lot.v1.OriginKind
+	(*timestamppb.Timestamp)(nil),         // 10: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),         // 11: google.protobuf.FieldMask
 }
 var file_lot_v1_namespace_policy_proto_depIdxs = []int32{
-	7,  // 0: lot.v1.NamespacePolicy.max_episode_age:type_name -> google.protobuf.Duration
-	7,  // 1: lot.v1.NamespacePolicy.max_error_solution_age:type_name -> google.protobuf.Duration
-	7,  // 2: lot.v1.NamespacePolicy.max_pattern_age:type_name -> google.protobuf.Duration
-	7,  // 3: lot.v1.NamespacePolicy.max_memory_age:type_name -> google.protobuf.Duration
-	8,  // 4: lot.v1.NamespacePolicy.review_origins:type_name -> lot.v1.OriginKind
-	9,  // 5: lot.v1.NamespacePolicy.update_time:type_name -> google.protobuf.Timestamp
-	1,  // 6: lot.v1.GetNamespacePolicyResponse.policy:type_name -> lot.v1.NamespacePolicy
-	1,  // 7: lot.v1.UpdateNamespacePolicyRequest.policy:type_name -> lot.v1.NamespacePolicy
-	10, // 8: lot.v1.UpdateNamespacePolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
-	0,  // 9: lot.v1.UpdateNamespacePolicyRequest.preset:type_name -> lot.v1.PolicyPreset
-	1,  // 10: lot.v1.UpdateNamespacePolicyResponse.policy:type_name -> lot.v1.NamespacePolicy
-	6,  // 11: lot.v1.UpdateNamespacePolicyResponse.pending_delete_counts:type_name -> lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntry
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	8,  // 0: lot.v1.NamespacePolicy.max_episode_age:type_name -> google.protobuf.Duration
+	8,  // 1: lot.v1.NamespacePolicy.max_error_solution_age:type_name -> google.protobuf.Duration
+	8,  // 2: lot.v1.NamespacePolicy.max_pattern_age:type_name -> google.protobuf.Duration
+	8,  // 3: lot.v1.NamespacePolicy.max_memory_age:type_name -> google.protobuf.Duration
+	8,  // 4: lot.v1.NamespacePolicy.max_retrieval_age:type_name -> google.protobuf.Duration
+	0,  // 5: lot.v1.NamespacePolicy.retrieval_queries:type_name -> lot.v1.RetrievalQueries
+	9,  // 6: lot.v1.NamespacePolicy.review_origins:type_name -> lot.v1.OriginKind
+	10, // 7: lot.v1.NamespacePolicy.update_time:type_name -> google.protobuf.Timestamp
+	2,  // 8: lot.v1.GetNamespacePolicyResponse.policy:type_name -> lot.v1.NamespacePolicy
+	2,  // 9: lot.v1.UpdateNamespacePolicyRequest.policy:type_name -> lot.v1.NamespacePolicy
+	11, // 10: lot.v1.UpdateNamespacePolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
+	1,  // 11: lot.v1.UpdateNamespacePolicyRequest.preset:type_name -> lot.v1.PolicyPreset
+	2,  // 12: lot.v1.UpdateNamespacePolicyResponse.policy:type_name -> lot.v1.NamespacePolicy
+	7,  // 13: lot.v1.UpdateNamespacePolicyResponse.pending_delete_counts:type_name -> lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntry
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_namespace_policy_proto_init() }
@@ -621,7 +715,7 @@ func file_lot_v1_namespace_policy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_namespace_policy_proto_rawDesc), len(file_lot_v1_namespace_policy_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -51,6 +51,8 @@ const (
 	ResourceKind_RESOURCE_KIND_ACTION_VALUE ResourceKind = 11
 	// A NamespacePolicy.
 	ResourceKind_RESOURCE_KIND_POLICY ResourceKind = 12
+	// A Retrieval: the receipt of a recall. Watched only if named.
+	ResourceKind_RESOURCE_KIND_RETRIEVAL ResourceKind = 13
 )
 
 // Enum value maps for ResourceKind.
@@ -69,6 +71,7 @@ var (
 		10: "RESOURCE_KIND_DECISION",
 		11: "RESOURCE_KIND_ACTION_VALUE",
 		12: "RESOURCE_KIND_POLICY",
+		13: "RESOURCE_KIND_RETRIEVAL",
 	}
 	ResourceKind_value = map[string]int32{
 		"RESOURCE_KIND_UNSPECIFIED":    0,
@@ -84,6 +87,7 @@ var (
 		"RESOURCE_KIND_DECISION":       10,
 		"RESOURCE_KIND_ACTION_VALUE":   11,
 		"RESOURCE_KIND_POLICY":         12,
+		"RESOURCE_KIND_RETRIEVAL":      13,
 	}
 )
 
@@ -118,7 +122,7 @@ var File_lot_v1_resource_kind_proto protoreflect.FileDescriptor
 
 const file_lot_v1_resource_kind_proto_rawDesc = "" +
 	"\n" +
-	"\x1alot/v1/resource_kind.proto\x12\x06lot.v1*\x8c\x03\n" +
+	"\x1alot/v1/resource_kind.proto\x12\x06lot.v1*\xa9\x03\n" +
 	"\fResourceKind\x12\x1d\n" +
 	"\x19RESOURCE_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14RESOURCE_KIND_MEMORY\x10\x01\x12\x19\n" +
@@ -133,7 +137,8 @@ const file_lot_v1_resource_kind_proto_rawDesc = "" +
 	"\x16RESOURCE_KIND_DECISION\x10\n" +
 	"\x12\x1e\n" +
 	"\x1aRESOURCE_KIND_ACTION_VALUE\x10\v\x12\x18\n" +
-	"\x14RESOURCE_KIND_POLICY\x10\fBG\n" +
+	"\x14RESOURCE_KIND_POLICY\x10\f\x12\x1b\n" +
+	"\x17RESOURCE_KIND_RETRIEVAL\x10\rBG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

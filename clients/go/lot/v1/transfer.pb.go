@@ -427,8 +427,8 @@ func (x *ExportSummary) GetElapsed() *durationpb.Duration {
 //
 // An import reads `stored_form`; the readable form must match it: if either was changed, the record
 // is rejected. Neither contains what belongs to a store rather than its content: requests and their
-// responses, tombstones, retrievals, selections and the steps behind action values, leases of open
-// streams, the change feed.
+// responses, tombstones, vectors of retrievals, selections and the steps behind action values,
+// leases of open streams, the change feed.
 type ExportRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Namespace of the record.
@@ -450,6 +450,7 @@ type ExportRecord struct {
 	//	*ExportRecord_Decision
 	//	*ExportRecord_ActionValue
 	//	*ExportRecord_Policy
+	//	*ExportRecord_Retrieval
 	Record isExportRecord_Record `protobuf_oneof:"record"`
 	// Vectors by name; only with include_vectors.
 	Vectors map[string]*ExportedVector `protobuf:"bytes,14,rep,name=vectors,proto3" json:"vectors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -611,6 +612,15 @@ func (x *ExportRecord) GetPolicy() *NamespacePolicy {
 	return nil
 }
 
+func (x *ExportRecord) GetRetrieval() *Retrieval {
+	if x != nil {
+		if x, ok := x.Record.(*ExportRecord_Retrieval); ok {
+			return x.Retrieval
+		}
+	}
+	return nil
+}
+
 func (x *ExportRecord) GetVectors() map[string]*ExportedVector {
 	if x != nil {
 		return x.Vectors
@@ -691,6 +701,11 @@ type ExportRecord_Policy struct {
 	Policy *NamespacePolicy `protobuf:"bytes,13,opt,name=policy,proto3,oneof"`
 }
 
+type ExportRecord_Retrieval struct {
+	// Retrieval, without its outcomes, which are records of their own.
+	Retrieval *Retrieval `protobuf:"bytes,16,opt,name=retrieval,proto3,oneof"`
+}
+
 func (*ExportRecord_Memory) isExportRecord_Record() {}
 
 func (*ExportRecord_Pattern) isExportRecord_Record() {}
@@ -714,6 +729,8 @@ func (*ExportRecord_Decision) isExportRecord_Record() {}
 func (*ExportRecord_ActionValue) isExportRecord_Record() {}
 
 func (*ExportRecord_Policy) isExportRecord_Record() {}
+
+func (*ExportRecord_Retrieval) isExportRecord_Record() {}
 
 // ExportedEpisodeEvent is an event with the ID of its episode.
 type ExportedEpisodeEvent struct {
@@ -1086,7 +1103,7 @@ var File_lot_v1_transfer_proto protoreflect.FileDescriptor
 
 const file_lot_v1_transfer_proto_rawDesc = "" +
 	"\n" +
-	"\x15lot/v1/transfer.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/decision.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x15lot/v1/learning.proto\x1a\x1blot/v1/learning_event.proto\x1a\x13lot/v1/memory.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x14lot/v1/pattern.proto\x1a\x1clot/v1/pattern_service.proto\x1a\x17lot/v1/preference.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x14lot/v1/session.proto\"\xf6\x01\n" +
+	"\x15lot/v1/transfer.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/decision.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x15lot/v1/learning.proto\x1a\x1blot/v1/learning_event.proto\x1a\x13lot/v1/memory.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x14lot/v1/pattern.proto\x1a\x1clot/v1/pattern_service.proto\x1a\x17lot/v1/preference.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x16lot/v1/retrieval.proto\x1a\x14lot/v1/session.proto\"\xf6\x01\n" +
 	"\rExportRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12%\n" +
 	"\x0eall_namespaces\x18\x02 \x01(\bR\rallNamespaces\x12;\n" +
@@ -1116,7 +1133,7 @@ const file_lot_v1_transfer_proto_rawDesc = "" +
 	"\aelapsed\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\x1a?\n" +
 	"\x11RecordCountsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x84\a\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xb7\a\n" +
 	"\fExportRecord\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12(\n" +
 	"\x06memory\x18\x02 \x01(\v2\x0e.lot.v1.MemoryH\x00R\x06memory\x12+\n" +
@@ -1133,7 +1150,8 @@ const file_lot_v1_transfer_proto_rawDesc = "" +
 	" \x01(\v2\x15.lot.v1.LearningEventH\x00R\rlearningEvent\x12.\n" +
 	"\bdecision\x18\v \x01(\v2\x10.lot.v1.DecisionH\x00R\bdecision\x128\n" +
 	"\faction_value\x18\f \x01(\v2\x13.lot.v1.ActionValueH\x00R\vactionValue\x121\n" +
-	"\x06policy\x18\r \x01(\v2\x17.lot.v1.NamespacePolicyH\x00R\x06policy\x12;\n" +
+	"\x06policy\x18\r \x01(\v2\x17.lot.v1.NamespacePolicyH\x00R\x06policy\x121\n" +
+	"\tretrieval\x18\x10 \x01(\v2\x11.lot.v1.RetrievalH\x00R\tretrieval\x12;\n" +
 	"\avectors\x18\x0e \x03(\v2!.lot.v1.ExportRecord.VectorsEntryR\avectors\x128\n" +
 	"\vstored_form\x18\x0f \x01(\v2\x17.google.protobuf.StructR\n" +
 	"storedForm\x1aR\n" +
@@ -1220,10 +1238,11 @@ var file_lot_v1_transfer_proto_goTypes = []any{
 	(*Decision)(nil),              // 24: lot.v1.Decision
 	(*ActionValue)(nil),           // 25: lot.v1.ActionValue
 	(*NamespacePolicy)(nil),       // 26: lot.v1.NamespacePolicy
-	(*structpb.Struct)(nil),       // 27: google.protobuf.Struct
-	(*EpisodeEvent)(nil),          // 28: lot.v1.EpisodeEvent
-	(*Preference)(nil),            // 29: lot.v1.Preference
-	(*PreferenceRevision)(nil),    // 30: lot.v1.PreferenceRevision
+	(*Retrieval)(nil),             // 27: lot.v1.Retrieval
+	(*structpb.Struct)(nil),       // 28: google.protobuf.Struct
+	(*EpisodeEvent)(nil),          // 29: lot.v1.EpisodeEvent
+	(*Preference)(nil),            // 30: lot.v1.Preference
+	(*PreferenceRevision)(nil),    // 31: lot.v1.PreferenceRevision
 }
 var file_lot_v1_transfer_proto_depIdxs = []int32{
 	14, // 0: lot.v1.ExportRequest.resource_kinds:type_name -> lot.v1.ResourceKind
@@ -1245,21 +1264,22 @@ var file_lot_v1_transfer_proto_depIdxs = []int32{
 	24, // 16: lot.v1.ExportRecord.decision:type_name -> lot.v1.Decision
 	25, // 17: lot.v1.ExportRecord.action_value:type_name -> lot.v1.ActionValue
 	26, // 18: lot.v1.ExportRecord.policy:type_name -> lot.v1.NamespacePolicy
-	12, // 19: lot.v1.ExportRecord.vectors:type_name -> lot.v1.ExportRecord.VectorsEntry
-	27, // 20: lot.v1.ExportRecord.stored_form:type_name -> google.protobuf.Struct
-	28, // 21: lot.v1.ExportedEpisodeEvent.event:type_name -> lot.v1.EpisodeEvent
-	29, // 22: lot.v1.ExportedPreference.preference:type_name -> lot.v1.Preference
-	30, // 23: lot.v1.ExportedPreference.history:type_name -> lot.v1.PreferenceRevision
-	3,  // 24: lot.v1.ImportRequest.header:type_name -> lot.v1.ExportHeader
-	0,  // 25: lot.v1.ImportRequest.conflict_policy:type_name -> lot.v1.ImportConflictPolicy
-	5,  // 26: lot.v1.ImportRequest.records:type_name -> lot.v1.ExportRecord
-	13, // 27: lot.v1.ImportResponse.imported_counts:type_name -> lot.v1.ImportResponse.ImportedCountsEntry
-	8,  // 28: lot.v1.ExportRecord.VectorsEntry.value:type_name -> lot.v1.ExportedVector
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	27, // 19: lot.v1.ExportRecord.retrieval:type_name -> lot.v1.Retrieval
+	12, // 20: lot.v1.ExportRecord.vectors:type_name -> lot.v1.ExportRecord.VectorsEntry
+	28, // 21: lot.v1.ExportRecord.stored_form:type_name -> google.protobuf.Struct
+	29, // 22: lot.v1.ExportedEpisodeEvent.event:type_name -> lot.v1.EpisodeEvent
+	30, // 23: lot.v1.ExportedPreference.preference:type_name -> lot.v1.Preference
+	31, // 24: lot.v1.ExportedPreference.history:type_name -> lot.v1.PreferenceRevision
+	3,  // 25: lot.v1.ImportRequest.header:type_name -> lot.v1.ExportHeader
+	0,  // 26: lot.v1.ImportRequest.conflict_policy:type_name -> lot.v1.ImportConflictPolicy
+	5,  // 27: lot.v1.ImportRequest.records:type_name -> lot.v1.ExportRecord
+	13, // 28: lot.v1.ImportResponse.imported_counts:type_name -> lot.v1.ImportResponse.ImportedCountsEntry
+	8,  // 29: lot.v1.ExportRecord.VectorsEntry.value:type_name -> lot.v1.ExportedVector
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_transfer_proto_init() }
@@ -1278,6 +1298,7 @@ func file_lot_v1_transfer_proto_init() {
 	file_lot_v1_pattern_service_proto_init()
 	file_lot_v1_preference_proto_init()
 	file_lot_v1_resource_kind_proto_init()
+	file_lot_v1_retrieval_proto_init()
 	file_lot_v1_session_proto_init()
 	file_lot_v1_transfer_proto_msgTypes[4].OneofWrappers = []any{
 		(*ExportRecord_Memory)(nil),
@@ -1292,6 +1313,7 @@ func file_lot_v1_transfer_proto_init() {
 		(*ExportRecord_Decision)(nil),
 		(*ExportRecord_ActionValue)(nil),
 		(*ExportRecord_Policy)(nil),
+		(*ExportRecord_Retrieval)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

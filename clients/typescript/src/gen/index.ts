@@ -21,6 +21,7 @@ export * from "./lot/v1/performance_pb.js";
 export * from "./lot/v1/preference_pb.js";
 export * from "./lot/v1/recommendation_pb.js";
 export * from "./lot/v1/resource_kind_pb.js";
+export * from "./lot/v1/retrieval_pb.js";
 export * from "./lot/v1/session_pb.js";
 export * from "./lot/v1/task_context_pb.js";
 export * from "./lot/v1/transfer_pb.js";

@@ -8,6 +8,7 @@ from lot_grpc.pb.lot.v1 import learning_event_pb2 as lot_dot_v1_dot_learning__ev
 from lot_grpc.pb.lot.v1 import learning_pb2 as lot_dot_v1_dot_learning__pb2
 from lot_grpc.pb.lot.v1 import performance_pb2 as lot_dot_v1_dot_performance__pb2
 from lot_grpc.pb.lot.v1 import recommendation_pb2 as lot_dot_v1_dot_recommendation__pb2
+from lot_grpc.pb.lot.v1 import retrieval_pb2 as lot_dot_v1_dot_retrieval__pb2
 
 GRPC_GENERATED_VERSION = '1.76.0'
 GRPC_VERSION = grpc.__version__
@@ -121,6 +122,16 @@ class LearningServiceStub(object):
                 '/lot.v1.LearningService/SubmitFeedback',
                 request_serializer=lot_dot_v1_dot_learning__event__pb2.SubmitFeedbackRequest.SerializeToString,
                 response_deserializer=lot_dot_v1_dot_learning__event__pb2.SubmitFeedbackResponse.FromString,
+                _registered_method=True)
+        self.GetRetrieval = channel.unary_unary(
+                '/lot.v1.LearningService/GetRetrieval',
+                request_serializer=lot_dot_v1_dot_retrieval__pb2.GetRetrievalRequest.SerializeToString,
+                response_deserializer=lot_dot_v1_dot_retrieval__pb2.GetRetrievalResponse.FromString,
+                _registered_method=True)
+        self.ListRetrievals = channel.unary_unary(
+                '/lot.v1.LearningService/ListRetrievals',
+                request_serializer=lot_dot_v1_dot_retrieval__pb2.ListRetrievalsRequest.SerializeToString,
+                response_deserializer=lot_dot_v1_dot_retrieval__pb2.ListRetrievalsResponse.FromString,
                 _registered_method=True)
 
 
@@ -256,6 +267,21 @@ class LearningServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetRetrieval(self, request, context):
+        """GetRetrieval returns what a recall or context was asked, what it showed, what of that was used
+        and how it went. Errors: RETRIEVAL_NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListRetrievals(self, request, context):
+        """ListRetrievals lists retrievals by time, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_LearningServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -338,6 +364,16 @@ def add_LearningServiceServicer_to_server(servicer, server):
                     servicer.SubmitFeedback,
                     request_deserializer=lot_dot_v1_dot_learning__event__pb2.SubmitFeedbackRequest.FromString,
                     response_serializer=lot_dot_v1_dot_learning__event__pb2.SubmitFeedbackResponse.SerializeToString,
+            ),
+            'GetRetrieval': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetRetrieval,
+                    request_deserializer=lot_dot_v1_dot_retrieval__pb2.GetRetrievalRequest.FromString,
+                    response_serializer=lot_dot_v1_dot_retrieval__pb2.GetRetrievalResponse.SerializeToString,
+            ),
+            'ListRetrievals': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRetrievals,
+                    request_deserializer=lot_dot_v1_dot_retrieval__pb2.ListRetrievalsRequest.FromString,
+                    response_serializer=lot_dot_v1_dot_retrieval__pb2.ListRetrievalsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -776,6 +812,60 @@ class LearningService(object):
             '/lot.v1.LearningService/SubmitFeedback',
             lot_dot_v1_dot_learning__event__pb2.SubmitFeedbackRequest.SerializeToString,
             lot_dot_v1_dot_learning__event__pb2.SubmitFeedbackResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetRetrieval(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lot.v1.LearningService/GetRetrieval',
+            lot_dot_v1_dot_retrieval__pb2.GetRetrievalRequest.SerializeToString,
+            lot_dot_v1_dot_retrieval__pb2.GetRetrievalResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListRetrievals(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lot.v1.LearningService/ListRetrievals',
+            lot_dot_v1_dot_retrieval__pb2.ListRetrievalsRequest.SerializeToString,
+            lot_dot_v1_dot_retrieval__pb2.ListRetrievalsResponse.FromString,
             options,
             channel_credentials,
             insecure,

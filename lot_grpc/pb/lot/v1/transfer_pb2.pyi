@@ -22,6 +22,7 @@ from lot_grpc.pb.lot.v1 import pattern_pb2 as _pattern_pb2
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as _pattern_service_pb2
 from lot_grpc.pb.lot.v1 import preference_pb2 as _preference_pb2
 from lot_grpc.pb.lot.v1 import resource_kind_pb2 as _resource_kind_pb2
+from lot_grpc.pb.lot.v1 import retrieval_pb2 as _retrieval_pb2
 from lot_grpc.pb.lot.v1 import session_pb2 as _session_pb2
 import builtins as _builtins
 import sys
@@ -278,8 +279,8 @@ class ExportRecord(_message.Message):
 
     An import reads `stored_form`; the readable form must match it: if either was changed, the record
     is rejected. Neither contains what belongs to a store rather than its content: requests and their
-    responses, tombstones, retrievals, selections and the steps behind action values, leases of open
-    streams, the change feed.
+    responses, tombstones, vectors of retrievals, selections and the steps behind action values,
+    leases of open streams, the change feed.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -318,6 +319,7 @@ class ExportRecord(_message.Message):
     DECISION_FIELD_NUMBER: _builtins.int
     ACTION_VALUE_FIELD_NUMBER: _builtins.int
     POLICY_FIELD_NUMBER: _builtins.int
+    RETRIEVAL_FIELD_NUMBER: _builtins.int
     VECTORS_FIELD_NUMBER: _builtins.int
     STORED_FORM_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
@@ -375,6 +377,10 @@ class ExportRecord(_message.Message):
         """How to choose."""
 
     @_builtins.property
+    def retrieval(self) -> _retrieval_pb2.Retrieval:
+        """Retrieval, without its outcomes, which are records of their own."""
+
+    @_builtins.property
     def vectors(self) -> _containers.MessageMap[_builtins.str, Global___ExportedVector]:
         """Vectors by name; only with include_vectors."""
 
@@ -398,14 +404,15 @@ class ExportRecord(_message.Message):
         decision: _decision_pb2.Decision | None = ...,
         action_value: _learning_pb2.ActionValue | None = ...,
         policy: _namespace_policy_pb2.NamespacePolicy | None = ...,
+        retrieval: _retrieval_pb2.Retrieval | None = ...,
         vectors: _abc.Mapping[_builtins.str, Global___ExportedVector] | None = ...,
         stored_form: _struct_pb2.Struct | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["action_value", b"action_value", "decision", b"decision", "episode", b"episode", "episode_event", b"episode_event", "error_solution", b"error_solution", "learning_event", b"learning_event", "memory", b"memory", "outcome", b"outcome", "pattern", b"pattern", "policy", b"policy", "preference", b"preference", "record", b"record", "session", b"session", "stored_form", b"stored_form"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["action_value", b"action_value", "decision", b"decision", "episode", b"episode", "episode_event", b"episode_event", "error_solution", b"error_solution", "learning_event", b"learning_event", "memory", b"memory", "outcome", b"outcome", "pattern", b"pattern", "policy", b"policy", "preference", b"preference", "record", b"record", "retrieval", b"retrieval", "session", b"session", "stored_form", b"stored_form"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_value", b"action_value", "decision", b"decision", "episode", b"episode", "episode_event", b"episode_event", "error_solution", b"error_solution", "learning_event", b"learning_event", "memory", b"memory", "namespace", b"namespace", "outcome", b"outcome", "pattern", b"pattern", "policy", b"policy", "preference", b"preference", "record", b"record", "session", b"session", "stored_form", b"stored_form", "vectors", b"vectors"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_value", b"action_value", "decision", b"decision", "episode", b"episode", "episode_event", b"episode_event", "error_solution", b"error_solution", "learning_event", b"learning_event", "memory", b"memory", "namespace", b"namespace", "outcome", b"outcome", "pattern", b"pattern", "policy", b"policy", "preference", b"preference", "record", b"record", "retrieval", b"retrieval", "session", b"session", "stored_form", b"stored_form", "vectors", b"vectors"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["memory", "pattern", "outcome", "episode", "episode_event", "error_solution", "preference", "session", "learning_event", "decision", "action_value", "policy"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["memory", "pattern", "outcome", "episode", "episode_event", "error_solution", "preference", "session", "learning_event", "decision", "action_value", "policy", "retrieval"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 

@@ -22,6 +22,8 @@ import type { Preference } from "./preference_pb.js";
 import { file_lot_v1_preference } from "./preference_pb.js";
 import type { ResourceKind } from "./resource_kind_pb.js";
 import { file_lot_v1_resource_kind } from "./resource_kind_pb.js";
+import type { Retrieval } from "./retrieval_pb.js";
+import { file_lot_v1_retrieval } from "./retrieval_pb.js";
 import type { Session } from "./session_pb.js";
 import { file_lot_v1_session } from "./session_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -30,7 +32,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/change.proto.
  */
 export const file_lot_v1_change: GenFile = /*@__PURE__*/
-  fileDesc("ChNsb3QvdjEvY2hhbmdlLnByb3RvEgZsb3QudjEi8AEKE1dhdGNoQ2hhbmdlc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiwKDnJlc291cmNlX2tpbmRzGAIgAygOMhQubG90LnYxLlJlc291cmNlS2luZBIUCgxhZnRlcl9jdXJzb3IYAyABKAkSEgoKZnJvbV9zdGFydBgEIAEoCBIhCgV0eXBlcxgFIAMoDjISLmxvdC52MS5DaGFuZ2VUeXBlEhQKDG9taXRfcGF5bG9hZBgGIAEoCBI1ChJoZWFydGJlYXRfaW50ZXJ2YWwYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24igwEKFFdhdGNoQ2hhbmdlc1Jlc3BvbnNlEioKDWNoYW5nZV9ldmVudHMYASADKAsyEy5sb3QudjEuQ2hhbmdlRXZlbnQSDgoGY3Vyc29yGAIgASgJEi8KC3NlcnZlcl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLvBAoLQ2hhbmdlRXZlbnQSDgoGY3Vyc29yGAEgASgJEiAKBHR5cGUYAiABKA4yEi5sb3QudjEuQ2hhbmdlVHlwZRIrCg1yZXNvdXJjZV9raW5kGAMgASgOMhQubG90LnYxLlJlc291cmNlS2luZBIKCgJpZBgEIAEoCRIvCgtjaGFuZ2VfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIAoGbWVtb3J5GAYgASgLMg4ubG90LnYxLk1lbW9yeUgAEiIKB3BhdHRlcm4YByABKAsyDy5sb3QudjEuUGF0dGVybkgAEiIKB2VwaXNvZGUYCCABKAsyDy5sb3QudjEuRXBpc29kZUgAEi8KDmVycm9yX3NvbHV0aW9uGAkgASgLMhUubG90LnYxLkVycm9yU29sdXRpb25IABIoCgpwcmVmZXJlbmNlGAogASgLMhIubG90LnYxLlByZWZlcmVuY2VIABIiCgdzZXNzaW9uGAsgASgLMg8ubG90LnYxLlNlc3Npb25IABIvCg5sZWFybmluZ19ldmVudBgMIAEoCzIVLmxvdC52MS5MZWFybmluZ0V2ZW50SAASJAoIZGVjaXNpb24YDSABKAsyEC5sb3QudjEuRGVjaXNpb25IABItCg1wYXR0ZXJuX21hdGNoGA4gASgLMhQubG90LnYxLlBhdHRlcm5NYXRjaEgAEjcKEmNvbnRleHRfc3VnZ2VzdGlvbhgPIAEoCzIZLmxvdC52MS5Db250ZXh0U3VnZ2VzdGlvbkgAEhEKCW5hbWVzcGFjZRgQIAEoCUIJCgdwYXlsb2FkIlsKDFBhdHRlcm5NYXRjaBISCgpwYXR0ZXJuX2lkGAEgASgJEg0KBXF1ZXJ5GAIgASgJEhIKCnNpbWlsYXJpdHkYAyABKAESFAoMcmV0cmlldmFsX2lkGAQgASgJImEKEUNvbnRleHRTdWdnZXN0aW9uEgwKBHRhc2sYASABKAkSEwoLcGF0dGVybl9pZHMYAiADKAkSEwoLZXBpc29kZV9pZHMYAyADKAkSFAoMcmV0cmlldmFsX2lkGAQgASgJKvEBCgpDaGFuZ2VUeXBlEhsKF0NIQU5HRV9UWVBFX1VOU1BFQ0lGSUVEEAASFgoSQ0hBTkdFX1RZUEVfU1RPUkVEEAESFwoTQ0hBTkdFX1RZUEVfVVBEQVRFRBACEhcKE0NIQU5HRV9UWVBFX0RFTEVURUQQAxIXChNDSEFOR0VfVFlQRV9DTEVBUkVEEAQSHwobQ0hBTkdFX1RZUEVfUEFUVEVSTl9MRUFSTkVEEAUSHwobQ0hBTkdFX1RZUEVfUEFUVEVSTl9NQVRDSEVEEAYSIQodQ0hBTkdFX1RZUEVfQ09OVEVYVF9TVUdHRVNURUQQB0JHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_lot_v1_decision, file_lot_v1_episode, file_lot_v1_error_solution, file_lot_v1_learning_event, file_lot_v1_memory, file_lot_v1_pattern, file_lot_v1_preference, file_lot_v1_resource_kind, file_lot_v1_session]);
+  fileDesc("ChNsb3QvdjEvY2hhbmdlLnByb3RvEgZsb3QudjEi8AEKE1dhdGNoQ2hhbmdlc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiwKDnJlc291cmNlX2tpbmRzGAIgAygOMhQubG90LnYxLlJlc291cmNlS2luZBIUCgxhZnRlcl9jdXJzb3IYAyABKAkSEgoKZnJvbV9zdGFydBgEIAEoCBIhCgV0eXBlcxgFIAMoDjISLmxvdC52MS5DaGFuZ2VUeXBlEhQKDG9taXRfcGF5bG9hZBgGIAEoCBI1ChJoZWFydGJlYXRfaW50ZXJ2YWwYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24igwEKFFdhdGNoQ2hhbmdlc1Jlc3BvbnNlEioKDWNoYW5nZV9ldmVudHMYASADKAsyEy5sb3QudjEuQ2hhbmdlRXZlbnQSDgoGY3Vyc29yGAIgASgJEi8KC3NlcnZlcl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKXBQoLQ2hhbmdlRXZlbnQSDgoGY3Vyc29yGAEgASgJEiAKBHR5cGUYAiABKA4yEi5sb3QudjEuQ2hhbmdlVHlwZRIrCg1yZXNvdXJjZV9raW5kGAMgASgOMhQubG90LnYxLlJlc291cmNlS2luZBIKCgJpZBgEIAEoCRIvCgtjaGFuZ2VfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIAoGbWVtb3J5GAYgASgLMg4ubG90LnYxLk1lbW9yeUgAEiIKB3BhdHRlcm4YByABKAsyDy5sb3QudjEuUGF0dGVybkgAEiIKB2VwaXNvZGUYCCABKAsyDy5sb3QudjEuRXBpc29kZUgAEi8KDmVycm9yX3NvbHV0aW9uGAkgASgLMhUubG90LnYxLkVycm9yU29sdXRpb25IABIoCgpwcmVmZXJlbmNlGAogASgLMhIubG90LnYxLlByZWZlcmVuY2VIABIiCgdzZXNzaW9uGAsgASgLMg8ubG90LnYxLlNlc3Npb25IABIvCg5sZWFybmluZ19ldmVudBgMIAEoCzIVLmxvdC52MS5MZWFybmluZ0V2ZW50SAASJAoIZGVjaXNpb24YDSABKAsyEC5sb3QudjEuRGVjaXNpb25IABItCg1wYXR0ZXJuX21hdGNoGA4gASgLMhQubG90LnYxLlBhdHRlcm5NYXRjaEgAEjcKEmNvbnRleHRfc3VnZ2VzdGlvbhgPIAEoCzIZLmxvdC52MS5Db250ZXh0U3VnZ2VzdGlvbkgAEiYKCXJldHJpZXZhbBgRIAEoCzIRLmxvdC52MS5SZXRyaWV2YWxIABIRCgluYW1lc3BhY2UYECABKAlCCQoHcGF5bG9hZCJbCgxQYXR0ZXJuTWF0Y2gSEgoKcGF0dGVybl9pZBgBIAEoCRINCgVxdWVyeRgCIAEoCRISCgpzaW1pbGFyaXR5GAMgASgBEhQKDHJldHJpZXZhbF9pZBgEIAEoCSJhChFDb250ZXh0U3VnZ2VzdGlvbhIMCgR0YXNrGAEgASgJEhMKC3BhdHRlcm5faWRzGAIgAygJEhMKC2VwaXNvZGVfaWRzGAMgAygJEhQKDHJldHJpZXZhbF9pZBgEIAEoCSrxAQoKQ2hhbmdlVHlwZRIbChdDSEFOR0VfVFlQRV9VTlNQRUNJRklFRBAAEhYKEkNIQU5HRV9UWVBFX1NUT1JFRBABEhcKE0NIQU5HRV9UWVBFX1VQREFURUQQAhIXChNDSEFOR0VfVFlQRV9ERUxFVEVEEAMSFwoTQ0hBTkdFX1RZUEVfQ0xFQVJFRBAEEh8KG0NIQU5HRV9UWVBFX1BBVFRFUk5fTEVBUk5FRBAFEh8KG0NIQU5HRV9UWVBFX1BBVFRFUk5fTUFUQ0hFRBAGEiEKHUNIQU5HRV9UWVBFX0NPTlRFWFRfU1VHR0VTVEVEEAdCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_lot_v1_decision, file_lot_v1_episode, file_lot_v1_error_solution, file_lot_v1_learning_event, file_lot_v1_memory, file_lot_v1_pattern, file_lot_v1_preference, file_lot_v1_resource_kind, file_lot_v1_retrieval, file_lot_v1_session]);
 
 /**
  * Request of WatchChanges.
@@ -46,8 +48,9 @@ export type WatchChangesRequest = Message<"lot.v1.WatchChangesRequest"> & {
   namespace: string;
 
   /**
-   * Resource kinds to watch; empty means all that can be watched: memories, patterns, episodes,
-   * error solutions, preferences, learning events, decisions and sessions, but not their logs.
+   * Resource kinds to watch; empty means memories, patterns, episodes, error solutions, preferences,
+   * learning events, decisions and sessions, but not their logs. Retrievals, of which there are
+   * many, can be watched too, but only if RETRIEVAL is named.
    * Setting a value, appending a message or clearing part of a session is reported as an UPDATED
    * session.
    *
@@ -266,6 +269,14 @@ export type ChangeEvent = Message<"lot.v1.ChangeEvent"> & {
      */
     value: ContextSuggestion;
     case: "contextSuggestion";
+  } | {
+    /**
+     * Retrieval, without its outcomes.
+     *
+     * @generated from field: lot.v1.Retrieval retrieval = 17;
+     */
+    value: Retrieval;
+    case: "retrieval";
   } | { case: undefined; value?: undefined };
 
   /**
@@ -297,7 +308,7 @@ export type PatternMatch = Message<"lot.v1.PatternMatch"> & {
   patternId: string;
 
   /**
-   * Query or task of the request.
+   * Query or task of the request; its hash if NamespacePolicy.retrieval_queries is HASH.
    *
    * @generated from field: string query = 2;
    */
@@ -332,7 +343,7 @@ export const PatternMatchSchema: GenMessage<PatternMatch> = /*@__PURE__*/
  */
 export type ContextSuggestion = Message<"lot.v1.ContextSuggestion"> & {
   /**
-   * Task of the request.
+   * Task of the request; its hash if NamespacePolicy.retrieval_queries is HASH.
    *
    * @generated from field: string task = 1;
    */

@@ -123,8 +123,9 @@ export enum ErrorReason {
   MEMORY_NOT_FOUND = 9,
 
   /**
-   * The retrieval ID was never issued, is older than 7 days, or was lost in a crash (it is stored
-   * within a second of the response). Code NOT_FOUND. Send `query` too, or instead.
+   * The retrieval ID was never issued, is older than NamespacePolicy.max_retrieval_age (7 days by
+   * default), or was lost in a crash (it is stored within a second of the response). Code
+   * NOT_FOUND. For an outcome, send `query` too, or instead.
    *
    *     { "reason": "RETRIEVAL_NOT_FOUND", "domain": "lot.v1",
    *       "metadata": { "namespace": "default", "id": "r-1" } }

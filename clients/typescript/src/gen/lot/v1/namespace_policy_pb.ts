@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/namespace_policy.proto.
  */
 export const file_lot_v1_namespace_policy: GenFile = /*@__PURE__*/
-  fileDesc("Ch1sb3QvdjEvbmFtZXNwYWNlX3BvbGljeS5wcm90bxIGbG90LnYxIqIFCg9OYW1lc3BhY2VQb2xpY3kSFAoMbWF4X2VwaXNvZGVzGAEgASgDEhsKE21heF9lcnJvcl9zb2x1dGlvbnMYAiABKAMSFAoMbWF4X3BhdHRlcm5zGAMgASgDEhQKDG1heF9tZW1vcmllcxgEIAEoAxIyCg9tYXhfZXBpc29kZV9hZ2UYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SOQoWbWF4X2Vycm9yX3NvbHV0aW9uX2FnZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg9tYXhfcGF0dGVybl9hZ2UYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoObWF4X21lbW9yeV9hZ2UYCCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIQoUc2ltaWxhcml0eV90aHJlc2hvbGQYCSABKAFIAIgBARIdChBjb25maWRlbmNlX2Jvb3N0GAogASgBSAGIAQESIQoUYWN0aW9uX2xlYXJuaW5nX3JhdGUYDiABKAFIAogBARIcCg9hY3Rpb25fZGlzY291bnQYDyABKAFIA4gBARIqCg5yZXZpZXdfb3JpZ2lucxgSIAMoDjISLmxvdC52MS5PcmlnaW5LaW5kEhEKCW5hbWVzcGFjZRgLIAEoCRIMCgRldGFnGAwgASgJEi8KC3VwZGF0ZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIXChVfc2ltaWxhcml0eV90aHJlc2hvbGRCEwoRX2NvbmZpZGVuY2VfYm9vc3RCFwoVX2FjdGlvbl9sZWFybmluZ19yYXRlQhIKEF9hY3Rpb25fZGlzY291bnQiLgoZR2V0TmFtZXNwYWNlUG9saWN5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkiRQoaR2V0TmFtZXNwYWNlUG9saWN5UmVzcG9uc2USJwoGcG9saWN5GAEgASgLMhcubG90LnYxLk5hbWVzcGFjZVBvbGljeSLQAQocVXBkYXRlTmFtZXNwYWNlUG9saWN5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJwoGcG9saWN5GAIgASgLMhcubG90LnYxLk5hbWVzcGFjZVBvbGljeRIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSJAoGcHJlc2V0GAQgASgOMhQubG90LnYxLlBvbGljeVByZXNldBIMCgRldGFnGAUgASgJEg8KB2RyeV9ydW4YBiABKAgi4wEKHVVwZGF0ZU5hbWVzcGFjZVBvbGljeVJlc3BvbnNlEicKBnBvbGljeRgBIAEoCzIXLmxvdC52MS5OYW1lc3BhY2VQb2xpY3kSXQoVcGVuZGluZ19kZWxldGVfY291bnRzGAIgAygLMj4ubG90LnYxLlVwZGF0ZU5hbWVzcGFjZVBvbGljeVJlc3BvbnNlLlBlbmRpbmdEZWxldGVDb3VudHNFbnRyeRo6ChhQZW5kaW5nRGVsZXRlQ291bnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASplCgxQb2xpY3lQcmVzZXQSHQoZUE9MSUNZX1BSRVNFVF9VTlNQRUNJRklFRBAAEhsKF1BPTElDWV9QUkVTRVRfVU5MSU1JVEVEEAESGQoVUE9MSUNZX1BSRVNFVF9CT1VOREVEEAJCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_lot_v1_origin]);
+  fileDesc("Ch1sb3QvdjEvbmFtZXNwYWNlX3BvbGljeS5wcm90bxIGbG90LnYxIqQGCg9OYW1lc3BhY2VQb2xpY3kSFAoMbWF4X2VwaXNvZGVzGAEgASgDEhsKE21heF9lcnJvcl9zb2x1dGlvbnMYAiABKAMSFAoMbWF4X3BhdHRlcm5zGAMgASgDEhQKDG1heF9tZW1vcmllcxgEIAEoAxIyCg9tYXhfZXBpc29kZV9hZ2UYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SOQoWbWF4X2Vycm9yX3NvbHV0aW9uX2FnZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg9tYXhfcGF0dGVybl9hZ2UYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoObWF4X21lbW9yeV9hZ2UYCCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIQoUc2ltaWxhcml0eV90aHJlc2hvbGQYCSABKAFIAIgBARIdChBjb25maWRlbmNlX2Jvb3N0GAogASgBSAGIAQESIQoUYWN0aW9uX2xlYXJuaW5nX3JhdGUYDiABKAFIAogBARIcCg9hY3Rpb25fZGlzY291bnQYDyABKAFIA4gBARI0ChFtYXhfcmV0cmlldmFsX2FnZRgQIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIzChFyZXRyaWV2YWxfcXVlcmllcxgRIAEoDjIYLmxvdC52MS5SZXRyaWV2YWxRdWVyaWVzEioKDnJldmlld19vcmlnaW5zGBIgAygOMhIubG90LnYxLk9yaWdpbktpbmQSFQoNaG9sZG91dF9zaGFyZRgTIAEoARIRCgluYW1lc3BhY2UYCyABKAkSDAoEZXRhZxgMIAEoCRIvCgt1cGRhdGVfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCFwoVX3NpbWlsYXJpdHlfdGhyZXNob2xkQhMKEV9jb25maWRlbmNlX2Jvb3N0QhcKFV9hY3Rpb25fbGVhcm5pbmdfcmF0ZUISChBfYWN0aW9uX2Rpc2NvdW50Ii4KGUdldE5hbWVzcGFjZVBvbGljeVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJIkUKGkdldE5hbWVzcGFjZVBvbGljeVJlc3BvbnNlEicKBnBvbGljeRgBIAEoCzIXLmxvdC52MS5OYW1lc3BhY2VQb2xpY3ki0AEKHFVwZGF0ZU5hbWVzcGFjZVBvbGljeVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEicKBnBvbGljeRgCIAEoCzIXLmxvdC52MS5OYW1lc3BhY2VQb2xpY3kSLwoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEiQKBnByZXNldBgEIAEoDjIULmxvdC52MS5Qb2xpY3lQcmVzZXQSDAoEZXRhZxgFIAEoCRIPCgdkcnlfcnVuGAYgASgIIuMBCh1VcGRhdGVOYW1lc3BhY2VQb2xpY3lSZXNwb25zZRInCgZwb2xpY3kYASABKAsyFy5sb3QudjEuTmFtZXNwYWNlUG9saWN5El0KFXBlbmRpbmdfZGVsZXRlX2NvdW50cxgCIAMoCzI+LmxvdC52MS5VcGRhdGVOYW1lc3BhY2VQb2xpY3lSZXNwb25zZS5QZW5kaW5nRGVsZXRlQ291bnRzRW50cnkaOgoYUGVuZGluZ0RlbGV0ZUNvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEqbQoQUmV0cmlldmFsUXVlcmllcxIhCh1SRVRSSUVWQUxfUVVFUklFU19VTlNQRUNJRklFRBAAEhoKFlJFVFJJRVZBTF9RVUVSSUVTX1RFWFQQARIaChZSRVRSSUVWQUxfUVVFUklFU19IQVNIEAIqZQoMUG9saWN5UHJlc2V0Eh0KGVBPTElDWV9QUkVTRVRfVU5TUEVDSUZJRUQQABIbChdQT0xJQ1lfUFJFU0VUX1VOTElNSVRFRBABEhkKFVBPTElDWV9QUkVTRVRfQk9VTkRFRBACQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_lot_v1_origin]);
 
 /**
  * NamespacePolicy sets what a namespace retains, and thresholds of its learning. By default
@@ -114,6 +114,20 @@ export type NamespacePolicy = Message<"lot.v1.NamespacePolicy"> & {
   actionDiscount?: number | undefined;
 
   /**
+   * How long retrievals are retained; unset means 7 days. A change applies to recalls from then on.
+   *
+   * @generated from field: google.protobuf.Duration max_retrieval_age = 16;
+   */
+  maxRetrievalAge?: Duration | undefined;
+
+  /**
+   * How the queries of retrievals are stored. A change applies to recalls from then on.
+   *
+   * @generated from field: lot.v1.RetrievalQueries retrieval_queries = 17;
+   */
+  retrievalQueries: RetrievalQueries;
+
+  /**
    * Kinds of origin whose writes need a review: from then on, a pattern, memory or error solution
    * that such an origin stores, and one whose text it edits, becomes PENDING and is left out of
    * recalls and contexts until ReviewRecords approves it. Empty means none. Presets leave it as it
@@ -122,6 +136,15 @@ export type NamespacePolicy = Message<"lot.v1.NamespacePolicy"> & {
    * @generated from field: repeated lot.v1.OriginKind review_origins = 18;
    */
   reviewOrigins: OriginKind[];
+
+  /**
+   * Share of recalls, in [0, 0.5], that are ranked without what was learned, so that
+   * GetPerformanceReport can compare how they went. Of RecallPatterns, RecallEpisodes and
+   * SearchMemories with ranking BALANCED, RELIABLE or EXPLORE, and of GetTaskContext. 0 means none.
+   *
+   * @generated from field: double holdout_share = 19;
+   */
+  holdoutShare: number;
 
   /**
    * Output only. Namespace of the policy.
@@ -283,6 +306,42 @@ export const UpdateNamespacePolicyResponseSchema: GenMessage<UpdateNamespacePoli
   messageDesc(file_lot_v1_namespace_policy, 4);
 
 /**
+ * RetrievalQueries is how the queries of retrievals are stored.
+ *
+ * @generated from enum lot.v1.RetrievalQueries
+ */
+export enum RetrievalQueries {
+  /**
+   * Same as TEXT.
+   *
+   * @generated from enum value: RETRIEVAL_QUERIES_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * As they were sent.
+   *
+   * @generated from enum value: RETRIEVAL_QUERIES_TEXT = 1;
+   */
+  TEXT = 1,
+
+  /**
+   * As SHA-256 hashes. An outcome that names only the retrieval is then logged with the hash, and
+   * learned by the vector of the query. A hash cannot be embedded again: once the model was
+   * switched, such an outcome counts for the record as a whole only.
+   *
+   * @generated from enum value: RETRIEVAL_QUERIES_HASH = 2;
+   */
+  HASH = 2,
+}
+
+/**
+ * Describes the enum lot.v1.RetrievalQueries.
+ */
+export const RetrievalQueriesSchema: GenEnum<RetrievalQueries> = /*@__PURE__*/
+  enumDesc(file_lot_v1_namespace_policy, 0);
+
+/**
  * PolicyPreset is a set of bounds to start from. It leaves all else unchanged.
  *
  * @generated from enum lot.v1.PolicyPreset
@@ -314,5 +373,5 @@ export enum PolicyPreset {
  * Describes the enum lot.v1.PolicyPreset.
  */
 export const PolicyPresetSchema: GenEnum<PolicyPreset> = /*@__PURE__*/
-  enumDesc(file_lot_v1_namespace_policy, 0);
+  enumDesc(file_lot_v1_namespace_policy, 1);
 

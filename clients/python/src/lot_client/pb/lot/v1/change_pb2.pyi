@@ -18,6 +18,7 @@ from lot_client.pb.lot.v1 import memory_pb2 as _memory_pb2
 from lot_client.pb.lot.v1 import pattern_pb2 as _pattern_pb2
 from lot_client.pb.lot.v1 import preference_pb2 as _preference_pb2
 from lot_client.pb.lot.v1 import resource_kind_pb2 as _resource_kind_pb2
+from lot_client.pb.lot.v1 import retrieval_pb2 as _retrieval_pb2
 from lot_client.pb.lot.v1 import session_pb2 as _session_pb2
 import builtins as _builtins
 import sys
@@ -124,8 +125,9 @@ class WatchChangesRequest(_message.Message):
     """Omit the payload of each change."""
     @_builtins.property
     def resource_kinds(self) -> _containers.RepeatedScalarFieldContainer[_resource_kind_pb2.ResourceKind.ValueType]:
-        """Resource kinds to watch; empty means all that can be watched: memories, patterns, episodes,
-        error solutions, preferences, learning events, decisions and sessions, but not their logs.
+        """Resource kinds to watch; empty means memories, patterns, episodes, error solutions, preferences,
+        learning events, decisions and sessions, but not their logs. Retrievals, of which there are
+        many, can be watched too, but only if RETRIEVAL is named.
         Setting a value, appending a message or clearing part of a session is reported as an UPDATED
         session.
         """
@@ -214,6 +216,7 @@ class ChangeEvent(_message.Message):
     DECISION_FIELD_NUMBER: _builtins.int
     PATTERN_MATCH_FIELD_NUMBER: _builtins.int
     CONTEXT_SUGGESTION_FIELD_NUMBER: _builtins.int
+    RETRIEVAL_FIELD_NUMBER: _builtins.int
     NAMESPACE_FIELD_NUMBER: _builtins.int
     cursor: _builtins.str
     """Cursor to resume after this change. Empty for live-only types."""
@@ -273,6 +276,10 @@ class ChangeEvent(_message.Message):
     def context_suggestion(self) -> Global___ContextSuggestion:
         """For CONTEXT_SUGGESTED."""
 
+    @_builtins.property
+    def retrieval(self) -> _retrieval_pb2.Retrieval:
+        """Retrieval, without its outcomes."""
+
     def __init__(
         self,
         *,
@@ -291,13 +298,14 @@ class ChangeEvent(_message.Message):
         decision: _decision_pb2.Decision | None = ...,
         pattern_match: Global___PatternMatch | None = ...,
         context_suggestion: Global___ContextSuggestion | None = ...,
+        retrieval: _retrieval_pb2.Retrieval | None = ...,
         namespace: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change_time", b"change_time", "context_suggestion", b"context_suggestion", "decision", b"decision", "episode", b"episode", "error_solution", b"error_solution", "learning_event", b"learning_event", "memory", b"memory", "pattern", b"pattern", "pattern_match", b"pattern_match", "payload", b"payload", "preference", b"preference", "session", b"session"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change_time", b"change_time", "context_suggestion", b"context_suggestion", "decision", b"decision", "episode", b"episode", "error_solution", b"error_solution", "learning_event", b"learning_event", "memory", b"memory", "pattern", b"pattern", "pattern_match", b"pattern_match", "payload", b"payload", "preference", b"preference", "retrieval", b"retrieval", "session", b"session"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change_time", b"change_time", "context_suggestion", b"context_suggestion", "cursor", b"cursor", "decision", b"decision", "episode", b"episode", "error_solution", b"error_solution", "id", b"id", "learning_event", b"learning_event", "memory", b"memory", "namespace", b"namespace", "pattern", b"pattern", "pattern_match", b"pattern_match", "payload", b"payload", "preference", b"preference", "resource_kind", b"resource_kind", "session", b"session", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change_time", b"change_time", "context_suggestion", b"context_suggestion", "cursor", b"cursor", "decision", b"decision", "episode", b"episode", "error_solution", b"error_solution", "id", b"id", "learning_event", b"learning_event", "memory", b"memory", "namespace", b"namespace", "pattern", b"pattern", "pattern_match", b"pattern_match", "payload", b"payload", "preference", b"preference", "resource_kind", b"resource_kind", "retrieval", b"retrieval", "session", b"session", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["memory", "pattern", "episode", "error_solution", "preference", "session", "learning_event", "decision", "pattern_match", "context_suggestion"]  # noqa: Y015
+    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["memory", "pattern", "episode", "error_solution", "preference", "session", "learning_event", "decision", "pattern_match", "context_suggestion", "retrieval"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_payload) -> _WhichOneofReturnType_payload | None: ...
 
@@ -316,7 +324,7 @@ class PatternMatch(_message.Message):
     pattern_id: _builtins.str
     """Pattern ID."""
     query: _builtins.str
-    """Query or task of the request."""
+    """Query or task of the request; its hash if NamespacePolicy.retrieval_queries is HASH."""
     similarity: _builtins.float
     """Similarity in [0, 1]."""
     retrieval_id: _builtins.str
@@ -348,7 +356,7 @@ class ContextSuggestion(_message.Message):
     EPISODE_IDS_FIELD_NUMBER: _builtins.int
     RETRIEVAL_ID_FIELD_NUMBER: _builtins.int
     task: _builtins.str
-    """Task of the request."""
+    """Task of the request; its hash if NamespacePolicy.retrieval_queries is HASH."""
     retrieval_id: _builtins.str
     """Retrieval ID of the response."""
     @_builtins.property

@@ -84,8 +84,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
           "metadata": { "namespace": "default", "id": "m-1" } }
     """
     ERROR_REASON_RETRIEVAL_NOT_FOUND: _ErrorReason.ValueType  # 10
-    """The retrieval ID was never issued, is older than 7 days, or was lost in a crash (it is stored
-    within a second of the response). Code NOT_FOUND. Send `query` too, or instead.
+    """The retrieval ID was never issued, is older than NamespacePolicy.max_retrieval_age (7 days by
+    default), or was lost in a crash (it is stored within a second of the response). Code
+    NOT_FOUND. For an outcome, send `query` too, or instead.
 
         { "reason": "RETRIEVAL_NOT_FOUND", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "r-1" } }
@@ -465,8 +466,9 @@ ERROR_REASON_MEMORY_NOT_FOUND: ErrorReason.ValueType  # 9
       "metadata": { "namespace": "default", "id": "m-1" } }
 """
 ERROR_REASON_RETRIEVAL_NOT_FOUND: ErrorReason.ValueType  # 10
-"""The retrieval ID was never issued, is older than 7 days, or was lost in a crash (it is stored
-within a second of the response). Code NOT_FOUND. Send `query` too, or instead.
+"""The retrieval ID was never issued, is older than NamespacePolicy.max_retrieval_age (7 days by
+default), or was lost in a crash (it is stored within a second of the response). Code
+NOT_FOUND. For an outcome, send `query` too, or instead.
 
     { "reason": "RETRIEVAL_NOT_FOUND", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "r-1" } }

@@ -10,6 +10,7 @@ from lot_client.pb.lot.v1 import learning_event_pb2 as _learning_event_pb2
 from lot_client.pb.lot.v1 import learning_pb2 as _learning_pb2
 from lot_client.pb.lot.v1 import performance_pb2 as _performance_pb2
 from lot_client.pb.lot.v1 import recommendation_pb2 as _recommendation_pb2
+from lot_client.pb.lot.v1 import retrieval_pb2 as _retrieval_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -95,6 +96,12 @@ class LearningServiceStub:
     RETRIEVAL_NOT_FOUND or SELECTION_NOT_FOUND (then nothing is stored), REQUEST_ID_REUSED,
     CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
     """
+    GetRetrieval: _grpc.UnaryUnaryMultiCallable[_retrieval_pb2.GetRetrievalRequest, _retrieval_pb2.GetRetrievalResponse]
+    """GetRetrieval returns what a recall or context was asked, what it showed, what of that was used
+    and how it went. Errors: RETRIEVAL_NOT_FOUND.
+    """
+    ListRetrievals: _grpc.UnaryUnaryMultiCallable[_retrieval_pb2.ListRetrievalsRequest, _retrieval_pb2.ListRetrievalsResponse]
+    """ListRetrievals lists retrievals by time, newest first."""
 
 @_typing.type_check_only
 class LearningServiceAsyncStub(LearningServiceStub):
@@ -159,6 +166,12 @@ class LearningServiceAsyncStub(LearningServiceStub):
     RETRIEVAL_NOT_FOUND or SELECTION_NOT_FOUND (then nothing is stored), REQUEST_ID_REUSED,
     CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
     """
+    GetRetrieval: _aio.UnaryUnaryMultiCallable[_retrieval_pb2.GetRetrievalRequest, _retrieval_pb2.GetRetrievalResponse]  # type: ignore[assignment]
+    """GetRetrieval returns what a recall or context was asked, what it showed, what of that was used
+    and how it went. Errors: RETRIEVAL_NOT_FOUND.
+    """
+    ListRetrievals: _aio.UnaryUnaryMultiCallable[_retrieval_pb2.ListRetrievalsRequest, _retrieval_pb2.ListRetrievalsResponse]  # type: ignore[assignment]
+    """ListRetrievals lists retrievals by time, newest first."""
 
 class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
     """LearningService recommends what to do next, based on past episodes.
@@ -316,5 +329,23 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         RETRIEVAL_NOT_FOUND or SELECTION_NOT_FOUND (then nothing is stored), REQUEST_ID_REUSED,
         CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
         """
+
+    @_abc_1.abstractmethod
+    def GetRetrieval(
+        self,
+        request: _retrieval_pb2.GetRetrievalRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_retrieval_pb2.GetRetrievalResponse, _abc.Awaitable[_retrieval_pb2.GetRetrievalResponse]]:
+        """GetRetrieval returns what a recall or context was asked, what it showed, what of that was used
+        and how it went. Errors: RETRIEVAL_NOT_FOUND.
+        """
+
+    @_abc_1.abstractmethod
+    def ListRetrievals(
+        self,
+        request: _retrieval_pb2.ListRetrievalsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_retrieval_pb2.ListRetrievalsResponse, _abc.Awaitable[_retrieval_pb2.ListRetrievalsResponse]]:
+        """ListRetrievals lists retrievals by time, newest first."""
 
 def add_LearningServiceServicer_to_server(servicer: LearningServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

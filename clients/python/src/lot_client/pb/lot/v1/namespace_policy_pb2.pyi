@@ -23,6 +23,36 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _RetrievalQueries:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RetrievalQueriesEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RetrievalQueries.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    RETRIEVAL_QUERIES_UNSPECIFIED: _RetrievalQueries.ValueType  # 0
+    """Same as TEXT."""
+    RETRIEVAL_QUERIES_TEXT: _RetrievalQueries.ValueType  # 1
+    """As they were sent."""
+    RETRIEVAL_QUERIES_HASH: _RetrievalQueries.ValueType  # 2
+    """As SHA-256 hashes. An outcome that names only the retrieval is then logged with the hash, and
+    learned by the vector of the query. A hash cannot be embedded again: once the model was
+    switched, such an outcome counts for the record as a whole only.
+    """
+
+class RetrievalQueries(_RetrievalQueries, metaclass=_RetrievalQueriesEnumTypeWrapper):
+    """RetrievalQueries is how the queries of retrievals are stored."""
+
+RETRIEVAL_QUERIES_UNSPECIFIED: RetrievalQueries.ValueType  # 0
+"""Same as TEXT."""
+RETRIEVAL_QUERIES_TEXT: RetrievalQueries.ValueType  # 1
+"""As they were sent."""
+RETRIEVAL_QUERIES_HASH: RetrievalQueries.ValueType  # 2
+"""As SHA-256 hashes. An outcome that names only the retrieval is then logged with the hash, and
+learned by the vector of the query. A hash cannot be embedded again: once the model was
+switched, such an outcome counts for the record as a whole only.
+"""
+Global___RetrievalQueries: _TypeAlias = RetrievalQueries  # noqa: Y015
+
 class _PolicyPreset:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -68,7 +98,10 @@ class NamespacePolicy(_message.Message):
     CONFIDENCE_BOOST_FIELD_NUMBER: _builtins.int
     ACTION_LEARNING_RATE_FIELD_NUMBER: _builtins.int
     ACTION_DISCOUNT_FIELD_NUMBER: _builtins.int
+    MAX_RETRIEVAL_AGE_FIELD_NUMBER: _builtins.int
+    RETRIEVAL_QUERIES_FIELD_NUMBER: _builtins.int
     REVIEW_ORIGINS_FIELD_NUMBER: _builtins.int
+    HOLDOUT_SHARE_FIELD_NUMBER: _builtins.int
     NAMESPACE_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
@@ -98,6 +131,13 @@ class NamespacePolicy(_message.Message):
     """Discount γ of action values, in [0, 0.99]: the weight of the best value of the next state. 0
     learns only from each step's own reward. Unset means 0.95. A new discount applies from then on.
     """
+    retrieval_queries: Global___RetrievalQueries.ValueType
+    """How the queries of retrievals are stored. A change applies to recalls from then on."""
+    holdout_share: _builtins.float
+    """Share of recalls, in [0, 0.5], that are ranked without what was learned, so that
+    GetPerformanceReport can compare how they went. Of RecallPatterns, RecallEpisodes and
+    SearchMemories with ranking BALANCED, RELIABLE or EXPLORE, and of GetTaskContext. 0 means none.
+    """
     namespace: _builtins.str
     """Output only. Namespace of the policy."""
     etag: _builtins.str
@@ -119,6 +159,10 @@ class NamespacePolicy(_message.Message):
     @_builtins.property
     def max_memory_age(self) -> _duration_pb2.Duration:
         """Maximum age of memories since the last edit. Unset means no limit."""
+
+    @_builtins.property
+    def max_retrieval_age(self) -> _duration_pb2.Duration:
+        """How long retrievals are retained; unset means 7 days. A change applies to recalls from then on."""
 
     @_builtins.property
     def review_origins(self) -> _containers.RepeatedScalarFieldContainer[_origin_pb2.OriginKind.ValueType]:
@@ -147,14 +191,17 @@ class NamespacePolicy(_message.Message):
         confidence_boost: _builtins.float | None = ...,
         action_learning_rate: _builtins.float | None = ...,
         action_discount: _builtins.float | None = ...,
+        max_retrieval_age: _duration_pb2.Duration | None = ...,
+        retrieval_queries: Global___RetrievalQueries.ValueType = ...,
         review_origins: _abc.Iterable[_origin_pb2.OriginKind.ValueType] | None = ...,
+        holdout_share: _builtins.float = ...,
         namespace: _builtins.str = ...,
         etag: _builtins.str = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_action_discount", b"_action_discount", "_action_learning_rate", b"_action_learning_rate", "_confidence_boost", b"_confidence_boost", "_similarity_threshold", b"_similarity_threshold", "action_discount", b"action_discount", "action_learning_rate", b"action_learning_rate", "confidence_boost", b"confidence_boost", "max_episode_age", b"max_episode_age", "max_error_solution_age", b"max_error_solution_age", "max_memory_age", b"max_memory_age", "max_pattern_age", b"max_pattern_age", "similarity_threshold", b"similarity_threshold", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_action_discount", b"_action_discount", "_action_learning_rate", b"_action_learning_rate", "_confidence_boost", b"_confidence_boost", "_similarity_threshold", b"_similarity_threshold", "action_discount", b"action_discount", "action_learning_rate", b"action_learning_rate", "confidence_boost", b"confidence_boost", "max_episode_age", b"max_episode_age", "max_error_solution_age", b"max_error_solution_age", "max_memory_age", b"max_memory_age", "max_pattern_age", b"max_pattern_age", "max_retrieval_age", b"max_retrieval_age", "similarity_threshold", b"similarity_threshold", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_action_discount", b"_action_discount", "_action_learning_rate", b"_action_learning_rate", "_confidence_boost", b"_confidence_boost", "_similarity_threshold", b"_similarity_threshold", "action_discount", b"action_discount", "action_learning_rate", b"action_learning_rate", "confidence_boost", b"confidence_boost", "etag", b"etag", "max_episode_age", b"max_episode_age", "max_episodes", b"max_episodes", "max_error_solution_age", b"max_error_solution_age", "max_error_solutions", b"max_error_solutions", "max_memories", b"max_memories", "max_memory_age", b"max_memory_age", "max_pattern_age", b"max_pattern_age", "max_patterns", b"max_patterns", "namespace", b"namespace", "review_origins", b"review_origins", "similarity_threshold", b"similarity_threshold", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_action_discount", b"_action_discount", "_action_learning_rate", b"_action_learning_rate", "_confidence_boost", b"_confidence_boost", "_similarity_threshold", b"_similarity_threshold", "action_discount", b"action_discount", "action_learning_rate", b"action_learning_rate", "confidence_boost", b"confidence_boost", "etag", b"etag", "holdout_share", b"holdout_share", "max_episode_age", b"max_episode_age", "max_episodes", b"max_episodes", "max_error_solution_age", b"max_error_solution_age", "max_error_solutions", b"max_error_solutions", "max_memories", b"max_memories", "max_memory_age", b"max_memory_age", "max_pattern_age", b"max_pattern_age", "max_patterns", b"max_patterns", "max_retrieval_age", b"max_retrieval_age", "namespace", b"namespace", "retrieval_queries", b"retrieval_queries", "review_origins", b"review_origins", "similarity_threshold", b"similarity_threshold", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__action_discount: _TypeAlias = _typing.Literal["action_discount"]  # noqa: Y015
     _WhichOneofArgType__action_discount: _TypeAlias = _typing.Literal["_action_discount", b"_action_discount"]  # noqa: Y015

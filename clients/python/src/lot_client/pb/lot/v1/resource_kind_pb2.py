@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1alot/v1/resource_kind.proto\x12\x06lot.v1*\x8c\x03\n\x0cResourceKind\x12\x1d\n\x19RESOURCE_KIND_UNSPECIFIED\x10\x00\x12\x18\n\x14RESOURCE_KIND_MEMORY\x10\x01\x12\x19\n\x15RESOURCE_KIND_PATTERN\x10\x02\x12\x19\n\x15RESOURCE_KIND_OUTCOME\x10\x03\x12\x19\n\x15RESOURCE_KIND_EPISODE\x10\x04\x12\x1f\n\x1bRESOURCE_KIND_EPISODE_EVENT\x10\x05\x12 \n\x1cRESOURCE_KIND_ERROR_SOLUTION\x10\x06\x12\x1c\n\x18RESOURCE_KIND_PREFERENCE\x10\x07\x12\x19\n\x15RESOURCE_KIND_SESSION\x10\x08\x12 \n\x1cRESOURCE_KIND_LEARNING_EVENT\x10\t\x12\x1a\n\x16RESOURCE_KIND_DECISION\x10\n\x12\x1e\n\x1aRESOURCE_KIND_ACTION_VALUE\x10\x0b\x12\x18\n\x14RESOURCE_KIND_POLICY\x10\x0c\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1alot/v1/resource_kind.proto\x12\x06lot.v1*\xa9\x03\n\x0cResourceKind\x12\x1d\n\x19RESOURCE_KIND_UNSPECIFIED\x10\x00\x12\x18\n\x14RESOURCE_KIND_MEMORY\x10\x01\x12\x19\n\x15RESOURCE_KIND_PATTERN\x10\x02\x12\x19\n\x15RESOURCE_KIND_OUTCOME\x10\x03\x12\x19\n\x15RESOURCE_KIND_EPISODE\x10\x04\x12\x1f\n\x1bRESOURCE_KIND_EPISODE_EVENT\x10\x05\x12 \n\x1cRESOURCE_KIND_ERROR_SOLUTION\x10\x06\x12\x1c\n\x18RESOURCE_KIND_PREFERENCE\x10\x07\x12\x19\n\x15RESOURCE_KIND_SESSION\x10\x08\x12 \n\x1cRESOURCE_KIND_LEARNING_EVENT\x10\t\x12\x1a\n\x16RESOURCE_KIND_DECISION\x10\n\x12\x1e\n\x1aRESOURCE_KIND_ACTION_VALUE\x10\x0b\x12\x18\n\x14RESOURCE_KIND_POLICY\x10\x0c\x12\x1b\n\x17RESOURCE_KIND_RETRIEVAL\x10\rBG\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,5 +33,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\rio.lotgrpc.v1P\001Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1'
   _globals['_RESOURCEKIND']._serialized_start=39
-  _globals['_RESOURCEKIND']._serialized_end=435
+  _globals['_RESOURCEKIND']._serialized_end=464
 # @@protoc_insertion_point(module_scope)

@@ -48,6 +48,8 @@ class _ResourceKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Resource
     """An ActionValue: the learned value of an action."""
     RESOURCE_KIND_POLICY: _ResourceKind.ValueType  # 12
     """A NamespacePolicy."""
+    RESOURCE_KIND_RETRIEVAL: _ResourceKind.ValueType  # 13
+    """A Retrieval: the receipt of a recall. Watched only if named."""
 
 class ResourceKind(_ResourceKind, metaclass=_ResourceKindEnumTypeWrapper):
     """ResourceKind is a kind of record in a namespace."""
@@ -78,4 +80,6 @@ RESOURCE_KIND_ACTION_VALUE: ResourceKind.ValueType  # 11
 """An ActionValue: the learned value of an action."""
 RESOURCE_KIND_POLICY: ResourceKind.ValueType  # 12
 """A NamespacePolicy."""
+RESOURCE_KIND_RETRIEVAL: ResourceKind.ValueType  # 13
+"""A Retrieval: the receipt of a recall. Watched only if named."""
 Global___ResourceKind: _TypeAlias = ResourceKind  # noqa: Y015

@@ -1,0 +1,1 @@
+"""Retrievals: what each recall was asked, and what it showed."""

@@ -1,0 +1,148 @@
+"""Recalls, written in the background, so that an outcome can refer to one.
+
+Whatever depends on the policy is decided when the recall begins; encoding a row, which takes
+longer, when it is written. What waits for that holds none of the records that were shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lot_grpc.domain.errors import NamespaceClearingError
+from lot_grpc.domain.ids import new_id
+from lot_grpc.domain.policy import NamespacePolicy
+from lot_grpc.domain.retrieval import (
+    Retrieval,
+    RetrievalMethod,
+    RetrievalOptions,
+    RetrievalQueries,
+    RetrievedItem,
+    query_hash,
+)
+from lot_grpc.ports import VectorStore
+from lot_grpc.services.records.collections import RETRIEVALS
+from lot_grpc.services.records.retrievals import (
+    retrieval_from_record,
+    retrieval_point,
+    retrieval_record,
+)
+from lot_grpc.services.reindex.current_model import CurrentModel
+from lot_grpc.services.retention.policies import Policies
+from lot_grpc.services.time_source import TimeSource
+
+_BATCH = 64
+"""Rows written at once: they hold the embedded store 7 ms."""
+_WAITING_AT_MOST = 10_000
+_RECENT = 2_000
+"""Recalls of this process that are kept in memory, so that an outcome need not read the store. Each
+takes 2 KB."""
+
+
+@dataclass(frozen=True, slots=True)
+class BegunRetrieval:
+    """A recall under way: its id, and the policy that applies to it."""
+
+    namespace: str
+    retrieval_id: str
+    policy: NamespacePolicy
+
+
+class Retrievals:
+    """Records recalls. Rows reach the store within a second and may be lost in a crash."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        time_source: TimeSource,
+        model: CurrentModel,
+        policies: Policies,
+    ) -> None:
+        self._store = store
+        self._time = time_source
+        self._model = model
+        self._policies = policies
+        self._waiting: dict[str, Retrieval] = {}
+        self._recent: dict[str, Retrieval] = {}
+        """The last ones written, without scores; empty on a shared store, since another process
+        could clear it."""
+        self._writing = asyncio.Lock()
+
+    async def begin(self, namespace: str) -> BegunRetrieval:
+        """Begin a recall."""
+        policy = await self._policies.recent(namespace)
+        return BegunRetrieval(namespace, new_id("r"), policy)
+
+    def remember(
+        self,
+        begun: BegunRetrieval,
+        method: RetrievalMethod,
+        query: str,
+        vector: Sequence[float],
+        items: Sequence[RetrievedItem],
+        options: RetrievalOptions,
+    ) -> Retrieval:
+        """Record what a recall showed, as it is stored."""
+        policy, now = begun.policy, self._time.sort_key()
+        retrieval = Retrieval(
+            namespace=begun.namespace,
+            retrieval_id=begun.retrieval_id,
+            method=method,
+            query=query if policy.retrieval_queries is RetrievalQueries.TEXT else query_hash(query),
+            vector=vector,
+            items=items,
+            create_time=now,
+            expire_time=now + policy.retrieval_life,
+            options=options,
+            epoch=self._model.epoch,
+        )
+        if len(self._waiting) >= _WAITING_AT_MOST:  # the store is unavailable: keep the newest
+            self._waiting.pop(next(iter(self._waiting)))
+        self._waiting[retrieval_point(begun.namespace, begun.retrieval_id)] = retrieval
+        return retrieval
+
+    async def find(
+        self, namespace: str, retrieval_id: str, *, scores: bool = False
+    ) -> Retrieval | None:
+        """A recall; None if it is older than the policy retains, or was lost in a crash.
+
+        Without ``scores``, its items may lack everything but kind and id.
+        """
+        point = retrieval_point(namespace, retrieval_id)
+        known = self._waiting.get(point) or (None if scores else self._recent.get(point))
+        if known is not None and self._time.now() < known.expire_time:
+            return known
+        found = await self._store.get(RETRIEVALS, namespace, [point])
+        return retrieval_from_record(found[point]) if point in found else None
+
+    def forget(self, namespace: str) -> None:
+        """Drop the recalls of a namespace that is being cleared, including unwritten ones."""
+        for known in (self._waiting, self._recent):
+            for point in [p for p, one in known.items() if one.namespace == namespace]:
+                del known[point]
+
+    async def flush(self) -> None:
+        """Write the pending rows; those that cannot be written stay pending."""
+        async with self._writing:
+            while self._waiting:
+                await self._write(dict(list(self._waiting.items())[:_BATCH]))
+                await asyncio.sleep(0)
+
+    async def _write(self, batch: dict[str, Retrieval]) -> None:
+        try:
+            await self._store.put(RETRIEVALS, [retrieval_record(one) for one in batch.values()])
+        except NamespaceClearingError as error:
+            self.forget(error.namespace)
+            return
+        for point, one in batch.items():
+            if self._waiting.pop(point, None) and self._store.exclusive:
+                self._keep(point, one)
+
+    def _keep(self, point: str, written: Retrieval) -> None:
+        """Keep a recall as an outcome needs it; its vector as stored, in single precision."""
+        items = [RetrievedItem(one.resource) for one in written.items]
+        self._recent[point] = replace(written, vector=array("f", written.vector), items=items)
+        if len(self._recent) > _RECENT:
+            del self._recent[next(iter(self._recent))]
