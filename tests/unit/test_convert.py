@@ -27,6 +27,7 @@ from tests.unit.filled import filled, names, set_field
 
 MEMORY_OUTPUT_ONLY = {
     "memory_id", "namespace", "etag", "create_time", "update_time", "indexing", "indexing_problem",
+    "superseded_by", "superseded_time",
 }  # fmt: skip
 
 
@@ -130,7 +131,7 @@ def test_an_id_inside_must_be_the_one_beside():
 
 def as_memory(message: memory_pb2.Memory) -> Memory:
     draft = memories.draft_from_pb(memory_service.CreateMemoryRequest(memory=message))
-    state = IndexingState.PENDING, "the model is away"
+    state = IndexingState.PENDING, "the model is away", "m-2", 3_000_003
     return Memory("ns", "m-1", draft.content, 26, 1_000_001, 2_000_002, *state)
 
 

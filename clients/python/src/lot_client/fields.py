@@ -278,6 +278,9 @@ class MemoryFields(_Lasting, total=False):
     source_uri: str
     conversation_summary: ConversationSummaryDetails | ConversationSummaryFields
     project: ProjectDetails | ProjectFields
+    supersedes: str
+    valid_from: datetime
+    valid_until: datetime
 
 
 class MemoryFilterFields(_FilterFields, total=False):
@@ -293,6 +296,7 @@ class MemoryFilterFields(_FilterFields, total=False):
     tech_stack: Sequence[str]
     created_after: datetime
     created_before: datetime
+    superseded: bool
 
 
 PatternFilterLike: TypeAlias = PatternFilter | PatternFilterFields
