@@ -19,6 +19,7 @@ GIVEN_BY_SERVER = (
     "memory_id", "namespace", "etag", "create_time", "update_time", "indexing", "indexing_problem",
     "outcomes",
     "review",
+    "superseded_by", "superseded_time",
 )  # fmt: skip
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
 PROJECT: dict[str, Any] = {
@@ -46,6 +47,9 @@ def whole_memory() -> Any:
         project=PROJECT,
         expire_time=LATER,
         origin={"kind": "ORIGIN_KIND_TOOL", "name": "pytest"},
+        supersedes="old",
+        valid_from=datetime(2020, 1, 1, tzinfo=UTC),
+        valid_until=LATER,
     )
 
 
@@ -67,6 +71,7 @@ async def test_every_field_comes_back_as_it_was_given(lot):
     given = whole_memory()
     unset = {f.name for f in P.Memory.DESCRIPTOR.fields} - {f.name for f, _ in given.ListFields()}
     assert unset == {*GIVEN_BY_SERVER, "ttl", "conversation_summary"}
+    await created(lot, "the app of old", memory_id="old")
     answer = await lot.memories.CreateMemory(memory=given)
     assert answer.created
     given.language = "python"
@@ -309,7 +314,8 @@ async def test_filters_by_time_of_creation_leave_their_bounds_out(lot):
 
 def test_every_field_of_the_filter_is_in_a_test_above():
     tried = {name for requested, _, _ in FILTERS for name in requested}
-    tried |= {"created_after", "created_before", "reviews"}  # the last: test_admin_reviews
+    # reviews: test_admin_reviews
+    tried |= {"created_after", "created_before", "superseded", "reviews"}
     assert tried == set(P.MemoryFilter.DESCRIPTOR.fields_by_name)
 
 

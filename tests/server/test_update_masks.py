@@ -77,7 +77,8 @@ def sample(kind: Any, oneofs: dict[str, str], n: int) -> Any:
         if oneof is None or field.name == oneofs.get(oneof.name, oneof.fields[0].name):
             set_field(message, field.name, n)
             if field.message_type is not None and field.message_type.name == "Timestamp":
-                getattr(message, field.name).seconds = 4_000_000_000 + n
+                late = field.name == "valid_until"  # after the beginning
+                getattr(message, field.name).seconds = 4_000_000_000 + 1_000 * late + n
     for name, value in {"kind": 0, "code_kind": 1 + n, "supersedes": f"old-{n}"}.items():
         if name in kind.fields_by_name:  # what a kind and a lineage make of each other
             setattr(message, name, value)
@@ -93,6 +94,9 @@ async def stored(lot: Lot, rpc: str, thing: Any) -> Any:
     match rpc:
         case "UpdateMemory":
             await lot.memories.DeleteMemory(memory_id="x", allow_missing=True)
+            for n in range(2):
+                replaced = {"content": f"old {n}"}
+                await lot.memories.CreateMemory(memory=replaced, memory_id=f"old-{n}")
             return (await lot.memories.CreateMemory(memory=thing, memory_id="x")).memory
         case "UpdatePattern":
             await lot.patterns.DeletePattern(pattern_id="x", allow_missing=True)

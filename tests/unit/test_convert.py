@@ -29,6 +29,7 @@ MEMORY_OUTPUT_ONLY = {
     "memory_id", "namespace", "etag", "create_time", "update_time", "indexing", "indexing_problem",
     "outcomes",
     "review",
+    "superseded_by", "superseded_time",
 }  # fmt: skip
 
 

@@ -145,8 +145,8 @@ type NamespacePolicy struct {
 	// Maximum number of patterns; the best are retained, as by PrunePatternsRequest.max_remaining. 0
 	// means no limit.
 	MaxPatterns int64 `protobuf:"varint,3,opt,name=max_patterns,json=maxPatterns,proto3" json:"max_patterns,omitempty"`
-	// Maximum number of memories; the most important, then the newest, are retained. 0 means no
-	// limit.
+	// Maximum number of memories; those not superseded, then the most important, then the newest, are
+	// retained. 0 means no limit.
 	MaxMemories int64 `protobuf:"varint,4,opt,name=max_memories,json=maxMemories,proto3" json:"max_memories,omitempty"`
 	// Maximum age of episodes since their end. Unset means no limit.
 	MaxEpisodeAge *durationpb.Duration `protobuf:"bytes,5,opt,name=max_episode_age,json=maxEpisodeAge,proto3" json:"max_episode_age,omitempty"`

@@ -293,6 +293,9 @@ class MemoryFields(_Lasting, total=False):
     source_uri: str
     conversation_summary: ConversationSummaryDetails | ConversationSummaryFields
     project: ProjectDetails | ProjectFields
+    supersedes: str
+    valid_from: datetime
+    valid_until: datetime
 
 
 class MemoryFilterFields(_FilterFields, total=False):
@@ -308,6 +311,7 @@ class MemoryFilterFields(_FilterFields, total=False):
     tech_stack: Sequence[str]
     created_after: datetime
     created_before: datetime
+    superseded: bool
     origins: Sequence[OriginKindLike]
     reviews: Sequence[ReviewStateLike]
 

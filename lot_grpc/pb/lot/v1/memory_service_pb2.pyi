@@ -104,7 +104,7 @@ class CreateMemoryResponse(_message.Message):
 
     @_builtins.property
     def conflicting_memory_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """IDs of stored memories that this one contradicts, nearest first, at most 10; see the notice
+        """IDs of stored memories that this one contradicts, nearest first, at most 5; see the notice
         CONFLICTS_WITH. Empty for a repeat that stored nothing.
         """
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Unpack
 
 from lot_client import fields
@@ -28,7 +28,9 @@ class MemoryCalls(BaseClient):
         wait_for_index: bool = False,
         **memory: Unpack[fields.MemoryFields],
     ) -> memories.CreateMemoryResponse:
-        """Store a memory.
+        """Store a memory. `supersedes` names the one that it corrects or replaces.
+
+        The response names stored memories that it contradicts (`conflicting_memory_ids`).
 
         Content longer than 64 passages (about 2,500 words) is indexed in the background: `indexing`
         is `PENDING` until that is complete. `wait_for_index` waits for it, but returns before the
@@ -44,7 +46,7 @@ class MemoryCalls(BaseClient):
         return self.call(self.memories.CreateMemory, request)
 
     def get_memory(self, memory_id: str) -> Memory:
-        """Read a memory."""
+        """Read a memory, superseded or not."""
         request = self._requests.make(memories.GetMemoryRequest, memory_id=memory_id)
         return self.call(self.memories.GetMemory, request).memory
 
@@ -68,8 +70,12 @@ class MemoryCalls(BaseClient):
         ranking: fields.RankingLike | None = None,
         rerank: bool = False,
         explain: bool = False,
+        as_of: datetime | None = None,
     ) -> memories.SearchMemoriesResponse:
-        """The memories most relevant by meaning and words, within the filter."""
+        """The memories most relevant by meaning and words, within the filter.
+
+        Only what is true now, or at `as_of`: begun, not ended and not superseded.
+        """
         request = self._requests.make(
             memories.SearchMemoriesRequest,
             query=query,
@@ -79,6 +85,7 @@ class MemoryCalls(BaseClient):
             ranking=ranking,
             rerank=rerank,
             explain=explain,
+            as_of=as_of,
         )
         return self.call(self.memories.SearchMemories, request)
 

@@ -125,7 +125,7 @@ export type CreateMemoryResponse = Message<"lot.v1.CreateMemoryResponse"> & {
   notices: Notice[];
 
   /**
-   * IDs of stored memories that this one contradicts, nearest first, at most 10; see the notice
+   * IDs of stored memories that this one contradicts, nearest first, at most 5; see the notice
    * CONFLICTS_WITH. Empty for a repeat that stored nothing.
    *
    * @generated from field: repeated string conflicting_memory_ids = 4;

@@ -48,8 +48,8 @@ export type NamespacePolicy = Message<"lot.v1.NamespacePolicy"> & {
   maxPatterns: bigint;
 
   /**
-   * Maximum number of memories; the most important, then the newest, are retained. 0 means no
-   * limit.
+   * Maximum number of memories; those not superseded, then the most important, then the newest, are
+   * retained. 0 means no limit.
    *
    * @generated from field: int64 max_memories = 4;
    */

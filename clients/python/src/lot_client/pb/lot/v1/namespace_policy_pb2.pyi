@@ -116,8 +116,8 @@ class NamespacePolicy(_message.Message):
     means no limit.
     """
     max_memories: _builtins.int
-    """Maximum number of memories; the most important, then the newest, are retained. 0 means no
-    limit.
+    """Maximum number of memories; those not superseded, then the most important, then the newest, are
+    retained. 0 means no limit.
     """
     similarity_threshold: _builtins.float
     """Minimum structural score of recommendations, in [0, 1]; unset means 0.3."""
