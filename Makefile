@@ -146,7 +146,7 @@ arch: $(DEV_STAMP) ## Check layers
 proto: $(PROTO_STAMP) $(DEV_STAMP) ## Generate code
 	@$(PROTO_PY) proto/generate.py
 	@if command -v npm >/dev/null; then cd clients/typescript && \
-	  npm ci --no-audit --no-fund --loglevel=error && npm run --silent generate; \
+	  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && npm run --silent generate; \
 	else echo "TypeScript code not generated: no node on this machine"; fi
 	@if command -v go >/dev/null; then clients/go/generate.sh; \
 	else echo "Go code not generated: no go on this machine"; fi

@@ -314,7 +314,6 @@ async def test_filters_by_time_of_creation_leave_their_bounds_out(lot):
 
 def test_every_field_of_the_filter_is_in_a_test_above():
     tried = {name for requested, _, _ in FILTERS for name in requested}
-    # reviews: test_admin_reviews
     tried |= {"created_after", "created_before", "superseded", "reviews"}
     assert tried == set(P.MemoryFilter.DESCRIPTOR.fields_by_name)
 

@@ -193,7 +193,7 @@ type Memory struct {
 	// infinity.
 	Metadata *structpb.Struct `protobuf:"bytes,8,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// Importance in [0, 1]; unset on input means 0.5. Always returned. SearchMemories lets it reorder
-	// hits nearly as relevant as the best, by at most 0.05 either way.
+	// hits nearly as relevant as the best, by at most 0.05 either way, besides what was learned.
 	Importance *float64 `protobuf:"fixed64,9,opt,name=importance,proto3,oneof" json:"importance,omitempty"`
 	// Pinned records are never pruned.
 	Pinned bool `protobuf:"varint,10,opt,name=pinned,proto3" json:"pinned,omitempty"`
@@ -877,9 +877,12 @@ type MemoryHit struct {
 	ScoreParts []*ScorePart `protobuf:"bytes,4,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
 	// Passage of a long content that is nearest to the query in meaning; unset if the content is a
 	// single passage.
-	Passage       *Passage `protobuf:"bytes,5,opt,name=passage,proto3" json:"passage,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Passage *Passage `protobuf:"bytes,5,opt,name=passage,proto3" json:"passage,omitempty"`
+	// Outcomes on similar queries that counted, nearest query first; only with explain. Empty if
+	// there are none, for a hit outside the reorder margin, and for SIMILARITY and RELEVANCE.
+	OutcomeEvidence []*OutcomeEvidence `protobuf:"bytes,7,rep,name=outcome_evidence,json=outcomeEvidence,proto3" json:"outcome_evidence,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *MemoryHit) Reset() {
@@ -943,6 +946,13 @@ func (x *MemoryHit) GetScoreParts() []*ScorePart {
 func (x *MemoryHit) GetPassage() *Passage {
 	if x != nil {
 		return x.Passage
+	}
+	return nil
+}
+
+func (x *MemoryHit) GetOutcomeEvidence() []*OutcomeEvidence {
+	if x != nil {
+		return x.OutcomeEvidence
 	}
 	return nil
 }
@@ -1102,7 +1112,7 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"\x0f_min_importanceB\x11\n" +
 	"\x0f_max_importanceB\t\n" +
 	"\a_pinnedB\r\n" +
-	"\v_superseded\"\xc8\x01\n" +
+	"\v_superseded\"\x8c\x02\n" +
 	"\tMemoryHit\x12&\n" +
 	"\x06memory\x18\x01 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12\x1e\n" +
@@ -1111,7 +1121,8 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"similarity\x122\n" +
 	"\vscore_parts\x18\x04 \x03(\v2\x11.lot.v1.ScorePartR\n" +
 	"scoreParts\x12)\n" +
-	"\apassage\x18\x05 \x01(\v2\x0f.lot.v1.PassageR\apassage\"_\n" +
+	"\apassage\x18\x05 \x01(\v2\x0f.lot.v1.PassageR\apassage\x12B\n" +
+	"\x10outcome_evidence\x18\a \x03(\v2\x17.lot.v1.OutcomeEvidenceR\x0foutcomeEvidence\"_\n" +
 	"\aPassage\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12!\n" +
 	"\fstart_offset\x18\x02 \x01(\x05R\vstartOffset\x12\x1d\n" +
@@ -1168,6 +1179,7 @@ var file_lot_v1_memory_proto_goTypes = []any{
 	(OriginKind)(0),                    // 16: lot.v1.OriginKind
 	(ReviewState)(0),                   // 17: lot.v1.ReviewState
 	(*ScorePart)(nil),                  // 18: lot.v1.ScorePart
+	(*OutcomeEvidence)(nil),            // 19: lot.v1.OutcomeEvidence
 }
 var file_lot_v1_memory_proto_depIdxs = []int32{
 	1,  // 0: lot.v1.Memory.kind:type_name -> lot.v1.MemoryKind
@@ -1196,11 +1208,12 @@ var file_lot_v1_memory_proto_depIdxs = []int32{
 	2,  // 23: lot.v1.MemoryHit.memory:type_name -> lot.v1.Memory
 	18, // 24: lot.v1.MemoryHit.score_parts:type_name -> lot.v1.ScorePart
 	7,  // 25: lot.v1.MemoryHit.passage:type_name -> lot.v1.Passage
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	19, // 26: lot.v1.MemoryHit.outcome_evidence:type_name -> lot.v1.OutcomeEvidence
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_memory_proto_init() }
