@@ -23,7 +23,8 @@ weight of reliability also applies to similar errors; it only decides between ne
 class ErrorFound:
     """A solution that was found. ``exact``: it has the same signature.
 
-    ``parts`` add up to the score, if requested. ``differences`` are for the same signature only.
+    ``parts`` add up to the score, if requested. ``differences`` are for the same signature only;
+    ``match``, the probability that it fixes the error, is for others only, and None if unknown.
     """
 
     error_solution: ErrorSolution
@@ -32,6 +33,7 @@ class ErrorFound:
     similarity: float
     parts: tuple[ScorePart, ...]
     differences: tuple[Difference, ...] = ()
+    match: float | None = None
 
 
 def compare_names(given: Signature, stored: Signature) -> Compared:

@@ -138,15 +138,29 @@ _hit: Encoder[Hit[Memory], pb.MemoryHit] = Encoder(
     pb.MemoryHit,
     rename={"memory": "thing"},
     values={"memory": memory_to_pb},
-    omit={"score_parts", "parts", "evidence", "record", "lazy_thing", "lazy_match", "passage"},
+    omit={
+        "score_parts",
+        "parts",
+        "evidence",
+        "record",
+        "lazy_thing",
+        "lazy_match",
+        "match_probability",
+        "passage",
+    },
 )
 
 
 def memory_hit_to_pb(
-    hit: Hit[Memory], passage: Passage | None, *, explain: bool = False
+    hit: Hit[Memory], passage: Passage | None, *, explain: bool = False, match: bool = False
 ) -> pb.MemoryHit:
-    """A memory found by recall, and the passage that answers best."""
+    """A memory found by recall, and the passage that answers best.
+
+    ``match``: with the probability, which takes a while to compute for long texts.
+    """
     message = _hit(hit)
+    if match and hit.match is not None:
+        message.match_probability = hit.match
     if explain:
         message.score_parts.extend(map(score_part_to_pb, hit.parts))
     if passage is not None:

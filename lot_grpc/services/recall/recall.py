@@ -21,6 +21,7 @@ from typing import Generic, TypeVar
 
 from lot_grpc.domain.context_stats import Evidence
 from lot_grpc.domain.fusion import FusionWeights, Relevance, boost
+from lot_grpc.domain.match_probability import NONE_LEFT_OUT, LeftOut
 from lot_grpc.domain.query import Legs, Ranking
 from lot_grpc.domain.ranking import (
     Candidate,
@@ -34,7 +35,7 @@ from lot_grpc.domain.ranking import (
 )
 from lot_grpc.ports import AllOf, Condition, Embedder, Embedding, Not, Record, VectorStore
 from lot_grpc.services.recall.importance import ImportanceReader
-from lot_grpc.services.recall.matching import Lazy, match_of
+from lot_grpc.services.recall.matching import Lazy, fitting, judged, match_of
 from lot_grpc.services.recall.reranks import Reranked, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
@@ -51,6 +52,7 @@ NOTHING_KNOWN = Evidence()
 class RecallRequest:
     """A query with its options. ``min_similarity`` 0: no bound. ``seed`` None: a random one.
 
+    ``min_match`` leaves out what is less likely to fit; None: no bound.
     ``filters`` are conditions by the name of the request field that sets them. A caller that
     queries several kinds at once passes the ``embedding`` of the query and ``self_matched``, the
     points that declare themselves relevant to it (None: not looked up yet), and records and reports
@@ -69,6 +71,7 @@ class RecallRequest:
     embedding: asyncio.Future[Embedding] | None = None
     self_matched: frozenset[str] | None = None
     quiet: bool = False
+    min_match: float | None = None
 
     @property
     def where(self) -> list[Condition]:
@@ -99,7 +102,7 @@ class Hit(Generic[T]):
 
     @property
     def match(self) -> float | None:
-        """The probability that it is for the same task, None if unknown."""
+        """The probability that it fits the query, None if unknown."""
         return self.lazy_match()
 
 
@@ -125,7 +128,8 @@ class Answer(Generic[T]):
     """The hits, and how they came about. ``vector`` is the query's.
 
     ``truncated``: not all of the query was read. ``wordless``: the query has no words to search
-    for. ``unreached``: candidates that the cross-encoder had no time to read.
+    for. ``unreached``: candidates that the cross-encoder had no time to read. ``left_out``:
+    those below ``min_match`` that would have been on the page.
     """
 
     hits: list[Hit[T]]
@@ -135,6 +139,7 @@ class Answer(Generic[T]):
     unreached: int = 0
     explanation: Explanation | None = None
     vector: Sequence[float] = ()
+    left_out: LeftOut = NONE_LEFT_OUT
 
 
 class Recall(Generic[T]):
@@ -159,7 +164,11 @@ class Recall(Generic[T]):
         self._important = ImportanceReader(store, target.searched.collection, target.importance)
 
     async def find(self, namespace: str, request: RecallRequest) -> Answer[T]:
-        """The most relevant resources that meet the conditions, ranked."""
+        """The most relevant resources that meet the conditions, ranked.
+
+        Raises MatchUnavailableError.
+        """
+        limit = judged(self._embedder, request.min_match, request.limit)
         if request.ranking is Ranking.SIMILARITY:
             request = replace(request, legs=Legs.DENSE)  # its relevance is the similarity
         search = SearchRequest(
@@ -188,12 +197,12 @@ class Recall(Generic[T]):
         relevant = {one.id: one for one in found}
         tried = await self._tried(namespace)
         pages = [
-            self._page(found, one, request.limit, candidates.also)
+            self._page(found, one, limit, candidates.also)
             for one in ((ranking,) if tried else (Ranking.RELEVANCE, ranking))
         ]
         weight = self._weights.weight_of(ranking)
         records = await self._important.read(
-            namespace, found[: len(pages[0])], request.limit, weight, reranked.records
+            namespace, found[: len(pages[0])], limit, weight, reranked.records
         )
         if records is None:
             records = await self._records(namespace, pages, reranked.records)
@@ -204,14 +213,11 @@ class Recall(Generic[T]):
             self._candidate(relevant[one], record, known.get(one, NOTHING_KNOWN))
             for one, record in records.items()
         ]
-        hits = [
-            await self._finding(
-                request.query, ranked, relevant[ranked.candidate.id], records, known
-            )
-            for ranked in rank(
-                near, ranking, self._weights, request.limit, seed or 0, candidates.also
-            )
+        ranked = [
+            await self._finding(request.query, one, relevant[one.candidate.id], records, known)
+            for one in rank(near, ranking, self._weights, limit, seed or 0, candidates.also)
         ]
+        hits, left_out = fitting(ranked, request.min_match, request.limit)
         retrieval_id = (
             "" if request.quiet else self._remember(namespace, request, candidates.vector, hits)
         )
@@ -226,6 +232,7 @@ class Recall(Generic[T]):
             reranked.unreached,
             explanation,
             candidates.vector,
+            left_out,
         )
 
     def _remember(
@@ -341,9 +348,7 @@ class Recall(Generic[T]):
         return Lazy(lambda: thing)
 
     def _match(self, query: str, record: Record, similarity: float) -> float | None:
-        """The probability that it is for the same task, for kinds that are for tasks."""
-        if not self._target.of_tasks:
-            return None
+        """The probability that it fits the query."""
         return match_of(self._embedder, query, self._target.searched.text_of(record), similarity)
 
     async def _explain(

@@ -42,7 +42,6 @@ def pattern_target(
         learned=evidence,
         tasks=tasks,
         on_recall=change_watcher.matched,
-        of_tasks=True,
     )
 
 
@@ -53,7 +52,6 @@ def episode_target(episodes: Episodes) -> SearchTarget[Episode]:
         EPISODE.id_key,
         episode_from_record,
         episodes.read,
-        of_tasks=True,
     )
 
 
@@ -71,7 +69,10 @@ def memory_target(memories: Memories, passages: PassageMatcher) -> SearchTarget[
 
 @dataclass(frozen=True, slots=True)
 class RecallOptions:
-    """Options of every recall. ``min_similarity`` 0: no bound; ``seed`` None: random (EXPLORE)."""
+    """Options of every recall.
+
+    ``min_similarity`` 0 and ``min_match`` None: no bound; ``seed`` None: random (EXPLORE).
+    """
 
     query: str
     limit: int
@@ -81,6 +82,7 @@ class RecallOptions:
     explain: bool = False
     legs: Legs = Legs.HYBRID
     seed: int | None = None
+    min_match: float | None = None
 
 
 def pattern_request(options: RecallOptions, criteria: PatternFilter) -> RecallRequest:
@@ -116,4 +118,5 @@ def _request(options: RecallOptions, filters: Filters) -> RecallRequest:
         options.rerank,
         options.explain,
         options.legs,
+        min_match=options.min_match,
     )

@@ -176,6 +176,10 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     """Some of the nearest records were omitted from the context because they are unlikely to help;
     the message gives their number by kind. Set min_similarity to 0 to include them.
     """
+    NOTICE_CODE_NOTHING_FITS: _NoticeCode.ValueType  # 9
+    """Every candidate was below min_match, so nothing is returned. The message gives their number and
+    the highest match_probability. Proceed without, or use a lower min_match.
+    """
 
 class NoticeCode(_NoticeCode, metaclass=_NoticeCodeEnumTypeWrapper):
     """NoticeCode is the subject of a notice."""
@@ -214,6 +218,10 @@ or use a limit or a read mask.
 NOTICE_CODE_UNLIKELY_OMITTED: NoticeCode.ValueType  # 8
 """Some of the nearest records were omitted from the context because they are unlikely to help;
 the message gives their number by kind. Set min_similarity to 0 to include them.
+"""
+NOTICE_CODE_NOTHING_FITS: NoticeCode.ValueType  # 9
+"""Every candidate was below min_match, so nothing is returned. The message gives their number and
+the highest match_probability. Proceed without, or use a lower min_match.
 """
 Global___NoticeCode: _TypeAlias = NoticeCode  # noqa: Y015
 

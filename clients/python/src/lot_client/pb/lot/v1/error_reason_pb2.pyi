@@ -371,6 +371,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
           "metadata": { "namespace": "default", "resource_kind": "pattern", "id": "p-1" } }
     """
+    ERROR_REASON_MATCH_UNAVAILABLE: _ErrorReason.ValueType  # 69
+    """min_match was set, but match_probability is not calibrated for the server's embedding model.
+    Code FAILED_PRECONDITION. Nothing was searched. Use min_similarity instead, with a value chosen
+    for that model.
+
+        { "reason": "MATCH_UNAVAILABLE", "domain": "lot.v1",
+          "metadata": { "model": "text-embedding-3-small" } }
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
@@ -727,5 +735,13 @@ again with IMPORT_CONFLICT_POLICY_SKIP or IMPORT_CONFLICT_POLICY_OVERWRITE.
 
     { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
       "metadata": { "namespace": "default", "resource_kind": "pattern", "id": "p-1" } }
+"""
+ERROR_REASON_MATCH_UNAVAILABLE: ErrorReason.ValueType  # 69
+"""min_match was set, but match_probability is not calibrated for the server's embedding model.
+Code FAILED_PRECONDITION. Nothing was searched. Use min_similarity instead, with a value chosen
+for that model.
+
+    { "reason": "MATCH_UNAVAILABLE", "domain": "lot.v1",
+      "metadata": { "model": "text-embedding-3-small" } }
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
