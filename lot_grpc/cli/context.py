@@ -7,7 +7,7 @@ from typer import Argument, Option
 
 from lot_grpc.cli.calls import Server, print_notices
 from lot_grpc.cli.failures import print_note
-from lot_grpc.cli.options import Json, Namespace, Repeatable, limit_option
+from lot_grpc.cli.options import Json, Namespace, Repeatable, limit_option, min_match_option
 from lot_grpc.cli.tables import print_page
 from lot_grpc.cli.words import json_line
 from lot_grpc.domain.counting import counted
@@ -45,6 +45,7 @@ def context(
         metavar="X",
         help="Minimum similarity; 0: no minimum. Default: omit what is unlikely to help.",
     ),
+    min_match: float | None = min_match_option("results"),
     namespace: Namespace = "",
     server: Server,
     as_json: Json = False,
@@ -68,6 +69,7 @@ def context(
         limit=limit,
         max_tokens=max_tokens,
         min_similarity=min_similarity,
+        min_match=min_match,
     )
     with server.stub(MemoryServiceStub) as stub:
         answer = stub.GetTaskContext(request, timeout=server.timeout)

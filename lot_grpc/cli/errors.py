@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 from lot_grpc.cli.calls import Server, print_notices
 from lot_grpc.cli.failures import print_note
-from lot_grpc.cli.options import Json, Namespace, Repeatable, limit_option
+from lot_grpc.cli.options import Json, Namespace, Repeatable, limit_option, min_match_option
 from lot_grpc.cli.origin_texts import origin_text
 from lot_grpc.cli.pattern_texts import outcomes_text, parts_text
 from lot_grpc.cli.tables import print_fields, screen
@@ -63,6 +63,7 @@ def errors(
     unsolved: bool = Option(
         False, "--unsolved", help="Also show what did not help with similar errors."
     ),
+    min_match: float | None = min_match_option("solutions of similar errors", "0.02"),
     explain: bool = Option(False, "--explain", help="Explain the scores."),
     namespace: Namespace = "",
     server: Server,
@@ -85,6 +86,7 @@ def errors(
             categories=category,
             limit=limit,
             include_unsolved=unsolved,
+            min_match=min_match,
             explain=explain,
         )
         answer = stub.FindErrorSolutions(request, timeout=server.timeout)
@@ -133,7 +135,7 @@ def _print_blocks(console: Console, hits: Sequence[pb.ErrorSolutionHit]) -> None
 
 
 def _head(hit: pb.ErrorSolutionHit) -> Text:
-    """How it was found, its similarity, and the stored error."""
+    """How it was found, how near it is, and the stored error."""
     solution = hit.error_solution
     error = ": ".join(filter(None, (solution.error_type, solution.error_message[:_MESSAGE])))
     if hit.match != pb.ERROR_MATCH_EXACT_SIGNATURE:
@@ -142,7 +144,10 @@ def _head(hit: pb.ErrorSolutionHit) -> Text:
         found = ("same error, different details", "bold green")
     else:
         found = ("same error", "bold green")
-    return Text.assemble(found, (f"  {hit.similarity:.2f}  ", "dim"), one_line(error))
+    near = f"  {hit.similarity:.2f}  "
+    if hit.HasField("match_probability"):
+        near += f"match {hit.match_probability:.2f}  "
+    return Text.assemble(found, (near, "dim"), one_line(error))
 
 
 def _fields(hit: pb.ErrorSolutionHit) -> Iterable[tuple[str, str | Text]]:

@@ -97,6 +97,12 @@ def _time(text: str) -> Timestamp | None:
     return time
 
 
+def min_match_option(what: str, usual: str = "0.05") -> Any:
+    """An option for the least probability with which ``what`` must fit."""
+    help_text = f"Leave out {what} that fit with a lower probability; {usual} is a good start."
+    return Option(None, "--min-match", min=0, max=1, metavar="P", help=help_text)
+
+
 Config = Annotated[
     Path | None,
     Option("--config", "-c", metavar="FILE", help="Settings file (TOML); defaults to LOT_CONFIG."),

@@ -11,7 +11,13 @@ from typer import Argument, Option
 
 from lot_grpc.cli.calls import Server, print_notices
 from lot_grpc.cli.fields import field_text
-from lot_grpc.cli.options import Json, Namespace, PatternOptions, limit_option
+from lot_grpc.cli.options import (
+    Json,
+    Namespace,
+    PatternOptions,
+    limit_option,
+    min_match_option,
+)
 from lot_grpc.cli.pattern_texts import LISTED, name_of, parts_text, rate_text, usage_text
 from lot_grpc.cli.tables import Column, print_fields, print_line, print_table, screen
 from lot_grpc.cli.texts import clean, one_line
@@ -36,6 +42,7 @@ def recall(
         help="balanced, relevance, similarity, reliable or explore.",
         metavar="HOW",
     ),
+    min_match: float | None = min_match_option("patterns"),
     explain: bool = Option(False, "--explain", help="Explain the results and their order."),
     namespace: Namespace = "",
     server: Server,
@@ -55,6 +62,7 @@ def recall(
         filter=patterns.filter(),
         limit=limit,
         ranking=ranking,
+        min_match=min_match,
         explain=explain,
         read_mask=None if as_json else FieldMask(paths=LISTED),
     )

@@ -26,7 +26,8 @@ weight of reliability also applies to similar errors; it only decides between ne
 class ErrorFound:
     """A solution that was found. ``exact``: it has the same signature.
 
-    ``parts`` add up to the score, if requested. ``differences`` are for the same signature only.
+    ``parts`` add up to the score, if requested. ``differences`` are for the same signature only;
+    ``match``, the probability that it fixes the error, is for others only, and None if unknown.
     """
 
     error_solution: ErrorSolution
@@ -35,6 +36,7 @@ class ErrorFound:
     similarity: float
     parts: tuple[ScorePart, ...]
     differences: tuple[Difference, ...] = ()
+    match: float | None = None
 
     @property
     def resource(self) -> ResourceRef:
@@ -45,7 +47,10 @@ class ErrorFound:
         """It as a retrieval records it, without the solution."""
         one = self.error_solution
         version = (one.create_time, one.update_time, one.revision)
-        return RetrievedItem(self.resource, version, self.score, self.similarity, (), self.parts)
+        matches = () if self.match is None else (self.match,)
+        return RetrievedItem(
+            self.resource, version, self.score, self.similarity, matches, self.parts
+        )
 
 
 def compare_names(given: Signature, stored: Signature) -> Compared:

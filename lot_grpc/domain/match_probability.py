@@ -1,4 +1,4 @@
-"""The probability that a hit is for the same task as the query.
+"""The probability that a hit fits the query: that it is for the same task, answers it, or fixes it.
 
 The same task: the same is to be done, so what solved one works for the other. Names, places,
 numbers and other values may differ, as within a template; an opposite, a negation, the same act on
@@ -11,6 +11,7 @@ the words and on whether they contradict each other. The cosine alone cannot tel
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 from typing import Final
@@ -54,11 +55,32 @@ class Likeness:
         )
 
 
+JUDGED: Final = 10
+"""Candidates that are judged for a page, or as many as it has: deeper ones hardly ever fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Candidates below a minimum probability: how many, and the highest probability of theirs."""
+
+    count: int = 0
+    best: float = 0.0
+
+    def __add__(self, other: LeftOut) -> LeftOut:
+        return LeftOut(self.count + other.count, max(self.best, other.best))
+
+
+NONE_LEFT_OUT: Final = LeftOut()
+
 WEIGHTS: Final = (-15.04, 18.83, 14.59, -1.69, -6.35, -0.80)
 """From ``python -m tests.calibration``, which also measures their accuracy (docs/retrieval.md)."""
 
 
-def match_probability(likeness: Likeness) -> float:
+ERROR_WEIGHTS: Final = (-22.70, 24.58, 9.86, 0.0, 0.0, 0.0)
+"""For solutions of errors with other signatures. They seldom fit, however alike the errors read."""
+
+
+def match_probability(likeness: Likeness, weights: Sequence[float] = WEIGHTS) -> float:
     """The probability in [0, 1]."""
-    logit = sum(weight * one for weight, one in zip(WEIGHTS, likeness.features, strict=True))
+    logit = sum(weight * one for weight, one in zip(weights, likeness.features, strict=True))
     return 1.0 / (1.0 + exp(-logit))

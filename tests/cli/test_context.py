@@ -41,7 +41,7 @@ def test_what_is_asked_goes_to_the_server(runner, fake):
     result = ran(
         runner, fake, "context", "do it", "--category", "a", "--task-type", "b", "--language",
         "py", "--preferences", "c", "--preferences", "d", "--limit", "9", "--max-tokens", "100",
-        "--min-similarity", "0", "-n", "team",
+        "--min-similarity", "0", "--min-match", "0", "-n", "team",
     )  # fmt: skip
     assert result.exit_code == 0, result
     assert ran(runner, fake, "context", "--task-id", "t-1").exit_code == 0
@@ -49,6 +49,7 @@ def test_what_is_asked_goes_to_the_server(runner, fake):
         pb.GetTaskContextRequest(
             namespace="team", task="do it", category="a", task_type="b", language="py",
             preference_categories=["c", "d"], limit=9, max_tokens=100, min_similarity=0,
+            min_match=0,
         ),
         pb.GetTaskContextRequest(task_id="t-1"),
     ]  # fmt: skip

@@ -112,16 +112,26 @@ def test_nothing_known_is_said_and_no_failure_even_if_something_was_tried(runner
 def test_what_is_asked_goes_to_the_server(runner, fake):
     result = ran(
         runner, fake, "errors", "boom", "--type", "E", "--language", "py", "--category", "a",
-        "--category", "b", "--limit", "9", "--unsolved", "--explain", "-n", "team",
+        "--category", "b", "--limit", "9", "--unsolved", "--min-match", "0.02", "--explain",
+        "-n", "team",
     )  # fmt: skip
     assert result.exit_code == 0, result
     [asked] = fake.changes.looked_for
     assert asked == pb.FindErrorSolutionsRequest(
         namespace="team", error_type="E", error_message="boom", language="py",
-        categories=["a", "b"], limit=9, include_unsolved=True, explain=True,
+        categories=["a", "b"], limit=9, include_unsolved=True, min_match=0.02, explain=True,
     )  # fmt: skip
     assert ran(runner, fake, "errors", "--type", "E").exit_code == 0
     assert fake.changes.looked_for[1] == pb.FindErrorSolutionsRequest(error_type="E")
+
+
+def test_how_likely_a_similar_one_helps_is_told_where_it_is_known(runner, fake):
+    rated = similar(solution(1))
+    rated.match_probability = 0.034
+    hold(fake, rated, similar(solution(2)))
+    shown = ran(runner, fake, "errors", "x").stdout
+    assert "similar  0.61  match 0.03  " in shown
+    assert shown.count("match") == 1
 
 
 def test_an_explained_score_is_told_by_its_parts(runner, fake):

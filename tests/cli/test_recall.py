@@ -50,7 +50,8 @@ def test_what_is_asked_goes_to_the_server(runner, fake):
     result = ran(
         runner, fake, "recall", "do it", "--language", "py", "--language", "go", "--kind", "code",
         "--kind", "LEARNED", "--category", "a", "--task-type", "b", "--min-success-rate", "0.7",
-        "--min-usage", "3", "--limit", "9", "--ranking", "Reliable", "--explain", "-n", "team",
+        "--min-usage", "3", "--limit", "9", "--ranking", "Reliable", "--min-match", "0.1",
+        "--explain", "-n", "team",
     )  # fmt: skip
     assert result.exit_code == 0, result
     [asked] = fake.patterns.asked
@@ -68,6 +69,7 @@ def test_what_is_asked_goes_to_the_server(runner, fake):
         filter=narrowed,
         limit=9,
         ranking=outcome_pb2.RANKING_RELIABLE,
+        min_match=0.1,
         explain=True,
         read_mask=FieldMask(paths=LISTED),
     )

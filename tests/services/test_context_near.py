@@ -45,7 +45,7 @@ async def test_what_is_not_likely_to_help_is_left_out_and_counted(world):
     assert memory_ids(context) == ["near"]
     assert context.warnings == ()
     assert "brochure" not in context.prompt.text
-    assert context.left_out == {
+    assert context.near.left_out == {
         "patterns": 1, "error_solutions": 0, "memories": 1, "episodes": 2
     }  # fmt: skip
 
@@ -55,13 +55,13 @@ async def test_all_of_the_nearest_comes_where_it_is_asked_for(world):
     assert set(pattern_ids(context)) == {"near", "far"}
     assert set(episode_ids(context)) == {"near", "far", "failed"}
     assert set(memory_ids(context)) == {"near", "far"}
-    assert not any(context.left_out.values())
+    assert not any(context.near.left_out.values())
 
 
 async def test_where_nothing_helps_the_text_says_so(world):
     context = await ask(world, "Tune a piano")
     assert context.prompt.text.endswith("next run can learn from it.\n")
-    assert context.left_out["patterns"] == 2
+    assert context.near.left_out["patterns"] == 2
 
 
 async def test_a_learned_pattern_that_matches_stays_however_far(world):
@@ -77,7 +77,7 @@ async def test_with_a_model_that_was_not_calibrated_nothing_is_left_out():
     await save(world, FAR, pattern_id="far")
     context = await ask(world, TASK)
     assert pattern_ids(context) == ["far"]
-    assert not any(context.left_out.values())
+    assert not any(context.near.left_out.values())
 
 
 @pytest.fixture
@@ -118,5 +118,5 @@ async def test_a_solution_of_the_error_leaves_no_room_for_those_of_others():
         await world.services.errors.solutions.save(NS, solution)
     context = await ask(world, f"Fix it: {ERROR}")
     assert [hit.error_solution.error_solution_id for hit in context.errors] == ["same"]
-    assert context.left_out["error_solutions"] == 1
+    assert context.near.left_out["error_solutions"] == 1
     assert len((await ask(world, f"Fix it: {ERROR}", min_similarity=0.0)).errors) == 2

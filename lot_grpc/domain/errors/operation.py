@@ -63,6 +63,19 @@ class RerankerUnavailableError(LotError):
         )
 
 
+class MatchUnavailableError(LotError):
+    """``min_match`` was given, but no probability is known for the embedding model."""
+
+    reason = "MATCH_UNAVAILABLE"
+
+    def __init__(self, model: str) -> None:
+        super().__init__(
+            f"min_match: match_probability is not calibrated for the embedding model {model!r}; "
+            "omit min_match, and set min_similarity to a value chosen for this model",
+            model=model,
+        )
+
+
 class ServingEndedError(StartupError):
     """The server no longer takes calls, and only a restart helps."""
 

@@ -9,7 +9,7 @@ from lot_grpc.server.codec.error_solutions import error_hit_to_pb
 from lot_grpc.server.codec.generic import Decoder, Encoder
 from lot_grpc.server.codec.learning import recommendations_to_pb
 from lot_grpc.server.codec.memories import memory_hit_to_pb
-from lot_grpc.server.codec.notices import left_out_notices, unread_notices
+from lot_grpc.server.codec.notices import left_out_notices, nothing_fits_notices, unread_notices
 from lot_grpc.server.codec.patterns import pattern_hit_to_pb
 from lot_grpc.server.codec.sessions import preference_to_pb
 from lot_grpc.services.context.request import ContextRequest
@@ -26,7 +26,10 @@ def context_to_pb(context: TaskContext, requested: ContextRequest) -> pb.GetTask
         episodes=map(episode_hit_to_pb, context.episodes),
         patterns=map(pattern_hit_to_pb, context.patterns.hits),
         matched_pattern_ids=context.patterns.matched,
-        memories=map(memory_hit_to_pb, context.memories, context.passages),
+        memories=(
+            memory_hit_to_pb(hit, passage, match=requested.judges)
+            for hit, passage in zip(context.memories, context.passages, strict=True)
+        ),
         error_solutions=map(error_hit_to_pb, context.errors),
         warnings=map(_warning_to_pb, context.warnings),
         preferences=map(preference_to_pb, context.preferences),
@@ -41,6 +44,7 @@ def context_to_pb(context: TaskContext, requested: ContextRequest) -> pb.GetTask
                 truncated=context.truncated,
                 wordless=context.wordless,
             ),
-            *left_out_notices(context.left_out),
+            *left_out_notices(context.near.left_out),
+            *nothing_fits_notices(context.near.below_min_match, found=context.near.found),
         ],
     )

@@ -13,7 +13,12 @@ from lot_grpc.domain.error_solution import (
 from lot_grpc.domain.languages import language_name
 from lot_grpc.pb.lot.v1 import error_solution_pb2 as pb
 from lot_grpc.server.codec.generic import Decoder, Encoder, Whole
-from lot_grpc.server.codec.notices import text_notices, unchanged_notices, unread_notices
+from lot_grpc.server.codec.notices import (
+    nothing_fits_notices,
+    text_notices,
+    unchanged_notices,
+    unread_notices,
+)
 from lot_grpc.server.codec.origin import check_origin, editor_of
 from lot_grpc.server.codec.outcomes import outcomes_to_pb
 from lot_grpc.server.codec.pairs import fields_beside
@@ -102,7 +107,7 @@ outcome_from_pb = Decoder(
 error_hit_to_pb = Encoder(
     ErrorFound,
     pb.ErrorSolutionHit,
-    rename={"match": "exact", "score_parts": "parts"},
+    rename={"match": "exact", "score_parts": "parts", "match_probability": "match"},
     values={
         "error_solution": error_solution_to_pb,
         "match": lambda exact: pb.ERROR_MATCH_EXACT_SIGNATURE if exact else pb.ERROR_MATCH_SIMILAR,
@@ -115,10 +120,13 @@ answer_to_pb = Encoder(
         "hits": error_hit_to_pb,
         "unsolved": error_hit_to_pb,
         "notices": Whole(
-            lambda answer: unread_notices(
-                "error_message", truncated=answer.truncated, wordless=answer.wordless
-            )
+            lambda answer: [
+                *unread_notices(
+                    "error_message", truncated=answer.truncated, wordless=answer.wordless
+                ),
+                *nothing_fits_notices(answer.left_out, found=bool(answer.hits or answer.unsolved)),
+            ]
         ),
     },
-    omit={"truncated", "wordless"},
+    omit={"truncated", "wordless", "left_out"},
 )

@@ -182,16 +182,22 @@ _hit: Encoder[Hit[Memory], pb.MemoryHit] = Encoder(
         "record",
         "lazy_thing",
         "lazy_match",
+        "match_probability",
         "passage",
     },
 )
 
 
 def memory_hit_to_pb(
-    hit: Hit[Memory], passage: Passage | None, *, explain: bool = False
+    hit: Hit[Memory], passage: Passage | None, *, explain: bool = False, match: bool = False
 ) -> pb.MemoryHit:
-    """A memory found by recall, and the passage that answers best."""
+    """A memory found by recall, and the passage that answers best.
+
+    ``match``: with the probability, which takes a while to compute for long texts.
+    """
     message = _hit(hit)
+    if match and hit.match is not None:
+        message.match_probability = hit.match
     if explain:
         explain_hit(message, hit)
     if passage is not None:

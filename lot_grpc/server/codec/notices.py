@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from lot_grpc.domain.match_probability import LeftOut
 from lot_grpc.domain.passages import MOST_PASSAGES
 from lot_grpc.lexical.conflicts import Contradiction
 from lot_grpc.pb.lot.v1 import outcome_pb2 as pb
@@ -89,7 +90,7 @@ def query_notices(answer: Answer[Any]) -> list[pb.Notice]:
                 "they keep their place. Retry, or use a shorter query",
             )
         )
-    return notices
+    return [*notices, *nothing_fits_notices(answer.left_out, found=bool(answer.hits))]
 
 
 _QUERY_TRUNCATED = (
@@ -129,5 +130,20 @@ def left_out_notices(left_out: Mapping[str, int]) -> list[pb.Notice]:
             field="min_similarity",
             message=f"omitted as unlikely to help: {', '.join(counts)}; set min_similarity to 0 to "
             "include them",
+        )
+    ]
+
+
+def nothing_fits_notices(left_out: LeftOut, *, found: bool) -> list[pb.Notice]:
+    """Notice that everything was below ``min_match``; ``found``: something was not."""
+    if found or not left_out.count:
+        return []
+    return [
+        pb.Notice(
+            code=pb.NOTICE_CODE_NOTHING_FITS,
+            field="min_match",
+            message=f"nothing fits: all of the {left_out.count} nearest are below min_match; the "
+            f"highest match_probability is {left_out.best:.2g}. Proceed without, or lower "
+            "min_match",
         )
     ]

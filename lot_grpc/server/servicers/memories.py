@@ -161,7 +161,12 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
         )
         return pb.SearchMemoriesResponse(
             hits=[
-                codec.memory_hit_to_pb(hit, passage, explain=request.explain)
+                codec.memory_hit_to_pb(
+                    hit,
+                    passage,
+                    explain=request.explain,
+                    match=requested.min_match is not None,
+                )
                 for hit, passage in zip(found.hits, passages, strict=True)
             ],
             retrieval_id=found.retrieval_id,

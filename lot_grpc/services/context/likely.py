@@ -8,15 +8,13 @@ from typing import TypeVar
 
 from lot_grpc.domain.context.near import least_likely, likely_enough
 from lot_grpc.domain.episode import Episode
-from lot_grpc.domain.episode import search_text as episode_text
 from lot_grpc.domain.error_found import ErrorFound
+from lot_grpc.domain.match_probability import NONE_LEFT_OUT, LeftOut
 from lot_grpc.domain.memory import Memory
-from lot_grpc.domain.memory import search_text as memory_text
-from lot_grpc.domain.search_text import SearchText, joined
 from lot_grpc.ports import Embedder
 from lot_grpc.services.context.patterns import ContextPatterns
 from lot_grpc.services.context.request import ContextRequest
-from lot_grpc.services.recall.matching import match_of
+from lot_grpc.services.recall.matching import error_text, match_of
 from lot_grpc.services.recall.recall import Hit
 
 T = TypeVar("T")
@@ -26,7 +24,8 @@ T = TypeVar("T")
 class NearHits:
     """The nearest of each kind, best first. ``failures`` are failed episodes to warn of.
 
-    ``left_out``: how many of each kind were unlikely to help, by response field.
+    ``left_out``: how many of each kind were unlikely to help, by response field;
+    ``below_min_match``: what the searches left out, of all kinds.
     """
 
     patterns: ContextPatterns
@@ -35,37 +34,42 @@ class NearHits:
     memories: Sequence[Hit[Memory]]
     errors: Sequence[ErrorFound]
     left_out: Mapping[str, int] = field(default_factory=dict)
+    below_min_match: LeftOut = NONE_LEFT_OUT
+
+    @property
+    def found(self) -> bool:
+        """Whether there is any."""
+        kinds = (self.patterns.hits, self.episodes, self.failures, self.memories, self.errors)
+        return any(kinds)
 
 
 def likely_hits(embedder: Embedder, request: ContextRequest, near: NearHits) -> NearHits:
     """The hits that are likely to help.
 
     Patterns that match by expression and solutions of this very error stay; if one of these
-    solutions worked, those of other errors are left out.
+    solutions worked, those of other errors are left out. Errors are compared as tasks are, for one
+    measure of all kinds: how much alike they read, not how likely the other's solution fixes this.
     """
-    memories = [
-        match_of(embedder, request.task, memory_text(hit.thing.content), hit.similarity)
-        for hit in near.memories
-    ]
     error = request.error if near.errors else ""  # parsing an error is slow
-    errors = [match_of(embedder, error, _error_text(hit), hit.similarity) for hit in near.errors]
-    failures = [
-        match_of(embedder, request.task, _episode_text(hit.thing), hit.similarity)
-        for hit in near.failures
-    ]
-    patterns = [hit.match for hit in near.patterns.hits]
-    episodes = [hit.match for hit in near.episodes]
-    least = least_likely([*patterns, *episodes, *memories, *errors])
+    alike = [match_of(embedder, error, error_text(hit), hit.similarity) for hit in near.errors]
+    least = least_likely(
+        [
+            *(hit.match for hit in near.patterns.hits),
+            *(hit.match for hit in near.episodes),
+            *(hit.match for hit in near.memories),
+            *alike,
+        ]
+    )
     solved = any(hit.exact and hit.error_solution.content.worked for hit in near.errors)
 
-    def likely(hits: Sequence[T], matches: Sequence[float | None]) -> list[T]:
-        pairs = zip(hits, matches, strict=True)
-        return [hit for hit, match in pairs if likely_enough(match, least)]
+    def likely(hits: Sequence[Hit[T]]) -> list[Hit[T]]:
+        return [hit for hit in hits if likely_enough(hit.match, least)]
 
-    fitting = likely(near.patterns.hits, patterns)
+    fitting = likely(near.patterns.hits)
     matched = near.patterns.matched
-    kept = NearHits(
-        replace(
+    kept = replace(
+        near,
+        patterns=replace(
             near.patterns,
             hits=[
                 hit
@@ -73,12 +77,12 @@ def likely_hits(embedder: Embedder, request: ContextRequest, near: NearHits) -> 
                 if hit in fitting or hit.thing.pattern_id in matched
             ],
         ),
-        likely(near.episodes, episodes),
-        likely(near.failures, failures),
-        likely(near.memories, memories),
-        [
+        episodes=likely(near.episodes),
+        failures=likely(near.failures),
+        memories=likely(near.memories),
+        errors=[
             hit
-            for hit, match in zip(near.errors, errors, strict=True)
+            for hit, match in zip(near.errors, alike, strict=True)
             if hit.exact or (likely_enough(match, least) and not solved)
         ],
     )
@@ -91,12 +95,3 @@ def likely_hits(embedder: Embedder, request: ContextRequest, near: NearHits) -> 
             "episodes": len(near.episodes) - len(kept.episodes),
         },
     )
-
-
-def _episode_text(episode: Episode) -> SearchText:
-    return episode_text(episode.start, episode.end)
-
-
-def _error_text(hit: ErrorFound) -> SearchText:
-    content = hit.error_solution.content
-    return SearchText(joined(content.error_type, content.error_message))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lot_grpc.domain.diversity import diverse
+from lot_grpc.domain.match_probability import NONE_LEFT_OUT, LeftOut
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.ports import IdIn, MultiVector, SparseVector, VectorStore
 from lot_grpc.services.recall.recall import Hit, Recall, RecallRequest
@@ -30,6 +31,7 @@ class ContextPatterns:
     matched: tuple[str, ...]
     truncated: bool = False
     wordless: bool = False
+    left_out: LeftOut = NONE_LEFT_OUT
 
 
 class PatternChooser:
@@ -51,7 +53,7 @@ class PatternChooser:
         if limit > 1 and matching and not any(_point(hit) in self_matched for hit in chosen):
             chosen = [*chosen[: limit - 1], matching[0]]
         matched = tuple(hit.thing.pattern_id for hit in chosen if _point(hit) in self_matched)
-        return ContextPatterns(chosen, matched, answer.truncated, answer.wordless)
+        return ContextPatterns(chosen, matched, answer.truncated, answer.wordless, answer.left_out)
 
     async def _best(
         self, namespace: str, request: RecallRequest, self_matched: frozenset[str]
@@ -59,7 +61,8 @@ class PatternChooser:
         """The best of those that match, however unlike their texts; none is a candidate."""
         only = {**request.filters, "self_matched": [IdIn(tuple(sorted(self_matched)))]}
         answer = await self._recall.find(
-            namespace, replace(request, filters=only, limit=1, min_similarity=0.0)
+            namespace,
+            replace(request, filters=only, limit=1, min_similarity=0.0, min_match=None),
         )
         return answer.hits
 

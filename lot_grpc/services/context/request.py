@@ -24,7 +24,8 @@ class ContextRequest:
     """A request for context: one of ``task`` and ``task_id``, the rest empty if not given.
 
     ``limit`` applies to each kind. ``max_tokens`` 0: no bound. ``min_similarity`` None: what is
-    unlikely to help is omitted; 0: nothing is. ``preference_categories`` empty: all.
+    unlikely to help is omitted; 0: nothing is. ``min_match`` leaves out more; None: no more.
+    ``preference_categories`` empty: all.
     """
 
     task: str = ""
@@ -37,6 +38,12 @@ class ContextRequest:
     max_tokens: int = 0
     min_similarity: float | None = None
     preference_categories: tuple[str, ...] = ()
+    min_match: float | None = None
+
+    @property
+    def judges(self) -> bool:
+        """Whether it matters how likely a hit is to fit."""
+        return self.likely_only or self.min_match is not None
 
     @property
     def likely_only(self) -> bool:

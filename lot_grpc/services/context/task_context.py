@@ -7,7 +7,7 @@ retrieval remembers the answer, so that an outcome of what is used is learned fo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
@@ -28,11 +28,11 @@ from lot_grpc.services.context.patterns import ContextPatterns, PatternChooser
 from lot_grpc.services.context.preferences import liked
 from lot_grpc.services.context.receipts import ContextReceipts
 from lot_grpc.services.context.request import ContextRequest, filled_in
-from lot_grpc.services.errors.error_finder import ErrorQuery, ErrorSolutionFinder
+from lot_grpc.services.errors.error_finder import ErrorAnswer, ErrorQuery, ErrorSolutionFinder
 from lot_grpc.services.learning.recommendations import Recommended, Recommender
 from lot_grpc.services.memories.passages import Passage, PassageMatcher
 from lot_grpc.services.recall.module import RecallModule
-from lot_grpc.services.recall.recall import Hit, RecallRequest
+from lot_grpc.services.recall.recall import Answer, Hit, RecallRequest
 from lot_grpc.services.recall.search import embed_wordless
 from lot_grpc.services.recall.targets import (
     RecallOptions,
@@ -68,8 +68,7 @@ class TaskContext:
     """What is known. ``errors`` that worked come first, then what did not help.
 
     ``passages``: of each memory, the one nearest to the task; None where its content is short.
-
-    ``left_out``: how many of the nearest of each kind are unlikely to help, by response field.
+    ``near`` says what was left out.
     """
 
     episodes: Sequence[Hit[Episode]]
@@ -82,7 +81,7 @@ class TaskContext:
     recommended: Recommended
     prompt: Prompt
     retrieval_id: str
-    left_out: Mapping[str, int]
+    near: NearHits
 
     @property
     def truncated(self) -> bool:
@@ -120,7 +119,7 @@ class TaskContextBuilder:
         self._receipts = receipts
 
     async def gather(self, namespace: str, request: ContextRequest) -> TaskContext:
-        """Everything known for the task. Raises EpisodeNotFoundError."""
+        """Everything known for the task. Raises EpisodeNotFoundError, MatchUnavailableError."""
         request = await filled_in(self._store, namespace, request)
         recall_request = pattern_request(_recall(request, request.limit), PatternFilter())
         recall_request = _narrowed(recall_request, request)
@@ -144,7 +143,7 @@ class TaskContextBuilder:
             liked(self._store, namespace, request.task, request.preference_categories),
         )
         with_it = _Shared(embedding)
-        patterns, (episodes, failures), memories, recommended, errors = await asyncio.gather(
+        patterns, (episodes, failures), memories, recommended, solutions = await asyncio.gather(
             self._patterns.choose(
                 namespace,
                 replace(
@@ -159,7 +158,18 @@ class TaskContextBuilder:
             self._solutions(namespace, request, embedding),
         )
         vector = (await embedding).vector
-        near = NearHits(patterns, episodes, failures, memories, errors)
+        runs = distinguish([(hit, hit.thing) for hit in episodes.hits], request.limit)
+        near = NearHits(
+            patterns,
+            runs,
+            failures,
+            memories.hits,
+            [*solutions.hits, *solutions.unsolved],
+            below_min_match=patterns.left_out
+            + episodes.left_out
+            + memories.left_out
+            + solutions.left_out,
+        )
         if request.likely_only:
             near = likely_hits(self._embedder, request, near)
         passages = await self._passages.of([hit.thing for hit in near.memories], vector)
@@ -178,7 +188,7 @@ class TaskContextBuilder:
             recommended,
             prompt_of(known, request.max_tokens),
             retrieval_id,
-            near.left_out,
+            near,
         )
 
     async def _embed(self, task: str) -> Embedding:
@@ -188,8 +198,8 @@ class TaskContextBuilder:
 
     async def _runs(
         self, namespace: str, request: ContextRequest, with_it: _Shared
-    ) -> tuple[list[Hit[Episode]], list[Hit[Episode]]]:
-        """Distinct ended episodes, and the failed ones to warn of."""
+    ) -> tuple[Answer[Episode], list[Hit[Episode]]]:
+        """Ended episodes, and the failed ones to warn of."""
         options = _recall(request, _EPISODES * request.limit)
         by_meaning = replace(_recall(request, FAILURES), legs=Legs.DENSE, ranking=Ranking.RELEVANCE)
         recall_requests = [
@@ -205,22 +215,22 @@ class TaskContextBuilder:
         nearest = max((hit.similarity for hit in found.hits), default=0.0)
         least = max(_LIKE_AT_ALL, nearest - _AS_LIKE)
         like = [hit for hit in failures.hits if hit.similarity >= least]
-        return distinguish([(hit, hit.thing) for hit in found.hits], request.limit), like
+        return found, like
 
     async def _remembered(
         self, namespace: str, request: ContextRequest, with_it: _Shared
-    ) -> list[Hit[Memory]]:
+    ) -> Answer[Memory]:
         options, criteria = _recall(request, request.limit), MemoryFilter()
         true = await self._validity.conditions(namespace, criteria)
         recall_request = _narrowed(memory_request(options, criteria, true), request)
-        return (await self._memories.find(namespace, with_it.recall_request(recall_request))).hits
+        return await self._memories.find(namespace, with_it.recall_request(recall_request))
 
     async def _solutions(
         self, namespace: str, request: ContextRequest, embedding: asyncio.Future[Embedding]
-    ) -> list[ErrorFound]:
-        """Solutions of the error that the task names, if it names one, then what did not help."""
+    ) -> ErrorAnswer:
+        """Solutions of the error that the task names, if it names one."""
         if not (error := request.error):
-            return []
+            return ErrorAnswer([], "", "")
         recall_request = ErrorQuery(
             error_message=error,
             limit=request.limit,
@@ -229,9 +239,9 @@ class TaskContextBuilder:
             where=tuple(request.in_language),
             embedding=embedding,
             quiet=True,
+            min_match=request.min_match,
         )
-        answer = await self._errors.find(namespace, recall_request)
-        return [*answer.hits, *answer.unsolved]
+        return await self._errors.find(namespace, recall_request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +256,9 @@ class _Shared:
 
 
 def _recall(request: ContextRequest, limit: int) -> RecallOptions:
-    return RecallOptions(request.task, limit, request.min_similarity or 0.0)
+    return RecallOptions(
+        request.task, limit, request.min_similarity or 0.0, min_match=request.min_match
+    )
 
 
 def _any_episode(options: RecallOptions) -> RecallRequest:

@@ -43,6 +43,7 @@ from lot_grpc.domain.error_text.signature import (
 )
 from lot_grpc.domain.fusion import FusionWeights, Relevance
 from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.match_probability import NONE_LEFT_OUT, LeftOut
 from lot_grpc.domain.query import Legs
 from lot_grpc.domain.ranking import pool_size
 from lot_grpc.domain.retrieval import RetrievalMethod, RetrievalOptions
@@ -63,6 +64,7 @@ from lot_grpc.ports import (
 )
 from lot_grpc.services.errors.error_reading import read_aside
 from lot_grpc.services.errors.spec import ERROR_SOLUTION
+from lot_grpc.services.recall.matching import fitting, judged, rated
 from lot_grpc.services.recall.search import Candidates, HybridSearch, SearchRequest
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, SPARSE_VECTOR, TEXT_VECTOR
 from lot_grpc.services.records.error_solutions import (
@@ -91,13 +93,14 @@ class ErrorQuery:
     """The error to find solutions for: ``error_type``, ``error_message`` or both.
 
     ``error_type`` matches solutions of this type or of none; ``language`` and ``categories`` (any
-    of them) match only those. ``min_similarity`` applies to similar errors only; 0: no bound. What
-    did not work is reported for the same signature; with ``include_unsolved`` for similar errors
-    too. ``explain`` fills in the parts of scores. ``where`` must hold as well. With
-    ``shared_limit``, ``limit`` covers both together: what did not work is only looked up if there
-    is room. A caller that needs more than solutions passes the ``embedding`` of the query and
-    records the answer itself: then the query is ``quiet``, gets no retrieval_id, and the parts of
-    all scores are filled in.
+    of them) match only those. ``min_similarity`` (0: no bound) and ``min_match`` (None: no bound)
+    apply to similar errors only; these have a probability if ``min_match`` is given. What did not
+    work is reported for the same signature; with ``include_unsolved`` for similar errors too.
+    ``explain`` fills in the parts of scores. ``where`` must hold as well. With ``shared_limit``,
+    ``limit`` covers both together: what did not work is only looked up if there is room. A caller
+    that needs more than solutions passes the ``embedding`` of the query and records the answer
+    itself: then the query is ``quiet``, gets no retrieval_id, and the parts of all scores are
+    filled in.
     """
 
     error_type: str = ""
@@ -114,6 +117,7 @@ class ErrorQuery:
     quiet: bool = False
     legs: Legs = Legs.HYBRID
     """For measurements; a single leg is searched without the signature."""
+    min_match: float | None = None
 
     @property
     def text(self) -> str:
@@ -126,7 +130,7 @@ class ErrorAnswer:
     """Solutions that worked, best first, and separately those that did not.
 
     ``signature`` is that of the queried error. ``truncated``: not all of it was read.
-    ``wordless``: it has no words to search for.
+    ``wordless``: it has no words to search for. ``left_out``: what was below ``min_match``.
     """
 
     hits: list[ErrorFound]
@@ -135,6 +139,7 @@ class ErrorAnswer:
     truncated: bool = False
     wordless: bool = False
     unsolved: list[ErrorFound] = field(default_factory=list)
+    left_out: LeftOut = NONE_LEFT_OUT
 
 
 class ErrorSolutionFinder:
@@ -142,6 +147,7 @@ class ErrorSolutionFinder:
 
     def __init__(self, store: VectorStore, embedder: Embedder, retrievals: Retrievals) -> None:
         self._store = store
+        self._embedder = embedder
         searched = ERROR_SOLUTION.collection.search_fields
         self._searching = HybridSearch(store, embedder, searched, FusionWeights())
         raw = replace(searched, dense=(TEXT_VECTOR,))
@@ -151,20 +157,26 @@ class ErrorSolutionFinder:
         self._remembering = Lock()
 
     async def find(self, namespace: str, request: ErrorQuery) -> ErrorAnswer:
-        """The solutions of an error, those with its signature first."""
+        """The solutions of an error, those with its signature first.
+
+        Raises MatchUnavailableError.
+        """
         begun = None if request.quiet else await self._retrievals.begin(namespace)
         error = await read_aside(request.error_type, request.error_message)
         if request.legs is not Legs.HYBRID:
             return await self._by_leg(namespace, request, error)
         solved = self._best(namespace, request, error, worked=True, similar=True)
         if request.shared_limit:
-            hits, candidates = await solved
-            room = request.limit - len(hits)
-            unsolved = (await self._unsolved(namespace, request, error))[:room] if room else []
+            hits, candidates, left_out = await solved
+            unsolved: list[ErrorFound] = []
+            if room := request.limit - len(hits):
+                unsolved, more = await self._unsolved(namespace, request, error)
+                unsolved, left_out = unsolved[:room], left_out + more
         else:
-            (hits, candidates), unsolved = await asyncio.gather(
+            (hits, candidates, left_out), (unsolved, more) = await asyncio.gather(
                 solved, self._unsolved(namespace, request, error)
             )
+            left_out += more
         retrieval_id = ""
         if begun is not None:
             retrieval_id = begun.retrieval_id
@@ -174,23 +186,48 @@ class ErrorSolutionFinder:
                 request.text,
                 candidates.vector,
                 [hit.item() for hit in (*hits, *unsolved)],
-                RetrievalOptions(limit=request.limit, min_similarity=request.min_similarity),
+                RetrievalOptions(
+                    limit=request.limit,
+                    min_similarity=request.min_similarity,
+                    min_match=request.min_match,
+                ),
             )
             if not request.explain:
                 hits, unsolved = without_parts(hits), without_parts(unsolved)
         return ErrorAnswer(
-            hits, retrieval_id, error.signature, candidates.truncated, candidates.wordless, unsolved
+            hits,
+            retrieval_id,
+            error.signature,
+            candidates.truncated,
+            candidates.wordless,
+            unsolved,
+            left_out,
         )
 
     async def _unsolved(
         self, namespace: str, request: ErrorQuery, error: ErrorRead
-    ) -> list[ErrorFound]:
+    ) -> tuple[list[ErrorFound], LeftOut]:
         """What did not work, best first."""
         similar = request.include_unsolved
-        hits, _ = await self._best(namespace, request, error, worked=False, similar=similar)
-        return hits
+        hits, _, left_out = await self._best(
+            namespace, request, error, worked=False, similar=similar
+        )
+        return hits, left_out
 
     async def _best(
+        self, namespace: str, request: ErrorQuery, error: ErrorRead, *, worked: bool, similar: bool
+    ) -> tuple[list[ErrorFound], Candidates, LeftOut]:
+        """The best that are likely enough to fix it, the last pool, and what was left out."""
+        wide = replace(request, limit=judged(self._embedder, request.min_match, request.limit))
+        hits, candidates = await self._ranked(
+            namespace, wide, error, worked=worked, similar=similar
+        )
+        if request.min_match is not None:
+            hits = rated(self._embedder, request.text, hits)
+        page, left_out = fitting(hits, request.min_match, request.limit)
+        return page, candidates, left_out
+
+    async def _ranked(
         self, namespace: str, request: ErrorQuery, error: ErrorRead, *, worked: bool, similar: bool
     ) -> tuple[list[ErrorFound], Candidates]:
         """The best for the same error, then for similar ones, and the last pool searched."""

@@ -1,12 +1,24 @@
-"""The probability that a hit is for the same task as the query."""
+"""The probability that a hit fits the query, and leaving out what is unlikely to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Generic, Protocol, TypeVar
 
-from lot_grpc.domain.match_probability import CALIBRATED_MODEL, Likeness, match_probability
-from lot_grpc.domain.search_text import SearchText
+from lot_grpc.domain.error_found import ErrorFound
+from lot_grpc.domain.errors import MatchUnavailableError
+from lot_grpc.domain.match_probability import (
+    CALIBRATED_MODEL,
+    ERROR_WEIGHTS,
+    JUDGED,
+    NONE_LEFT_OUT,
+    WEIGHTS,
+    LeftOut,
+    Likeness,
+    match_probability,
+)
+from lot_grpc.domain.search_text import SearchText, joined
 from lot_grpc.lexical.contrast import contrast
 from lot_grpc.ports import Embedder
 
@@ -21,11 +33,73 @@ def likeness_of(query: str, text: SearchText, similarity: float) -> Likeness:
     )
 
 
-def match_of(embedder: Embedder, query: str, text: SearchText, similarity: float) -> float | None:
+def match_of(
+    embedder: Embedder,
+    query: str,
+    text: SearchText,
+    similarity: float,
+    weights: Sequence[float] = WEIGHTS,
+) -> float | None:
     """The probability, or None for a model on whose cosines it was not calibrated."""
     if embedder.contract.model != CALIBRATED_MODEL:
         return None
-    return match_probability(likeness_of(query, text, similarity))
+    return match_probability(likeness_of(query, text, similarity), weights)
+
+
+def rated(embedder: Embedder, query: str, hits: Sequence[ErrorFound]) -> list[ErrorFound]:
+    """Those with another signature with the probability that their solution fixes this error."""
+    return [
+        hit
+        if hit.exact
+        else replace(
+            hit, match=match_of(embedder, query, error_text(hit), hit.similarity, ERROR_WEIGHTS)
+        )
+        for hit in hits
+    ]
+
+
+def error_text(hit: ErrorFound) -> SearchText:
+    """The error that was solved, without its solution."""
+    content = hit.error_solution.content
+    return SearchText(joined(content.error_type, content.error_message))
+
+
+def judged(embedder: Embedder, min_match: float | None, limit: int) -> int:
+    """How many of the best have to be ranked so that those that fit fill a page of ``limit``.
+
+    Raises MatchUnavailableError if a minimum is given for a model that was not calibrated.
+    """
+    model = embedder.contract.model
+    if min_match is not None and model != CALIBRATED_MODEL:
+        raise MatchUnavailableError(model)
+    return max(limit, JUDGED) if min_match else limit
+
+
+class Judged(Protocol):
+    """A hit with its probability; None: unknown, or certain."""
+
+    @property
+    def match(self) -> float | None:
+        """The probability that it fits."""
+
+
+H = TypeVar("H", bound=Judged)
+
+
+def fitting(found: list[H], min_match: float | None, limit: int) -> tuple[list[H], LeftOut]:
+    """The best ``limit`` that are likely enough, and what was left out for them."""
+    if not min_match:
+        return found[:limit], NONE_LEFT_OUT
+    kept: list[H] = []
+    left_out = NONE_LEFT_OUT
+    for one in found:
+        if len(kept) == limit:
+            break
+        if one.match is not None and one.match < min_match:
+            left_out += LeftOut(1, one.match)
+        else:
+            kept.append(one)
+    return kept, left_out
 
 
 class Lazy(Generic[V]):

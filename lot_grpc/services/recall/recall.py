@@ -20,6 +20,7 @@ from typing import Generic, TypeVar
 from lot_grpc.domain.context_stats import Evidence
 from lot_grpc.domain.fusion import FusionWeights, Relevance, boost
 from lot_grpc.domain.ids import ResourceRef
+from lot_grpc.domain.match_probability import NONE_LEFT_OUT, LeftOut
 from lot_grpc.domain.query import Legs, Ranking
 from lot_grpc.domain.ranking import (
     Ranked,
@@ -29,7 +30,7 @@ from lot_grpc.domain.ranking import (
 )
 from lot_grpc.domain.retrieval import RetrievalOptions, RetrievedItem, version_of
 from lot_grpc.ports import AllOf, Condition, Embedder, Embedding, Not, Record, VectorStore
-from lot_grpc.services.recall.matching import Lazy, match_of
+from lot_grpc.services.recall.matching import Lazy, fitting, judged, match_of
 from lot_grpc.services.recall.ordering import NOTHING_KNOWN, Ordered, Ordering, OrderRequest
 from lot_grpc.services.recall.reranks import Reranked, Reranks
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
@@ -47,6 +48,7 @@ _NOTHING_LEARNED = RankingWeights(reorder_margin=0.0, learned=0.0)
 class RecallRequest:
     """A query with its options. ``min_similarity`` 0: no bound. ``seed`` None: a random one.
 
+    ``min_match`` leaves out what is less likely to fit; None: no bound. ``as_of`` is only recorded.
     ``filters`` are conditions by the name of the request field that sets them. A caller that
     queries several kinds at once passes the ``embedding`` of the query and ``self_matched``, the
     points that declare themselves relevant to it (None: not looked up yet), and records and reports
@@ -65,6 +67,8 @@ class RecallRequest:
     embedding: asyncio.Future[Embedding] | None = None
     self_matched: frozenset[str] | None = None
     quiet: bool = False
+    min_match: float | None = None
+    as_of: int | None = None
 
     @property
     def where(self) -> list[Condition]:
@@ -102,7 +106,7 @@ class Hit(Generic[T]):
 
     @property
     def match(self) -> float | None:
-        """The probability that it is for the same task, None if unknown."""
+        """The probability that it fits the query, None if unknown."""
         return self.lazy_match()
 
 
@@ -128,7 +132,8 @@ class Answer(Generic[T]):
     """The hits, and how they came about. ``vector`` is the query's.
 
     ``truncated``: not all of the query was read. ``wordless``: the query has no words to search
-    for. ``unreached``: candidates that the cross-encoder had no time to read.
+    for. ``unreached``: candidates that the cross-encoder had no time to read. ``left_out``:
+    those below ``min_match`` that would have been on the page.
     """
 
     hits: list[Hit[T]]
@@ -138,6 +143,7 @@ class Answer(Generic[T]):
     unreached: int = 0
     explanation: Explanation | None = None
     vector: Sequence[float] = ()
+    left_out: LeftOut = NONE_LEFT_OUT
 
 
 class Recall(Generic[T]):
@@ -162,7 +168,11 @@ class Recall(Generic[T]):
         self._ordering = Ordering(store, target, weights)
 
     async def find(self, namespace: str, request: RecallRequest) -> Answer[T]:
-        """The most relevant resources that meet the conditions, ranked."""
+        """The most relevant resources that meet the conditions, ranked.
+
+        Raises MatchUnavailableError.
+        """
+        limit = judged(self._embedder, request.min_match, request.limit)
         begun = None if request.quiet else await self._retrievals.begin(namespace)
         if request.ranking is Ranking.SIMILARITY:
             request = replace(request, legs=Legs.DENSE)  # its relevance is the similarity
@@ -190,14 +200,15 @@ class Recall(Generic[T]):
         ranking = request.ranking if self._target.ranks else Ranking.RELEVANCE
         seed = _seed(request, ranking)
         order = OrderRequest(
-            namespace, candidates.vector, ranking, request.limit, seed or 0, candidates.also
+            namespace, candidates.vector, ranking, limit, seed or 0, candidates.also
         )
         ordered = await self._ordering.order(order, found, reranked.records)
         relevant = {one.id: one for one in found}
-        hits = [
-            await self._finding(request.query, ranked, relevant[ranked.candidate.id], ordered)
-            for ranked in ordered.ranked
+        ranked = [
+            await self._finding(request.query, one, relevant[one.candidate.id], ordered)
+            for one in ordered.ranked
         ]
+        hits, left_out = fitting(ranked, request.min_match, request.limit)
         explanation = None
         if request.explain:
             explanation = await self._explain(namespace, request, ranking, len(found), seed)
@@ -209,6 +220,7 @@ class Recall(Generic[T]):
             reranked.unreached,
             explanation,
             candidates.vector,
+            left_out,
         )
 
     def _remember(
@@ -224,6 +236,8 @@ class Recall(Generic[T]):
             ranking=ranking,
             limit=request.limit,
             min_similarity=request.min_similarity,
+            min_match=request.min_match,
+            as_of=request.as_of,
             rerank=request.rerank,
         )
         items = [hit.item() for hit in hits]
@@ -279,9 +293,7 @@ class Recall(Generic[T]):
         return Lazy(lambda: thing)
 
     def _match(self, query: str, record: Record, similarity: float) -> float | None:
-        """The probability that it is for the same task, for kinds that are for tasks."""
-        if not self._target.of_tasks:
-            return None
+        """The probability that it fits the query."""
         return match_of(self._embedder, query, self._target.searched.text_of(record), similarity)
 
     async def _explain(

@@ -43,8 +43,7 @@ class SearchTarget(Generic[T]):
     ``tasks`` are at least near-ties. ``decode`` decodes a record; ``read`` replaces it where that
     takes more than the record; ``kind`` names the kind, ``method`` the call that recalls it, and
     ``id_key`` is the payload key of the id. ``on_recall`` is called for every answer with the
-    namespace, the query, (id, similarity) best first, and the retrieval_id. ``of_tasks``: each
-    resource is for a task.
+    namespace, the query, (id, similarity) best first, and the retrieval_id.
     """
 
     searched: SearchFields
@@ -57,7 +56,6 @@ class SearchTarget(Generic[T]):
     tasks: Matching | None = None
     on_recall: Callable[[str, str, Sequence[tuple[str, float]], str], None] | None = None
     importance: Callable[[Record], float] | None = None
-    of_tasks: bool = False
     excerpts: Callable[[Sequence[float], Sequence[Record]], Awaitable[Sequence[str]]] | None = None
     """For a query vector, the excerpts of long texts that the cross-encoder reads."""
 

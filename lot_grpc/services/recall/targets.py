@@ -47,7 +47,6 @@ def pattern_target(
         learned=OutcomesOnQueries(runtime, PATTERN.kind),
         tasks=tasks,
         on_recall=change_watcher.matched,
-        of_tasks=True,
     )
 
 
@@ -61,7 +60,6 @@ def episode_target(runtime: Runtime, episodes: Episodes) -> SearchTarget[Episode
         episode_from_record,
         episodes.read,
         learned=OutcomesOnQueries(runtime, EPISODE.kind),
-        of_tasks=True,
     )
 
 
@@ -84,8 +82,9 @@ def memory_target(
 
 @dataclass(frozen=True, slots=True)
 class RecallOptions:
-    """Options of every recall. ``min_similarity`` 0: no bound; ``seed`` None: random (EXPLORE).
+    """Options of every recall.
 
+    ``min_similarity`` 0 and ``min_match`` None: no bound; ``seed`` None: random (EXPLORE).
     ``as_of``: what was true at that time, in microseconds since 1970; None: what is true now.
     """
 
@@ -98,6 +97,7 @@ class RecallOptions:
     legs: Legs = Legs.HYBRID
     seed: int | None = None
     as_of: int | None = None
+    min_match: float | None = None
 
 
 def pattern_request(options: RecallOptions, criteria: PatternFilter) -> RecallRequest:
@@ -135,4 +135,6 @@ def _request(options: RecallOptions, filters: Filters) -> RecallRequest:
         options.rerank,
         options.explain,
         options.legs,
+        min_match=options.min_match,
+        as_of=options.as_of,
     )

@@ -1585,6 +1585,11 @@ type RecallEpisodesRequest struct {
 	// Ranking. What was learned is how it went when episodes were used on similar queries
 	// (RecordOutcome), not how they ended.
 	Ranking Ranking `protobuf:"varint,9,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
+	// Minimum match_probability of every hit, in [0, 1]; unset means none. Of the best 10 candidates,
+	// or `limit` if that is more, those below are left out, then the page is cut. If none remains, the
+	// notice NOTHING_FITS says so. docs/retrieval.md shows what which value costs. Fails with
+	// MATCH_UNAVAILABLE if the probability is not calibrated for the embedding model.
+	MinMatch *float64 `protobuf:"fixed64,10,opt,name=min_match,json=minMatch,proto3,oneof" json:"min_match,omitempty"`
 	// Seed of EXPLORE: the same seed gives the same order until something is learned. Unset means
 	// random. Ignored by other rankings.
 	Seed          *int64 `protobuf:"varint,11,opt,name=seed,proto3,oneof" json:"seed,omitempty"`
@@ -1683,6 +1688,13 @@ func (x *RecallEpisodesRequest) GetRanking() Ranking {
 		return x.Ranking
 	}
 	return Ranking_RANKING_UNSPECIFIED
+}
+
+func (x *RecallEpisodesRequest) GetMinMatch() float64 {
+	if x != nil && x.MinMatch != nil {
+		return *x.MinMatch
+	}
+	return 0
 }
 
 func (x *RecallEpisodesRequest) GetSeed() int64 {
@@ -2371,7 +2383,7 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\x06follow\x18\x05 \x01(\bR\x06follow\"b\n" +
 	"\x15ReplayEpisodeResponse\x12,\n" +
 	"\x06events\x18\x01 \x03(\v2\x14.lot.v1.EpisodeEventR\x06events\x12\x1b\n" +
-	"\tcaught_up\x18\x02 \x01(\bR\bcaughtUp\"\x92\x03\n" +
+	"\tcaught_up\x18\x02 \x01(\bR\bcaughtUp\"\xc2\x03\n" +
 	"\x15RecallEpisodesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12!\n" +
@@ -2381,9 +2393,13 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\x0emin_similarity\x18\x06 \x01(\x01H\x00R\rminSimilarity\x88\x01\x01\x12\x18\n" +
 	"\aexplain\x18\a \x01(\bR\aexplain\x127\n" +
 	"\tread_mask\x18\b \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\x12)\n" +
-	"\aranking\x18\t \x01(\x0e2\x0f.lot.v1.RankingR\aranking\x12\x17\n" +
-	"\x04seed\x18\v \x01(\x03H\x01R\x04seed\x88\x01\x01B\x11\n" +
-	"\x0f_min_similarityB\a\n" +
+	"\aranking\x18\t \x01(\x0e2\x0f.lot.v1.RankingR\aranking\x12 \n" +
+	"\tmin_match\x18\n" +
+	" \x01(\x01H\x01R\bminMatch\x88\x01\x01\x12\x17\n" +
+	"\x04seed\x18\v \x01(\x03H\x02R\x04seed\x88\x01\x01B\x11\n" +
+	"\x0f_min_similarityB\f\n" +
+	"\n" +
+	"_min_matchB\a\n" +
 	"\x05_seed\"\x8d\x01\n" +
 	"\x16RecallEpisodesResponse\x12&\n" +
 	"\x04hits\x18\x01 \x03(\v2\x12.lot.v1.EpisodeHitR\x04hits\x12!\n" +

@@ -333,6 +333,13 @@ const (
 	//	{ "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
 	//	  "metadata": { "namespace": "default", "resource_kind": "pattern", "id": "p-1" } }
 	ErrorReason_ERROR_REASON_IMPORT_CONFLICT ErrorReason = 51
+	// min_match was set, but match_probability is not calibrated for the server's embedding model.
+	// Code FAILED_PRECONDITION. Nothing was searched. Use min_similarity instead, with a value chosen
+	// for that model.
+	//
+	//	{ "reason": "MATCH_UNAVAILABLE", "domain": "lot.v1",
+	//	  "metadata": { "model": "text-embedding-3-small" } }
+	ErrorReason_ERROR_REASON_MATCH_UNAVAILABLE ErrorReason = 69
 	// The request gives a record the origin EXTRACTION, which only the server sets. Code
 	// INVALID_ARGUMENT. Give the origin of whoever writes: PERSON, TOOL, AGENT, MODEL or IMPORT.
 	//
@@ -406,6 +413,7 @@ var (
 		48: "ERROR_REASON_SESSION_FULL",
 		50: "ERROR_REASON_IMPORT_FORMAT_TOO_NEW",
 		51: "ERROR_REASON_IMPORT_CONFLICT",
+		69: "ERROR_REASON_MATCH_UNAVAILABLE",
 		78: "ERROR_REASON_ORIGIN_RESERVED",
 		79: "ERROR_REASON_ORIGIN_RAISED",
 	}
@@ -465,6 +473,7 @@ var (
 		"ERROR_REASON_SESSION_FULL":                48,
 		"ERROR_REASON_IMPORT_FORMAT_TOO_NEW":       50,
 		"ERROR_REASON_IMPORT_CONFLICT":             51,
+		"ERROR_REASON_MATCH_UNAVAILABLE":           69,
 		"ERROR_REASON_ORIGIN_RESERVED":             78,
 		"ERROR_REASON_ORIGIN_RAISED":               79,
 	}
@@ -501,7 +510,7 @@ var File_lot_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\x80\x10\n" +
+	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xa4\x10\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x01\x12 \n" +
@@ -558,7 +567,8 @@ const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"(ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE\x108\x12\x1d\n" +
 	"\x19ERROR_REASON_SESSION_FULL\x100\x12&\n" +
 	"\"ERROR_REASON_IMPORT_FORMAT_TOO_NEW\x102\x12 \n" +
-	"\x1cERROR_REASON_IMPORT_CONFLICT\x103\x12 \n" +
+	"\x1cERROR_REASON_IMPORT_CONFLICT\x103\x12\"\n" +
+	"\x1eERROR_REASON_MATCH_UNAVAILABLE\x10E\x12 \n" +
 	"\x1cERROR_REASON_ORIGIN_RESERVED\x10N\x12\x1e\n" +
 	"\x1aERROR_REASON_ORIGIN_RAISED\x10OBG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"

@@ -956,7 +956,13 @@ type FindErrorSolutionsRequest struct {
 	Explain bool `protobuf:"varint,9,opt,name=explain,proto3" json:"explain,omitempty"`
 	// Fields of each hit's error solution to return, for example `tags`. Empty or `*` means all. An
 	// unknown path is an error that lists the valid ones.
-	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,10,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,10,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	// Minimum match_probability of SIMILAR hits, in [0, 1]; unset means none, and hits have no
+	// match_probability; with 0 they have one, and all are returned. Those below are left out before
+	// the page is cut. If nothing else was found, the notice NOTHING_FITS says so. docs/retrieval.md
+	// shows what which value costs. Fails with MATCH_UNAVAILABLE if the probability is not calibrated
+	// for the embedding model.
+	MinMatch      *float64 `protobuf:"fixed64,11,opt,name=min_match,json=minMatch,proto3,oneof" json:"min_match,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1061,6 +1067,13 @@ func (x *FindErrorSolutionsRequest) GetReadMask() *fieldmaskpb.FieldMask {
 	return nil
 }
 
+func (x *FindErrorSolutionsRequest) GetMinMatch() float64 {
+	if x != nil && x.MinMatch != nil {
+		return *x.MinMatch
+	}
+	return 0
+}
+
 // Response of FindErrorSolutions.
 type FindErrorSolutionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1162,9 +1175,13 @@ type ErrorSolutionHit struct {
 	// Parts whose weighted sum is the score; only with explain.
 	ScoreParts []*ScorePart `protobuf:"bytes,5,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
 	// Differences between the requested and the stored error, in the parts omitted from a signature.
-	Differences   []*ErrorDifference `protobuf:"bytes,6,rep,name=differences,proto3" json:"differences,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Differences []*ErrorDifference `protobuf:"bytes,6,rep,name=differences,proto3" json:"differences,omitempty"`
+	// Probability in [0, 1] that the solution of a SIMILAR error fixes this one, computed from
+	// similarity and words; docs/retrieval.md shows how accurate it is. Most are low: another error
+	// mostly has another fix. Unset for the same signature, and unless the request has min_match.
+	MatchProbability *float64 `protobuf:"fixed64,7,opt,name=match_probability,json=matchProbability,proto3,oneof" json:"match_probability,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *ErrorSolutionHit) Reset() {
@@ -1237,6 +1254,13 @@ func (x *ErrorSolutionHit) GetDifferences() []*ErrorDifference {
 		return x.Differences
 	}
 	return nil
+}
+
+func (x *ErrorSolutionHit) GetMatchProbability() float64 {
+	if x != nil && x.MatchProbability != nil {
+		return *x.MatchProbability
+	}
+	return 0
 }
 
 // ErrorDifference is a part in which two errors of one signature differ.
@@ -1825,7 +1849,7 @@ const file_lot_v1_error_solution_proto_rawDesc = "" +
 	"\x04etag\x18\x05 \x01(\tR\x04etag\"\x85\x01\n" +
 	"\x1bUpdateErrorSolutionResponse\x12<\n" +
 	"\x0eerror_solution\x18\x01 \x01(\v2\x15.lot.v1.ErrorSolutionR\rerrorSolution\x12(\n" +
-	"\anotices\x18\x02 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x8c\x03\n" +
+	"\anotices\x18\x02 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xbc\x03\n" +
 	"\x19FindErrorSolutionsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -1840,14 +1864,17 @@ const file_lot_v1_error_solution_proto_rawDesc = "" +
 	"\x10include_unsolved\x18\b \x01(\bR\x0fincludeUnsolved\x12\x18\n" +
 	"\aexplain\x18\t \x01(\bR\aexplain\x127\n" +
 	"\tread_mask\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMaskB\x11\n" +
-	"\x0f_min_similarity\"\xeb\x01\n" +
+	" \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\x12 \n" +
+	"\tmin_match\x18\v \x01(\x01H\x01R\bminMatch\x88\x01\x01B\x11\n" +
+	"\x0f_min_similarityB\f\n" +
+	"\n" +
+	"_min_match\"\xeb\x01\n" +
 	"\x1aFindErrorSolutionsResponse\x12,\n" +
 	"\x04hits\x18\x01 \x03(\v2\x18.lot.v1.ErrorSolutionHitR\x04hits\x12!\n" +
 	"\fretrieval_id\x18\x02 \x01(\tR\vretrievalId\x12(\n" +
 	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\x12\x1c\n" +
 	"\tsignature\x18\x04 \x01(\tR\tsignature\x124\n" +
-	"\bunsolved\x18\x05 \x03(\v2\x18.lot.v1.ErrorSolutionHitR\bunsolved\"\x9f\x02\n" +
+	"\bunsolved\x18\x05 \x03(\v2\x18.lot.v1.ErrorSolutionHitR\bunsolved\"\xe7\x02\n" +
 	"\x10ErrorSolutionHit\x12<\n" +
 	"\x0eerror_solution\x18\x01 \x01(\v2\x15.lot.v1.ErrorSolutionR\rerrorSolution\x12(\n" +
 	"\x05match\x18\x02 \x01(\x0e2\x12.lot.v1.ErrorMatchR\x05match\x12\x14\n" +
@@ -1857,7 +1884,9 @@ const file_lot_v1_error_solution_proto_rawDesc = "" +
 	"similarity\x122\n" +
 	"\vscore_parts\x18\x05 \x03(\v2\x11.lot.v1.ScorePartR\n" +
 	"scoreParts\x129\n" +
-	"\vdifferences\x18\x06 \x03(\v2\x17.lot.v1.ErrorDifferenceR\vdifferences\"S\n" +
+	"\vdifferences\x18\x06 \x03(\v2\x17.lot.v1.ErrorDifferenceR\vdifferences\x120\n" +
+	"\x11match_probability\x18\a \x01(\x01H\x00R\x10matchProbability\x88\x01\x01B\x14\n" +
+	"\x12_match_probability\"S\n" +
 	"\x0fErrorDifference\x12\x12\n" +
 	"\x04part\x18\x01 \x01(\tR\x04part\x12\x14\n" +
 	"\x05given\x18\x02 \x01(\tR\x05given\x12\x16\n" +
@@ -2007,6 +2036,7 @@ func file_lot_v1_error_solution_proto_init() {
 	file_lot_v1_error_solution_proto_msgTypes[1].OneofWrappers = []any{}
 	file_lot_v1_error_solution_proto_msgTypes[2].OneofWrappers = []any{}
 	file_lot_v1_error_solution_proto_msgTypes[8].OneofWrappers = []any{}
+	file_lot_v1_error_solution_proto_msgTypes[10].OneofWrappers = []any{}
 	file_lot_v1_error_solution_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

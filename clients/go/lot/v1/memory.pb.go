@@ -878,6 +878,10 @@ type MemoryHit struct {
 	// Passage of a long content that is nearest to the query in meaning; unset if the content is a
 	// single passage.
 	Passage *Passage `protobuf:"bytes,5,opt,name=passage,proto3" json:"passage,omitempty"`
+	// Probability in [0, 1] that the memory answers the query, computed as for a pattern
+	// (PatternHit.match_probability). Of a long content only the first 1,000 characters are compared
+	// by words. Set if the request has min_match, and in contexts where unlikely records are omitted.
+	MatchProbability *float64 `protobuf:"fixed64,6,opt,name=match_probability,json=matchProbability,proto3,oneof" json:"match_probability,omitempty"`
 	// Outcomes on similar queries that counted, nearest query first; only with explain. Empty if
 	// there are none, for a hit outside the reorder margin, and for SIMILARITY and RELEVANCE.
 	OutcomeEvidence []*OutcomeEvidence `protobuf:"bytes,7,rep,name=outcome_evidence,json=outcomeEvidence,proto3" json:"outcome_evidence,omitempty"`
@@ -948,6 +952,13 @@ func (x *MemoryHit) GetPassage() *Passage {
 		return x.Passage
 	}
 	return nil
+}
+
+func (x *MemoryHit) GetMatchProbability() float64 {
+	if x != nil && x.MatchProbability != nil {
+		return *x.MatchProbability
+	}
+	return 0
 }
 
 func (x *MemoryHit) GetOutcomeEvidence() []*OutcomeEvidence {
@@ -1112,7 +1123,7 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"\x0f_min_importanceB\x11\n" +
 	"\x0f_max_importanceB\t\n" +
 	"\a_pinnedB\r\n" +
-	"\v_superseded\"\x8c\x02\n" +
+	"\v_superseded\"\xd4\x02\n" +
 	"\tMemoryHit\x12&\n" +
 	"\x06memory\x18\x01 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12\x1e\n" +
@@ -1121,8 +1132,10 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"similarity\x122\n" +
 	"\vscore_parts\x18\x04 \x03(\v2\x11.lot.v1.ScorePartR\n" +
 	"scoreParts\x12)\n" +
-	"\apassage\x18\x05 \x01(\v2\x0f.lot.v1.PassageR\apassage\x12B\n" +
-	"\x10outcome_evidence\x18\a \x03(\v2\x17.lot.v1.OutcomeEvidenceR\x0foutcomeEvidence\"_\n" +
+	"\apassage\x18\x05 \x01(\v2\x0f.lot.v1.PassageR\apassage\x120\n" +
+	"\x11match_probability\x18\x06 \x01(\x01H\x00R\x10matchProbability\x88\x01\x01\x12B\n" +
+	"\x10outcome_evidence\x18\a \x03(\v2\x17.lot.v1.OutcomeEvidenceR\x0foutcomeEvidenceB\x14\n" +
+	"\x12_match_probability\"_\n" +
 	"\aPassage\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12!\n" +
 	"\fstart_offset\x18\x02 \x01(\x05R\vstartOffset\x12\x1d\n" +
@@ -1230,6 +1243,7 @@ func file_lot_v1_memory_proto_init() {
 		(*Memory_Ttl)(nil),
 	}
 	file_lot_v1_memory_proto_msgTypes[3].OneofWrappers = []any{}
+	file_lot_v1_memory_proto_msgTypes[4].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -1135,6 +1135,12 @@ type SearchMemoriesRequest struct {
 	// Fields of each hit's memory to return, for example `tags`. Empty or `*` means all. An unknown
 	// path is an error that lists the valid ones.
 	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,9,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	// Minimum match_probability of every hit, in [0, 1]; unset means none, and hits have no
+	// match_probability; with 0 they have one, and all are returned. Of the best 10 candidates, or
+	// `limit` if that is more, those below are left out, then the page is cut. If none remains, the
+	// notice NOTHING_FITS says so. docs/retrieval.md shows what which value costs. Fails with
+	// MATCH_UNAVAILABLE if the probability is not calibrated for the embedding model.
+	MinMatch *float64 `protobuf:"fixed64,10,opt,name=min_match,json=minMatch,proto3,oneof" json:"min_match,omitempty"`
 	// Find what was true at this time, of what is stored now: begun by then (valid_from, else
 	// create_time), not ended, and not yet superseded. Unset means now; may be in the future.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
@@ -1236,6 +1242,13 @@ func (x *SearchMemoriesRequest) GetReadMask() *fieldmaskpb.FieldMask {
 		return x.ReadMask
 	}
 	return nil
+}
+
+func (x *SearchMemoriesRequest) GetMinMatch() float64 {
+	if x != nil && x.MinMatch != nil {
+		return *x.MinMatch
+	}
+	return 0
 }
 
 func (x *SearchMemoriesRequest) GetAsOf() *timestamppb.Timestamp {
@@ -1521,7 +1534,7 @@ const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"j\n" +
 	"\x14ListMemoriesResponse\x12*\n" +
 	"\bmemories\x18\x01 \x03(\v2\x0e.lot.v1.MemoryR\bmemories\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb7\x03\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xe7\x03\n" +
 	"\x15SearchMemoriesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12,\n" +
@@ -1531,10 +1544,14 @@ const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\aranking\x18\x06 \x01(\x0e2\x0f.lot.v1.RankingR\aranking\x12\x16\n" +
 	"\x06rerank\x18\a \x01(\bR\x06rerank\x12\x18\n" +
 	"\aexplain\x18\b \x01(\bR\aexplain\x127\n" +
-	"\tread_mask\x18\t \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\x12/\n" +
+	"\tread_mask\x18\t \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\x12 \n" +
+	"\tmin_match\x18\n" +
+	" \x01(\x01H\x01R\bminMatch\x88\x01\x01\x12/\n" +
 	"\x05as_of\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12\x17\n" +
-	"\x04seed\x18\f \x01(\x03H\x01R\x04seed\x88\x01\x01B\x11\n" +
-	"\x0f_min_similarityB\a\n" +
+	"\x04seed\x18\f \x01(\x03H\x02R\x04seed\x88\x01\x01B\x11\n" +
+	"\x0f_min_similarityB\f\n" +
+	"\n" +
+	"_min_matchB\a\n" +
 	"\x05_seed\"\xc9\x01\n" +
 	"\x16SearchMemoriesResponse\x12%\n" +
 	"\x04hits\x18\x01 \x03(\v2\x11.lot.v1.MemoryHitR\x04hits\x12!\n" +

@@ -241,6 +241,9 @@ const (
 	// Some of the nearest records were omitted from the context because they are unlikely to help;
 	// the message gives their number by kind. Set min_similarity to 0 to include them.
 	NoticeCode_NOTICE_CODE_UNLIKELY_OMITTED NoticeCode = 8
+	// Every candidate was below min_match, so nothing is returned. The message gives their number and
+	// the highest match_probability. Proceed without, or use a lower min_match.
+	NoticeCode_NOTICE_CODE_NOTHING_FITS NoticeCode = 9
 	// A saved memory contradicts stored ones: same subject, but another value, the opposite, or
 	// negated. All are kept. The message gives their IDs. If the new one is right, set its
 	// `supersedes`; if the old one was right until a time, set that one's `valid_until`.
@@ -259,6 +262,7 @@ var (
 		6:  "NOTICE_CODE_MERGED",
 		7:  "NOTICE_CODE_RESPONSE_TRUNCATED",
 		8:  "NOTICE_CODE_UNLIKELY_OMITTED",
+		9:  "NOTICE_CODE_NOTHING_FITS",
 		10: "NOTICE_CODE_CONFLICTS_WITH",
 	}
 	NoticeCode_value = map[string]int32{
@@ -271,6 +275,7 @@ var (
 		"NOTICE_CODE_MERGED":               6,
 		"NOTICE_CODE_RESPONSE_TRUNCATED":   7,
 		"NOTICE_CODE_UNLIKELY_OMITTED":     8,
+		"NOTICE_CODE_NOTHING_FITS":         9,
 		"NOTICE_CODE_CONFLICTS_WITH":       10,
 	}
 )
@@ -709,7 +714,7 @@ const file_lot_v1_outcome_proto_rawDesc = "" +
 	"\x12RANKING_SIMILARITY\x10\x02\x12\x14\n" +
 	"\x10RANKING_RELIABLE\x10\x03\x12\x13\n" +
 	"\x0fRANKING_EXPLORE\x10\x04\x12\x15\n" +
-	"\x11RANKING_RELEVANCE\x10\x05*\xd3\x02\n" +
+	"\x11RANKING_RELEVANCE\x10\x05*\xf1\x02\n" +
 	"\n" +
 	"NoticeCode\x12\x1b\n" +
 	"\x17NOTICE_CODE_UNSPECIFIED\x10\x00\x12\x1e\n" +
@@ -720,7 +725,8 @@ const file_lot_v1_outcome_proto_rawDesc = "" +
 	"\x1dNOTICE_CODE_RERANK_INCOMPLETE\x10\x05\x12\x16\n" +
 	"\x12NOTICE_CODE_MERGED\x10\x06\x12\"\n" +
 	"\x1eNOTICE_CODE_RESPONSE_TRUNCATED\x10\a\x12 \n" +
-	"\x1cNOTICE_CODE_UNLIKELY_OMITTED\x10\b\x12\x1e\n" +
+	"\x1cNOTICE_CODE_UNLIKELY_OMITTED\x10\b\x12\x1c\n" +
+	"\x18NOTICE_CODE_NOTHING_FITS\x10\t\x12\x1e\n" +
 	"\x1aNOTICE_CODE_CONFLICTS_WITH\x10\n" +
 	"BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"

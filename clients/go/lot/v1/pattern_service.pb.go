@@ -1270,7 +1270,12 @@ type RecallPatternsRequest struct {
 	Explain bool `protobuf:"varint,9,opt,name=explain,proto3" json:"explain,omitempty"`
 	// Fields of each hit's pattern to return, for example `tags`. Empty or `*` means all. An unknown
 	// path is an error that lists the valid ones.
-	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,10,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,10,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	// Minimum match_probability of every hit, in [0, 1]; unset means none. Of the best 10 candidates,
+	// or `limit` if that is more, those below are left out, then the page is cut. If none remains, the
+	// notice NOTHING_FITS says so. docs/retrieval.md shows what which value costs. Fails with
+	// MATCH_UNAVAILABLE if the probability is not calibrated for the embedding model.
+	MinMatch      *float64 `protobuf:"fixed64,11,opt,name=min_match,json=minMatch,proto3,oneof" json:"min_match,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1373,6 +1378,13 @@ func (x *RecallPatternsRequest) GetReadMask() *fieldmaskpb.FieldMask {
 		return x.ReadMask
 	}
 	return nil
+}
+
+func (x *RecallPatternsRequest) GetMinMatch() float64 {
+	if x != nil && x.MinMatch != nil {
+		return *x.MinMatch
+	}
+	return 0
 }
 
 // Response of RecallPatterns.
@@ -3932,7 +3944,7 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"k\n" +
 	"\x14ListPatternsResponse\x12+\n" +
 	"\bpatterns\x18\x01 \x03(\v2\x0f.lot.v1.PatternR\bpatterns\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x87\x03\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb7\x03\n" +
 	"\x15RecallPatternsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12-\n" +
@@ -3944,9 +3956,12 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x06rerank\x18\b \x01(\bR\x06rerank\x12\x18\n" +
 	"\aexplain\x18\t \x01(\bR\aexplain\x127\n" +
 	"\tread_mask\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMaskB\x11\n" +
+	" \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\x12 \n" +
+	"\tmin_match\x18\v \x01(\x01H\x02R\bminMatch\x88\x01\x01B\x11\n" +
 	"\x0f_min_similarityB\a\n" +
-	"\x05_seed\"\xca\x01\n" +
+	"\x05_seedB\f\n" +
+	"\n" +
+	"_min_match\"\xca\x01\n" +
 	"\x16RecallPatternsResponse\x12&\n" +
 	"\x04hits\x18\x01 \x03(\v2\x12.lot.v1.PatternHitR\x04hits\x12!\n" +
 	"\fretrieval_id\x18\x02 \x01(\tR\vretrievalId\x12(\n" +

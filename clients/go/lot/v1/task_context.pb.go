@@ -60,7 +60,14 @@ type GetTaskContextRequest struct {
 	// feedback, including that on this very task.
 	PreferenceCategories []string `protobuf:"bytes,10,rep,name=preference_categories,json=preferenceCategories,proto3" json:"preference_categories,omitempty"`
 	// Complexity of the task; derived if unspecified.
-	Complexity    Complexity `protobuf:"varint,11,opt,name=complexity,proto3,enum=lot.v1.Complexity" json:"complexity,omitempty"`
+	Complexity Complexity `protobuf:"varint,11,opt,name=complexity,proto3,enum=lot.v1.Complexity" json:"complexity,omitempty"`
+	// Minimum match_probability of episodes, patterns, memories, SIMILAR error solutions and the
+	// episodes that warnings cite, in [0, 1], in addition to min_similarity; unset means none. Applied
+	// to each kind as by its recall. If nothing of any kind remains, the notice NOTHING_FITS says so;
+	// preferences and recommendations are not affected. Error solutions of the same signature and,
+	// with a limit above 1, a pattern of `matched_pattern_ids` remain. Fails with MATCH_UNAVAILABLE if
+	// the probability is not calibrated for the embedding model.
+	MinMatch      *float64 `protobuf:"fixed64,12,opt,name=min_match,json=minMatch,proto3,oneof" json:"min_match,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -170,6 +177,13 @@ func (x *GetTaskContextRequest) GetComplexity() Complexity {
 		return x.Complexity
 	}
 	return Complexity_COMPLEXITY_UNSPECIFIED
+}
+
+func (x *GetTaskContextRequest) GetMinMatch() float64 {
+	if x != nil && x.MinMatch != nil {
+		return *x.MinMatch
+	}
+	return 0
 }
 
 // Response of GetTaskContext.
@@ -417,7 +431,7 @@ var File_lot_v1_task_context_proto protoreflect.FileDescriptor
 
 const file_lot_v1_task_context_proto_rawDesc = "" +
 	"\n" +
-	"\x19lot/v1/task_context.proto\x12\x06lot.v1\x1a\x1clot/v1/episode_service.proto\x1a\x1blot/v1/error_solution.proto\x1a\x13lot/v1/memory.proto\x1a\x14lot/v1/outcome.proto\x1a\x1clot/v1/pattern_service.proto\x1a\x17lot/v1/preference.proto\x1a\x1blot/v1/recommendation.proto\"\x94\x03\n" +
+	"\x19lot/v1/task_context.proto\x12\x06lot.v1\x1a\x1clot/v1/episode_service.proto\x1a\x1blot/v1/error_solution.proto\x1a\x13lot/v1/memory.proto\x1a\x14lot/v1/outcome.proto\x1a\x1clot/v1/pattern_service.proto\x1a\x17lot/v1/preference.proto\x1a\x1blot/v1/recommendation.proto\"\xc4\x03\n" +
 	"\x15GetTaskContextRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x12\x17\n" +
@@ -433,8 +447,11 @@ const file_lot_v1_task_context_proto_rawDesc = "" +
 	" \x03(\tR\x14preferenceCategories\x122\n" +
 	"\n" +
 	"complexity\x18\v \x01(\x0e2\x12.lot.v1.ComplexityR\n" +
-	"complexityB\x11\n" +
-	"\x0f_min_similarity\"\xfe\x04\n" +
+	"complexity\x12 \n" +
+	"\tmin_match\x18\f \x01(\x01H\x01R\bminMatch\x88\x01\x01B\x11\n" +
+	"\x0f_min_similarityB\f\n" +
+	"\n" +
+	"_min_match\"\xfe\x04\n" +
 	"\x16GetTaskContextResponse\x12.\n" +
 	"\bepisodes\x18\x01 \x03(\v2\x12.lot.v1.EpisodeHitR\bepisodes\x12.\n" +
 	"\bpatterns\x18\x02 \x03(\v2\x12.lot.v1.PatternHitR\bpatterns\x12.\n" +

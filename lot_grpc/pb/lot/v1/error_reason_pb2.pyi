@@ -381,6 +381,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
           "metadata": { "namespace": "default", "resource_kind": "pattern", "id": "p-1" } }
     """
+    ERROR_REASON_MATCH_UNAVAILABLE: _ErrorReason.ValueType  # 69
+    """min_match was set, but match_probability is not calibrated for the server's embedding model.
+    Code FAILED_PRECONDITION. Nothing was searched. Use min_similarity instead, with a value chosen
+    for that model.
+
+        { "reason": "MATCH_UNAVAILABLE", "domain": "lot.v1",
+          "metadata": { "model": "text-embedding-3-small" } }
+    """
     ERROR_REASON_ORIGIN_RESERVED: _ErrorReason.ValueType  # 78
     """The request gives a record the origin EXTRACTION, which only the server sets. Code
     INVALID_ARGUMENT. Give the origin of whoever writes: PERSON, TOOL, AGENT, MODEL or IMPORT.
@@ -762,6 +770,14 @@ again with IMPORT_CONFLICT_POLICY_SKIP or IMPORT_CONFLICT_POLICY_OVERWRITE.
 
     { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
       "metadata": { "namespace": "default", "resource_kind": "pattern", "id": "p-1" } }
+"""
+ERROR_REASON_MATCH_UNAVAILABLE: ErrorReason.ValueType  # 69
+"""min_match was set, but match_probability is not calibrated for the server's embedding model.
+Code FAILED_PRECONDITION. Nothing was searched. Use min_similarity instead, with a value chosen
+for that model.
+
+    { "reason": "MATCH_UNAVAILABLE", "domain": "lot.v1",
+      "metadata": { "model": "text-embedding-3-small" } }
 """
 ERROR_REASON_ORIGIN_RESERVED: ErrorReason.ValueType  # 78
 """The request gives a record the origin EXTRACTION, which only the server sets. Code

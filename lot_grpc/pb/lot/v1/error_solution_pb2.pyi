@@ -592,6 +592,7 @@ class FindErrorSolutionsRequest(_message.Message):
     INCLUDE_UNSOLVED_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
+    MIN_MATCH_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means `default`."""
     error_type: _builtins.str
@@ -612,6 +613,13 @@ class FindErrorSolutionsRequest(_message.Message):
     """
     explain: _builtins.bool
     """Return score_parts with each hit."""
+    min_match: _builtins.float
+    """Minimum match_probability of SIMILAR hits, in [0, 1]; unset means none, and hits have no
+    match_probability; with 0 they have one, and all are returned. Those below are left out before
+    the page is cut. If nothing else was found, the notice NOTHING_FITS says so. docs/retrieval.md
+    shows what which value costs. Fails with MATCH_UNAVAILABLE if the probability is not calibrated
+    for the embedding model.
+    """
     @_builtins.property
     def categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """At least one of these categories. Empty means all."""
@@ -635,13 +643,19 @@ class FindErrorSolutionsRequest(_message.Message):
         include_unsolved: _builtins.bool = ...,
         explain: _builtins.bool = ...,
         read_mask: _field_mask_pb2.FieldMask | None = ...,
+        min_match: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "min_similarity", b"min_similarity", "read_mask", b"read_mask"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_match", b"_min_match", "_min_similarity", b"_min_similarity", "min_match", b"min_match", "min_similarity", b"min_similarity", "read_mask", b"read_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "categories", b"categories", "error_message", b"error_message", "error_type", b"error_type", "explain", b"explain", "include_unsolved", b"include_unsolved", "language", b"language", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace", "read_mask", b"read_mask"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_match", b"_min_match", "_min_similarity", b"_min_similarity", "categories", b"categories", "error_message", b"error_message", "error_type", b"error_type", "explain", b"explain", "include_unsolved", b"include_unsolved", "language", b"language", "limit", b"limit", "min_match", b"min_match", "min_similarity", b"min_similarity", "namespace", b"namespace", "read_mask", b"read_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__min_match: _TypeAlias = _typing.Literal["min_match"]  # noqa: Y015
+    _WhichOneofArgType__min_match: _TypeAlias = _typing.Literal["_min_match", b"_min_match"]  # noqa: Y015
     _WhichOneofReturnType__min_similarity: _TypeAlias = _typing.Literal["min_similarity"]  # noqa: Y015
     _WhichOneofArgType__min_similarity: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_match) -> _WhichOneofReturnType__min_match | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_similarity) -> _WhichOneofReturnType__min_similarity | None: ...
 
 Global___FindErrorSolutionsRequest: _TypeAlias = FindErrorSolutionsRequest  # noqa: Y015
@@ -704,6 +718,7 @@ class ErrorSolutionHit(_message.Message):
     SIMILARITY_FIELD_NUMBER: _builtins.int
     SCORE_PARTS_FIELD_NUMBER: _builtins.int
     DIFFERENCES_FIELD_NUMBER: _builtins.int
+    MATCH_PROBABILITY_FIELD_NUMBER: _builtins.int
     match: Global___ErrorMatch.ValueType
     """How it was found."""
     score: _builtins.float
@@ -715,6 +730,11 @@ class ErrorSolutionHit(_message.Message):
     """Cosine similarity in [0, 1], with negative values raised to 0. For the same signature, that of
     the raw messages; for a similar error, that to the message or to the error with its fix,
     whichever is nearer.
+    """
+    match_probability: _builtins.float
+    """Probability in [0, 1] that the solution of a SIMILAR error fixes this one, computed from
+    similarity and words; docs/retrieval.md shows how accurate it is. Most are low: another error
+    mostly has another fix. Unset for the same signature, and unless the request has min_match.
     """
     @_builtins.property
     def error_solution(self) -> Global___ErrorSolution:
@@ -737,12 +757,15 @@ class ErrorSolutionHit(_message.Message):
         similarity: _builtins.float = ...,
         score_parts: _abc.Iterable[_outcome_pb2.ScorePart] | None = ...,
         differences: _abc.Iterable[Global___ErrorDifference] | None = ...,
+        match_probability: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["error_solution", b"error_solution"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_match_probability", b"_match_probability", "error_solution", b"error_solution", "match_probability", b"match_probability"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["differences", b"differences", "error_solution", b"error_solution", "match", b"match", "score", b"score", "score_parts", b"score_parts", "similarity", b"similarity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_match_probability", b"_match_probability", "differences", b"differences", "error_solution", b"error_solution", "match", b"match", "match_probability", b"match_probability", "score", b"score", "score_parts", b"score_parts", "similarity", b"similarity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__match_probability: _TypeAlias = _typing.Literal["match_probability"]  # noqa: Y015
+    _WhichOneofArgType__match_probability: _TypeAlias = _typing.Literal["_match_probability", b"_match_probability"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__match_probability) -> _WhichOneofReturnType__match_probability | None: ...
 
 Global___ErrorSolutionHit: _TypeAlias = ErrorSolutionHit  # noqa: Y015
 

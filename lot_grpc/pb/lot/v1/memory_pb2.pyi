@@ -568,12 +568,18 @@ class MemoryHit(_message.Message):
     SIMILARITY_FIELD_NUMBER: _builtins.int
     SCORE_PARTS_FIELD_NUMBER: _builtins.int
     PASSAGE_FIELD_NUMBER: _builtins.int
+    MATCH_PROBABILITY_FIELD_NUMBER: _builtins.int
     OUTCOME_EVIDENCE_FIELD_NUMBER: _builtins.int
     score: _builtins.float
     """Score by which hits are ordered, descending. Comparable only within one response."""
     similarity: _builtins.float
     """Cosine similarity of query and memory, in [0, 1], with negative values raised to 0; also set
     for a hit found by words alone.
+    """
+    match_probability: _builtins.float
+    """Probability in [0, 1] that the memory answers the query, computed as for a pattern
+    (PatternHit.match_probability). Of a long content only the first 1,000 characters are compared
+    by words. Set if the request has min_match, and in contexts where unlikely records are omitted.
     """
     @_builtins.property
     def memory(self) -> Global___Memory:
@@ -603,13 +609,16 @@ class MemoryHit(_message.Message):
         similarity: _builtins.float = ...,
         score_parts: _abc.Iterable[_outcome_pb2.ScorePart] | None = ...,
         passage: Global___Passage | None = ...,
+        match_probability: _builtins.float | None = ...,
         outcome_evidence: _abc.Iterable[_outcome_pb2.OutcomeEvidence] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory", "passage", b"passage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_match_probability", b"_match_probability", "match_probability", b"match_probability", "memory", b"memory", "passage", b"passage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory", "outcome_evidence", b"outcome_evidence", "passage", b"passage", "score", b"score", "score_parts", b"score_parts", "similarity", b"similarity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_match_probability", b"_match_probability", "match_probability", b"match_probability", "memory", b"memory", "outcome_evidence", b"outcome_evidence", "passage", b"passage", "score", b"score", "score_parts", b"score_parts", "similarity", b"similarity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__match_probability: _TypeAlias = _typing.Literal["match_probability"]  # noqa: Y015
+    _WhichOneofArgType__match_probability: _TypeAlias = _typing.Literal["_match_probability", b"_match_probability"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__match_probability) -> _WhichOneofReturnType__match_probability | None: ...
 
 Global___MemoryHit: _TypeAlias = MemoryHit  # noqa: Y015
 

@@ -678,6 +678,7 @@ class RecallPatternsRequest(_message.Message):
     RERANK_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
+    MIN_MATCH_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means `default`."""
     query: _builtins.str
@@ -702,6 +703,12 @@ class RecallPatternsRequest(_message.Message):
     """
     explain: _builtins.bool
     """Return score_parts with each hit, and the explanation."""
+    min_match: _builtins.float
+    """Minimum match_probability of every hit, in [0, 1]; unset means none. Of the best 10 candidates,
+    or `limit` if that is more, those below are left out, then the page is cut. If none remains, the
+    notice NOTHING_FITS says so. docs/retrieval.md shows what which value costs. Fails with
+    MATCH_UNAVAILABLE if the probability is not calibrated for the embedding model.
+    """
     @_builtins.property
     def filter(self) -> _pattern_pb2.PatternFilter:
         """Filter that every hit must match."""
@@ -725,15 +732,20 @@ class RecallPatternsRequest(_message.Message):
         rerank: _builtins.bool = ...,
         explain: _builtins.bool = ...,
         read_mask: _field_mask_pb2.FieldMask | None = ...,
+        min_match: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "_seed", b"_seed", "filter", b"filter", "min_similarity", b"min_similarity", "read_mask", b"read_mask", "seed", b"seed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_match", b"_min_match", "_min_similarity", b"_min_similarity", "_seed", b"_seed", "filter", b"filter", "min_match", b"min_match", "min_similarity", b"min_similarity", "read_mask", b"read_mask", "seed", b"seed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "_seed", b"_seed", "explain", b"explain", "filter", b"filter", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace", "query", b"query", "ranking", b"ranking", "read_mask", b"read_mask", "rerank", b"rerank", "seed", b"seed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_match", b"_min_match", "_min_similarity", b"_min_similarity", "_seed", b"_seed", "explain", b"explain", "filter", b"filter", "limit", b"limit", "min_match", b"min_match", "min_similarity", b"min_similarity", "namespace", b"namespace", "query", b"query", "ranking", b"ranking", "read_mask", b"read_mask", "rerank", b"rerank", "seed", b"seed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__min_match: _TypeAlias = _typing.Literal["min_match"]  # noqa: Y015
+    _WhichOneofArgType__min_match: _TypeAlias = _typing.Literal["_min_match", b"_min_match"]  # noqa: Y015
     _WhichOneofReturnType__min_similarity: _TypeAlias = _typing.Literal["min_similarity"]  # noqa: Y015
     _WhichOneofArgType__min_similarity: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity"]  # noqa: Y015
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_match) -> _WhichOneofReturnType__min_match | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_similarity) -> _WhichOneofReturnType__min_similarity | None: ...
     @_typing.overload

@@ -138,6 +138,7 @@ class AsyncEpisodeCalls(AsyncBaseClient):
         filter: fields.EpisodeFilterLike | None = None,
         limit: int = 0,
         min_similarity: float | None = None,
+        min_match: float | None = None,
         ranking: fields.RankingLike | None = None,
         explain: bool = False,
     ) -> episodes.RecallEpisodesResponse:
@@ -149,6 +150,7 @@ class AsyncEpisodeCalls(AsyncBaseClient):
             filter=filter,
             limit=limit,
             min_similarity=min_similarity,
+            min_match=min_match,
             ranking=ranking,
             explain=explain,
         )

@@ -68,6 +68,7 @@ class AsyncMemoryCalls(AsyncBaseClient):
         filter: fields.MemoryFilterLike | None = None,
         limit: int = 0,
         min_similarity: float | None = None,
+        min_match: float | None = None,
         ranking: fields.RankingLike | None = None,
         rerank: bool = False,
         explain: bool = False,
@@ -83,6 +84,7 @@ class AsyncMemoryCalls(AsyncBaseClient):
             filter=filter,
             limit=limit,
             min_similarity=min_similarity,
+            min_match=min_match,
             ranking=ranking,
             rerank=rerank,
             explain=explain,
@@ -102,6 +104,7 @@ class AsyncMemoryCalls(AsyncBaseClient):
         limit: int = 0,
         max_tokens: int = 0,
         min_similarity: float | None = None,
+        min_match: float | None = None,
         preference_categories: Iterable[str] = (),
     ) -> contexts.GetTaskContextResponse:
         """What is known for a task, or for the one of an earlier `task_id`, ready for a prompt."""
@@ -116,6 +119,7 @@ class AsyncMemoryCalls(AsyncBaseClient):
             limit=limit,
             max_tokens=max_tokens,
             min_similarity=min_similarity,
+            min_match=min_match,
             preference_categories=list(preference_categories),
         )
         return await self.call(self.memories.GetTaskContext, request)

@@ -139,6 +139,7 @@ class EpisodeCalls(BaseClient):
         filter: fields.EpisodeFilterLike | None = None,
         limit: int = 0,
         min_similarity: float | None = None,
+        min_match: float | None = None,
         ranking: fields.RankingLike | None = None,
         explain: bool = False,
     ) -> episodes.RecallEpisodesResponse:
@@ -150,6 +151,7 @@ class EpisodeCalls(BaseClient):
             filter=filter,
             limit=limit,
             min_similarity=min_similarity,
+            min_match=min_match,
             ranking=ranking,
             explain=explain,
         )

@@ -67,6 +67,7 @@ class MemoryCalls(BaseClient):
         filter: fields.MemoryFilterLike | None = None,
         limit: int = 0,
         min_similarity: float | None = None,
+        min_match: float | None = None,
         ranking: fields.RankingLike | None = None,
         rerank: bool = False,
         explain: bool = False,
@@ -82,6 +83,7 @@ class MemoryCalls(BaseClient):
             filter=filter,
             limit=limit,
             min_similarity=min_similarity,
+            min_match=min_match,
             ranking=ranking,
             rerank=rerank,
             explain=explain,
@@ -101,6 +103,7 @@ class MemoryCalls(BaseClient):
         limit: int = 0,
         max_tokens: int = 0,
         min_similarity: float | None = None,
+        min_match: float | None = None,
         preference_categories: Iterable[str] = (),
     ) -> contexts.GetTaskContextResponse:
         """What is known for a task, or for the one of an earlier `task_id`, ready for a prompt."""
@@ -115,6 +118,7 @@ class MemoryCalls(BaseClient):
             limit=limit,
             max_tokens=max_tokens,
             min_similarity=min_similarity,
+            min_match=min_match,
             preference_categories=list(preference_categories),
         )
         return self.call(self.memories.GetTaskContext, request)

@@ -882,6 +882,7 @@ class RecallEpisodesRequest(_message.Message):
     EXPLAIN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     RANKING_FIELD_NUMBER: _builtins.int
+    MIN_MATCH_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means `default`."""
@@ -898,6 +899,12 @@ class RecallEpisodesRequest(_message.Message):
     ranking: _outcome_pb2.Ranking.ValueType
     """Ranking. What was learned is how it went when episodes were used on similar queries
     (RecordOutcome), not how they ended.
+    """
+    min_match: _builtins.float
+    """Minimum match_probability of every hit, in [0, 1]; unset means none. Of the best 10 candidates,
+    or `limit` if that is more, those below are left out, then the page is cut. If none remains, the
+    notice NOTHING_FITS says so. docs/retrieval.md shows what which value costs. Fails with
+    MATCH_UNAVAILABLE if the probability is not calibrated for the embedding model.
     """
     seed: _builtins.int
     """Seed of EXPLORE: the same seed gives the same order until something is learned. Unset means
@@ -925,16 +932,21 @@ class RecallEpisodesRequest(_message.Message):
         explain: _builtins.bool = ...,
         read_mask: _field_mask_pb2.FieldMask | None = ...,
         ranking: _outcome_pb2.Ranking.ValueType = ...,
+        min_match: _builtins.float | None = ...,
         seed: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "_seed", b"_seed", "filter", b"filter", "min_similarity", b"min_similarity", "read_mask", b"read_mask", "seed", b"seed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_match", b"_min_match", "_min_similarity", b"_min_similarity", "_seed", b"_seed", "filter", b"filter", "min_match", b"min_match", "min_similarity", b"min_similarity", "read_mask", b"read_mask", "seed", b"seed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "_seed", b"_seed", "explain", b"explain", "filter", b"filter", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace", "query", b"query", "ranking", b"ranking", "read_mask", b"read_mask", "seed", b"seed", "success_only", b"success_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_match", b"_min_match", "_min_similarity", b"_min_similarity", "_seed", b"_seed", "explain", b"explain", "filter", b"filter", "limit", b"limit", "min_match", b"min_match", "min_similarity", b"min_similarity", "namespace", b"namespace", "query", b"query", "ranking", b"ranking", "read_mask", b"read_mask", "seed", b"seed", "success_only", b"success_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__min_match: _TypeAlias = _typing.Literal["min_match"]  # noqa: Y015
+    _WhichOneofArgType__min_match: _TypeAlias = _typing.Literal["_min_match", b"_min_match"]  # noqa: Y015
     _WhichOneofReturnType__min_similarity: _TypeAlias = _typing.Literal["min_similarity"]  # noqa: Y015
     _WhichOneofArgType__min_similarity: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity"]  # noqa: Y015
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_match) -> _WhichOneofReturnType__min_match | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_similarity) -> _WhichOneofReturnType__min_similarity | None: ...
     @_typing.overload

@@ -176,6 +176,10 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     """Some of the nearest records were omitted from the context because they are unlikely to help;
     the message gives their number by kind. Set min_similarity to 0 to include them.
     """
+    NOTICE_CODE_NOTHING_FITS: _NoticeCode.ValueType  # 9
+    """Every candidate was below min_match, so nothing is returned. The message gives their number and
+    the highest match_probability. Proceed without, or use a lower min_match.
+    """
     NOTICE_CODE_CONFLICTS_WITH: _NoticeCode.ValueType  # 10
     """A saved memory contradicts stored ones: same subject, but another value, the opposite, or
     negated. All are kept. The message gives their IDs. If the new one is right, set its
@@ -219,6 +223,10 @@ or use a limit or a read mask.
 NOTICE_CODE_UNLIKELY_OMITTED: NoticeCode.ValueType  # 8
 """Some of the nearest records were omitted from the context because they are unlikely to help;
 the message gives their number by kind. Set min_similarity to 0 to include them.
+"""
+NOTICE_CODE_NOTHING_FITS: NoticeCode.ValueType  # 9
+"""Every candidate was below min_match, so nothing is returned. The message gives their number and
+the highest match_probability. Proceed without, or use a lower min_match.
 """
 NOTICE_CODE_CONFLICTS_WITH: NoticeCode.ValueType  # 10
 """A saved memory contradicts stored ones: same subject, but another value, the opposite, or

@@ -42,6 +42,7 @@ class GetTaskContextRequest(_message.Message):
     MIN_SIMILARITY_FIELD_NUMBER: _builtins.int
     PREFERENCE_CATEGORIES_FIELD_NUMBER: _builtins.int
     COMPLEXITY_FIELD_NUMBER: _builtins.int
+    MIN_MATCH_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means `default`."""
     task: _builtins.str
@@ -81,6 +82,14 @@ class GetTaskContextRequest(_message.Message):
     """
     complexity: _outcome_pb2.Complexity.ValueType
     """Complexity of the task; derived if unspecified."""
+    min_match: _builtins.float
+    """Minimum match_probability of episodes, patterns, memories, SIMILAR error solutions and the
+    episodes that warnings cite, in [0, 1], in addition to min_similarity; unset means none. Applied
+    to each kind as by its recall. If nothing of any kind remains, the notice NOTHING_FITS says so;
+    preferences and recommendations are not affected. Error solutions of the same signature and,
+    with a limit above 1, a pattern of `matched_pattern_ids` remain. Fails with MATCH_UNAVAILABLE if
+    the probability is not calibrated for the embedding model.
+    """
     @_builtins.property
     def preference_categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Categories of preferences to return; empty means all, with only a few of those learned from
@@ -101,13 +110,19 @@ class GetTaskContextRequest(_message.Message):
         min_similarity: _builtins.float | None = ...,
         preference_categories: _abc.Iterable[_builtins.str] | None = ...,
         complexity: _outcome_pb2.Complexity.ValueType = ...,
+        min_match: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "min_similarity", b"min_similarity"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_match", b"_min_match", "_min_similarity", b"_min_similarity", "min_match", b"min_match", "min_similarity", b"min_similarity"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "category", b"category", "complexity", b"complexity", "language", b"language", "limit", b"limit", "max_tokens", b"max_tokens", "min_similarity", b"min_similarity", "namespace", b"namespace", "preference_categories", b"preference_categories", "task", b"task", "task_id", b"task_id", "task_type", b"task_type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_match", b"_min_match", "_min_similarity", b"_min_similarity", "category", b"category", "complexity", b"complexity", "language", b"language", "limit", b"limit", "max_tokens", b"max_tokens", "min_match", b"min_match", "min_similarity", b"min_similarity", "namespace", b"namespace", "preference_categories", b"preference_categories", "task", b"task", "task_id", b"task_id", "task_type", b"task_type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__min_match: _TypeAlias = _typing.Literal["min_match"]  # noqa: Y015
+    _WhichOneofArgType__min_match: _TypeAlias = _typing.Literal["_min_match", b"_min_match"]  # noqa: Y015
     _WhichOneofReturnType__min_similarity: _TypeAlias = _typing.Literal["min_similarity"]  # noqa: Y015
     _WhichOneofArgType__min_similarity: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_match) -> _WhichOneofReturnType__min_match | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_similarity) -> _WhichOneofReturnType__min_similarity | None: ...
 
 Global___GetTaskContextRequest: _TypeAlias = GetTaskContextRequest  # noqa: Y015
