@@ -17,8 +17,7 @@ chance of untried hits, and the mean if that is below. EXPLORE uses the mean mov
 further the more trials there are. Hits outside the margin are not affected and stay after all those
 within it. docs/learning.md and the contract (OutcomeEvidence) have the formula.
 
-Resources without outcomes but with an importance are moved by it in the same way, by ``weight * 2 *
-(importance - 1/2)``, with ``IMPORTANCE`` as the weight.
+Near-ties with an importance are moved by it too, by ``IMPORTANCE * 2 * (importance - 1/2)``.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ import math
 import random
 import statistics
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from lot_grpc.domain.context_stats import Fading
 from lot_grpc.domain.outcomes import wilson_lower_bound
@@ -66,7 +65,8 @@ class RankingWeights:
     ``reorder_margin``: how near to the best relevance counts as a near-tie. ``learned``: the most
     that what was learned adds to a score or takes from it; 0 turns it off. ``kernel_width``: how
     fast outcomes on other queries lose weight with their distance. ``fading``: how older outcomes
-    do. ``neutral``: the chance of a near-tie never tried, as long as nothing was tried on a query;
+    do. ``importance``: the most that an importance adds or takes, 0 for kinds that have none.
+    ``neutral``: the chance of a near-tie never tried, as long as nothing was tried on a query;
     ``expected_tried``: how many near-ties that did as expected are added to those tried on it.
     """
 
@@ -76,10 +76,15 @@ class RankingWeights:
     fading: Fading = field(default_factory=Fading)
     neutral: float = 0.45
     expected_tried: float = 5.0
+    importance: float = 0.0
 
     def weight_of(self, ranking: Ranking) -> float:
         """The most that learning adds or subtracts in a ranking."""
         return self.learned if ranking in _PART_NAMES else 0.0
+
+    def most(self, ranking: Ranking) -> float:
+        """The most that learning and importance add or subtract together in a ranking."""
+        return self.learned + self.importance if ranking in _PART_NAMES else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +101,8 @@ class Candidate:
     """A hit before ranking, with its outcomes: PARTIAL as ½, older ones faded.
 
     ``successes`` and ``trials`` are those on the query itself, ``other_successes`` and
-    ``other_trials`` those on like queries, weighted. ``importance`` in [0, 1] is that of what was
-    given one, which has no outcomes; ½ is neutral.
+    ``other_trials`` those on like queries, weighted. ``importance`` in [0, 1], for kinds that have
+    one; ½ is neutral.
     """
 
     id: str
@@ -130,8 +135,8 @@ def pool_size(limit: int) -> int:
 
 
 def within_margin(relevances: Sequence[float], ranking: Ranking, weights: RankingWeights) -> int:
-    """How many of the best are near-ties, of which what was learned matters. Best first."""
-    if not weights.weight_of(ranking) or not relevances:
+    """How many of the best are near-ties, which anything else may reorder. Best first."""
+    if not weights.most(ranking) or not relevances:
         return 0
     floor = relevances[0] - weights.reorder_margin
     return sum(relevance >= floor for relevance in relevances)
@@ -146,6 +151,11 @@ def contenders(
     ``limit`` only near-ties count.
     """
     return max(limit, within_margin(relevances, ranking, weights))
+
+
+def places_from_below(limit: int) -> int:
+    """How many of the best ``limit`` may come from below that rank by relevance."""
+    return (limit + 1) // 2
 
 
 def rank(
@@ -168,19 +178,17 @@ def rank(
     near = {candidate.id for candidate in by_relevance[:limit]}
     parts = _parts(by_relevance, ranking, weights, seed)
     scored = [
-        (-(candidate.relevance + value * weight), place)
-        for place, (candidate, (_, value, weight)) in enumerate(
-            zip(by_relevance, parts, strict=True)
-        )
+        (-_score(candidate, its_parts), place)
+        for place, (candidate, its_parts) in enumerate(zip(by_relevance, parts, strict=True))
     ]
     scored.sort()  # the place tells equal scores by relevance, then by id
     chosen: list[tuple[float, int]] = []
-    places_from_below = (limit + 1) // 2
+    left = places_from_below(limit)
     for one in scored:
         if by_relevance[one[1]].id not in near:
-            if not places_from_below:
+            if not left:
                 continue
-            places_from_below -= 1
+            left -= 1
         chosen.append(one)
         if len(chosen) == limit:
             break
@@ -188,11 +196,7 @@ def rank(
     if limit > 1 and held and not set(held) & set(chosen):
         chosen = sorted([*chosen[:-1], held[0]])
     return [
-        Ranked(
-            by_relevance[place],
-            -negated,
-            (ScorePart(*parts[place]),) if parts[place] is not _NOTHING else (),
-        )
+        Ranked(by_relevance[place], -negated, tuple(ScorePart(*part) for part in parts[place]))
         for negated, place in chosen
     ]
 
@@ -200,31 +204,48 @@ def rank(
 _Part: TypeAlias = tuple[str, float, float]
 """Name, value and weight of what comes on top of a relevance."""
 
-_NOTHING: Final[_Part] = ("", 0.0, 0.0)
+
+def before_importance(
+    by_relevance: Sequence[Candidate], ranking: Ranking, weights: RankingWeights, seed: int
+) -> list[float]:
+    """The scores of candidates, best relevance first, without what their importance adds."""
+    plain = replace(weights, importance=0.0)
+    parts = _parts(by_relevance, ranking, plain, seed)
+    return [_score(one, its_parts) for one, its_parts in zip(by_relevance, parts, strict=True)]
+
+
+def _score(candidate: Candidate, parts: Sequence[_Part]) -> float:
+    score = candidate.relevance
+    for _, value, weight in parts:
+        score += value * weight
+    return score
 
 
 def _parts(
     by_relevance: Sequence[Candidate], ranking: Ranking, weights: RankingWeights, seed: int
-) -> list[_Part]:
+) -> list[tuple[_Part, ...]]:
     """The parts added to each relevance."""
-    weight = weights.weight_of(ranking)
-    if not weight:
-        return [_NOTHING] * len(by_relevance)
     near = within_margin([one.relevance for one in by_relevance], ranking, weights)
-    name = _PART_NAMES[ranking]
+    if not near:
+        return [()] * len(by_relevance)
     untried = _untried(by_relevance[:near], weights)
 
-    def learned(candidate: Candidate) -> _Part:
-        return name, _learned(candidate, untried, ranking, weights.neutral, seed), weight
+    def learned(candidate: Candidate) -> tuple[_Part, ...]:
+        if not weights.learned:
+            return ()
+        value = _learned(candidate, untried, ranking, weights.neutral, seed)
+        return ((_PART_NAMES[ranking], value, weights.learned),)
 
     nothing = learned(Candidate("", 0.0))  # most near-ties have no outcomes
-    parts = [
-        ("importance", from_importance(candidate.importance), weight)
-        if candidate.importance is not None
-        else (learned(candidate) if candidate.tried else nothing)
-        for candidate in by_relevance[:near]
-    ]
-    return parts + [("outside_reorder_margin", 1.0, -weight)] * (len(by_relevance) - near)
+    parts = []
+    for candidate in by_relevance[:near]:
+        its_parts = learned(candidate) if candidate.tried else nothing
+        if candidate.importance is not None and weights.importance:
+            value = from_importance(candidate.importance)
+            its_parts = (*its_parts, ("importance", value, weights.importance))
+        parts.append(its_parts)
+    outside: _Part = ("outside_reorder_margin", 1.0, -weights.most(ranking))
+    return parts + [(outside,)] * (len(by_relevance) - near)
 
 
 def from_importance(importance: float) -> float:
@@ -244,7 +265,7 @@ def _untried(near_ties: Sequence[Candidate], weights: RankingWeights) -> float:
     best, neutral = near_ties[0].relevance, _log_odds(weights.neutral)
     worked = expected = weights.expected_tried * weights.neutral
     for one in near_ties:
-        if one.trials:
+        if one.trials and weights.learned:
             sure = one.trials / (one.trials + 1.0)
             behind = (best - one.relevance) * SURE / weights.learned
             worked += sure * one.successes / one.trials

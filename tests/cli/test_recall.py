@@ -99,7 +99,7 @@ def test_an_explanation_tells_parts_what_was_learned_and_filters(runner, fake):
         outcome_pb2.ScorePart(name="learned", value=0.25, weight=0.1),
     ]
     learned = [
-        service_pb.OutcomeEvidence(
+        outcome_pb2.OutcomeEvidence(
             query=f"query {n}\n{NASTY}", similarity=0.9, trial_count=4, success_count=3.5
         )
         for n in range(5)

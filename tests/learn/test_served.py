@@ -75,6 +75,7 @@ async def test_the_formulas_choose_as_the_services_do(serving, ranking, kind):
     tasks = replace(TASKS, kind=kind)
     pools = await read_pools(serving, tasks, silent)
     weights = await weights_told(serving, tasks)
+    assert weights.learned == RankingWeights().learned
     await save_all(serving, "served", tasks)
     served = Served(serving, "served", ranking, tasks, pools, weights.reorder_margin)
     formulas = Formulas(pools, ByCell(pools, weights), weights, ranking)

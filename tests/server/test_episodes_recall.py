@@ -24,7 +24,7 @@ async def test_the_nearest_comes_first_and_five_are_the_default(lot):
     assert best.episode.episode_id == "near"
     assert best.similarity > 0.8
     assert best.score == pytest.approx(best.similarity)  # the nearest by words as well
-    assert [part.name for part in best.score_parts] == ["similarity", "bm25"]
+    assert [part.name for part in best.score_parts] == ["similarity", "bm25", "learned"]
     assert answer.retrieval_id
     query = "rotate the signing keys of the gateway"
     assert await recalled(lot, query, min_similarity=0.85) == ["near"]

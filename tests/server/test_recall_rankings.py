@@ -81,25 +81,20 @@ async def test_with_similarity_the_shown_similarities_never_rise(filled, recall)
     assert rises
 
 
-async def test_episodes_come_by_relevance_where_nothing_is_given(filled):
+@pytest.mark.parametrize("recall", RECALLS, ids=lambda recall: recall[1])
+async def test_balanced_is_what_is_not_given(filled, recall):
     for query in QUERIES:
         plain, given = [
-            (await filled.episodes.RecallEpisodes(query=query, ranking=ranking)).hits
-            for ranking in (outcome_pb2.RANKING_UNSPECIFIED, RELEVANCE)
+            (await of(filled, recall)(query=query, ranking=ranking)).hits
+            for ranking in (outcome_pb2.RANKING_UNSPECIFIED, BALANCED)
         ]
         assert list(plain) == list(given)
 
 
 @pytest.mark.parametrize("recall", RECALLS, ids=lambda recall: recall[1])
-async def test_an_order_that_a_kind_does_not_have_is_refused(lot, recall):
-    lacking = {
-        "RecallPatterns": (),
-        "RecallEpisodes": (BALANCED, outcome_pb2.RANKING_RELIABLE, outcome_pb2.RANKING_EXPLORE),
-        "SearchMemories": (outcome_pb2.RANKING_RELIABLE, outcome_pb2.RANKING_EXPLORE),
-    }[recall[1]]
-    for ranking in lacking:
-        failed = await failure(of(lot, recall)(query="t", ranking=ranking))
-        assert failed.fields == {"ranking": "enum.in"}
+async def test_an_order_that_there_is_not_is_refused(lot, recall):
+    failed = await failure(of(lot, recall)(query="t", ranking=77))
+    assert failed.fields == {"ranking": "enum.defined_only"}
 
 
 @pytest.mark.parametrize("recall", [RECALLS[0], RECALLS[2]], ids=lambda recall: recall[1])

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
 from lot_grpc.domain.fusion import Relevance
 from lot_grpc.domain.query import Ranking
-from lot_grpc.domain.ranking import IMPORTANCE, Candidate, Ranked, RankingWeights, rank
+from lot_grpc.domain.ranking import (
+    IMPORTANCE,
+    Candidate,
+    Ranked,
+    RankingWeights,
+    before_importance,
+    rank,
+)
 from lot_grpc.ports import IdIn, Record
 from lot_grpc.services.recall.importance import ImportanceReader
 from lot_grpc.services.records.collections import MEMORIES
 from tests.services.world import NS, World, open_world
 
-WEIGHTS = RankingWeights(learned=IMPORTANCE)
+WEIGHTS = RankingWeights(importance=IMPORTANCE)
 
 
 @pytest.fixture
@@ -47,11 +55,13 @@ async def read(
     near: Sequence[Relevance],
     limit: int,
     weight: float = IMPORTANCE,
-    known: Mapping[str, Record] | None = None,
+    scores: Sequence[float] | None = None,
 ) -> Mapping[str, Record]:
-    found = await reader_of(world).read(NS, near, limit, weight, known or {})
-    assert found is not None
-    return found
+    """The page, and what may rise onto it."""
+    page = dict(await world.store.get(MEMORIES, NS, [one.id for one in near[:limit]]))
+    scores = scores or [one.value for one in near]
+    standing = [(one.id, score) for one, score in zip(near, scores, strict=True)]
+    return {**page, **await reader_of(world).rising(NS, standing, limit, weight, page)}
 
 
 def point(number: int) -> str:
@@ -80,17 +90,49 @@ async def test_the_page_is_the_same_as_if_all_were_read(
             assert len(found) == min(limit, 40)
 
 
-async def test_what_was_read_already_is_not_read_again(world: World) -> None:
-    near, records = await pool(world, random.Random(4), (0.5,))
-    await world.store.delete(MEMORIES, NS, [IdIn((near[0].id,))])
-    known = {near[0].id: records[near[0].id]}
-    assert near[0].id in await read(world, near, 3, known=known)
+@pytest.mark.parametrize("importances", [(0.5,), (0.0, 0.25, 0.5, 0.6, 1.0)])
+@pytest.mark.parametrize("ranking", [Ranking.BALANCED, Ranking.RELIABLE, Ranking.EXPLORE])
+async def test_the_page_is_the_same_where_outcomes_count_as_well(
+    world: World, importances: Sequence[float], ranking: Ranking
+) -> None:
+    chosen = random.Random(7)
+    fewer = 0
+    for limit in (*range(1, 13), 39, 40):
+        near, records = await pool(world, chosen, importances)
+        trials = {one.id: chosen.choice((0.0, 0.0, 1.0, 9.0)) for one in near}
+        worked = {one.id: trials[one.id] * chosen.choice((0.0, 0.5, 1.0)) for one in near}
+
+        used = [
+            Candidate(one.id, one.value, worked[one.id], trials[one.id], importance=0.0)
+            for one in near
+        ]
+        scores = before_importance(used, ranking, WEIGHTS, 5)
+        found = await read(world, near, limit, scores=scores)
+        pages = [
+            rank(
+                [
+                    replace(one, importance=those[one.id].payload["importance"])
+                    if one.id in those
+                    else one
+                    for one in used
+                ],
+                ranking,
+                WEIGHTS,
+                limit,
+                5,
+            )
+            for those in (found, records)
+        ]
+        assert pages[0] == pages[1]
+        assert {one.candidate.id for one in pages[0]} <= found.keys()
+        fewer += len(found) < 40
+    assert fewer > 3
 
 
-async def test_no_answer_if_a_record_of_the_page_was_deleted(world: World) -> None:
+async def test_a_page_of_which_some_was_deleted_is_not_enough_to_tell(world: World) -> None:
     near, _ = await pool(world, random.Random(5), (0.5,))
-    await world.store.delete(MEMORIES, NS, [IdIn((near[0].id,))])
-    assert await reader_of(world).read(NS, near, 3, IMPORTANCE, {}) is None
+    await world.store.delete(MEMORIES, NS, [IdIn(tuple(one.id for one in near[:3]))])
+    assert await read(world, near, 3) == {}
 
 
 async def test_with_weight_zero_only_the_page_is_read(world: World) -> None:

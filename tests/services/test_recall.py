@@ -238,7 +238,7 @@ async def test_episodes_found_say_how_many_events_they_have(world):
     question = episode_request(RecallOptions("deploy", 5), EpisodeFilter(), success_only=False)
     answer = await world.services.recall.episodes.find(NS, question)
     assert answer.hits[0].thing.event_count == 3
-    assert [part.name for part in answer.hits[0].parts] == ["similarity", "bm25"]
+    assert [part.name for part in answer.hits[0].parts] == ["similarity", "bm25", "learned"]
 
 
 async def test_memories_are_found_by_meaning_within_their_filter():

@@ -136,23 +136,25 @@ async def test_a_recall_of_patterns_that_learned_makes_five_calls(world: World) 
         ("scroll", "patterns"),
         ("search", "patterns"),
         ("scroll", CONTEXT_STATS),
-        ("get", "patterns"),
         ("search", CONTEXT_STATS),
+        ("get", "patterns"),
     ]
     assert await calls(world, recall_patterns(world)) == expected
     # The cross-encoder reads the ten best; what else can reach the page is read after it.
     assert len(await calls(world, recall_patterns(world, rerank=True))) <= len(expected) + 1
 
 
-async def test_a_recall_of_episodes_makes_two_calls_one_of_memories_three(world: World) -> None:
+async def test_a_recall_of_episodes_makes_three_calls_one_of_memories_four(world: World) -> None:
     episodes = episode_request(RecallOptions(QUERY, 5), EpisodeFilter(), success_only=False)
     memories = memory_request(RecallOptions(QUERY, 5), MemoryFilter())
     assert await calls(world, lambda: world.services.recall.episodes.find(NS, episodes)) == [
         ("search", "episodes"),
+        ("scroll", CONTEXT_STATS),
         ("get", "episodes"),
     ]
     assert await calls(world, lambda: world.services.recall.memories.find(NS, memories)) == [
         ("search", "memories"),
+        ("scroll", CONTEXT_STATS),
         ("get", "memories"),
         ("scroll", "memories"),  # near-ties that are more important
     ]
@@ -167,7 +169,7 @@ CONTEXT = Counter(
     {
         ("scroll", "patterns"): 2,  # LEARNED ones; the vectors of those to choose from
         ("search", "patterns"): 1,
-        ("scroll", CONTEXT_STATS): 1,
+        ("scroll", CONTEXT_STATS): 3,  # of patterns, episodes and memories
         ("get", "patterns"): 1,
         ("search", "memories"): 1,
         ("get", "memories"): 1,

@@ -11,14 +11,14 @@ from lot_grpc.domain.errors import RequestInvalidError, Violation
 from lot_grpc.domain.extraction.digest import ErrorSeen
 from lot_grpc.domain.failures.group import FailureAnalysis, FailureGroup
 from lot_grpc.domain.json_values import whole
-from lot_grpc.domain.query import EpisodeFilter, Ranking
+from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.pb.lot.v1 import episode_pb2 as pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as service_pb
 from lot_grpc.pb.lot.v1.outcome_pb2 import Notice
 from lot_grpc.server.codec.error_solutions import error_solution_to_pb
 from lot_grpc.server.codec.generic import Decoder, Encoder, Whole
 from lot_grpc.server.codec.notices import text_notices
-from lot_grpc.server.codec.outcomes import outcomes_if_any_to_pb, score_part_to_pb
+from lot_grpc.server.codec.outcomes import explain_hit, outcomes_if_any_to_pb
 from lot_grpc.server.codec.pairs import fields_beside
 from lot_grpc.server.codec.patterns import pattern_to_pb, same_id
 from lot_grpc.server.codec.values import (
@@ -180,8 +180,8 @@ filter_from_pb = Decoder(pb.EpisodeFilter, EpisodeFilter, path="filter")
 request_from_pb = Decoder(
     service_pb.RecallEpisodesRequest,
     RecallOptions,
-    defaults={"limit": 5, "ranking": Ranking.RELEVANCE},
-    omit={"namespace", "filter", "read_mask", "success_only", "explain", "rerank", "legs", "seed"},
+    defaults={"limit": 5},
+    omit={"namespace", "filter", "read_mask", "success_only", "explain", "rerank", "legs"},
 )
 
 _hit: Encoder[Hit[Episode], service_pb.EpisodeHit] = Encoder(
@@ -189,7 +189,16 @@ _hit: Encoder[Hit[Episode], service_pb.EpisodeHit] = Encoder(
     service_pb.EpisodeHit,
     rename={"episode": "thing", "match_probability": "match"},
     values={"episode": episode_to_pb},
-    omit={"score_parts", "parts", "resource", "record", "lazy_thing", "lazy_match", "evidence"},
+    omit={
+        "score_parts",
+        "parts",
+        "outcome_evidence",
+        "resource",
+        "record",
+        "lazy_thing",
+        "lazy_match",
+        "evidence",
+    },
 )
 
 
@@ -197,7 +206,7 @@ def episode_hit_to_pb(hit: Hit[Episode], *, explain: bool = False) -> service_pb
     """An episode found by recall."""
     message = _hit(hit)
     if explain:
-        message.score_parts.extend(map(score_part_to_pb, hit.parts))
+        explain_hit(message, hit)
     return message
 
 

@@ -197,6 +197,7 @@ _similar_to_pb = Encoder(
     episode_service_pb2.EpisodeHit,
     rename={"score_parts": "parts", "match_probability": "match"},
     values={"episode": episode_to_pb},
+    omit={"outcome_evidence"},
 )
 _TASK_TRUNCATED = (
     "longer than the 8 windows the model reads: the rest does not affect text similarity; put what "

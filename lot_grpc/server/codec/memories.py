@@ -19,7 +19,7 @@ from lot_grpc.pb.lot.v1 import memory_service_pb2 as service_pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2
 from lot_grpc.server.codec.generic import Decoder, Encoder
 from lot_grpc.server.codec.notices import passage_notices, unchanged_notices
-from lot_grpc.server.codec.outcomes import outcomes_if_any_to_pb, score_part_to_pb
+from lot_grpc.server.codec.outcomes import explain_hit, outcomes_if_any_to_pb
 from lot_grpc.server.codec.patterns import same_id
 from lot_grpc.server.codec.values import ttl_of
 from lot_grpc.server.masks import updated_paths
@@ -137,7 +137,7 @@ request_from_pb = Decoder(
     service_pb.SearchMemoriesRequest,
     RecallOptions,
     defaults={"limit": 5},
-    omit={"namespace", "filter", "read_mask", "legs", "seed"},
+    omit={"namespace", "filter", "read_mask", "legs"},
 )
 
 _hit: Encoder[Hit[Memory], pb.MemoryHit] = Encoder(
@@ -149,6 +149,7 @@ _hit: Encoder[Hit[Memory], pb.MemoryHit] = Encoder(
         "score_parts",
         "parts",
         "evidence",
+        "outcome_evidence",
         "resource",
         "record",
         "lazy_thing",
@@ -164,7 +165,7 @@ def memory_hit_to_pb(
     """A memory found by recall, and the passage that answers best."""
     message = _hit(hit)
     if explain:
-        message.score_parts.extend(map(score_part_to_pb, hit.parts))
+        explain_hit(message, hit)
     if passage is not None:
         message.passage.text = passage.text
         message.passage.start_offset, message.passage.end_offset = passage.span

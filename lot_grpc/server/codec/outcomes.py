@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lot_grpc.domain.context_stats import Neighbour
 from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.outcomes import NO_OUTCOMES, Outcome, OutcomeStats
@@ -12,7 +14,7 @@ from lot_grpc.server.codec.generic import Decoder, Encoder, Whole
 from lot_grpc.server.codec.values import EnumCodec, duration_to_pb, time_to_pb
 from lot_grpc.services.outcomes.outcome_log import CorrectionDraft, LoggedOutcome
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
-from lot_grpc.services.recall.recall import Explanation
+from lot_grpc.services.recall.recall import Explanation, Hit
 from lot_grpc.services.resources import REGISTRY
 
 OUTCOME = EnumCodec(pb.Outcome.DESCRIPTOR, Outcome)
@@ -26,7 +28,7 @@ outcomes_to_pb = Encoder(
 score_part_to_pb = Encoder(ScorePart, pb.ScorePart)
 outcome_evidence_to_pb = Encoder(
     Neighbour,
-    service_pb.OutcomeEvidence,
+    pb.OutcomeEvidence,
     rename={"similarity": "cosine", "trial_count": "trials", "success_count": "successes"},
 )
 
@@ -68,6 +70,12 @@ _explanation = Encoder(
         "learned_weight": Whole(lambda one: one.weights.weight_of(one.ranking)),
     },
 )
+
+
+def explain_hit(message: Any, hit: Hit[Any]) -> None:
+    """Add the parts of a hit's score, and the outcomes that they come from, to its message."""
+    message.score_parts.extend(map(score_part_to_pb, hit.parts))
+    message.outcome_evidence.extend(map(outcome_evidence_to_pb, hit.evidence.neighbours))
 
 
 def explanation_to_pb(explanation: Explanation | None) -> service_pb.RecallExplanation | None:

@@ -17,9 +17,8 @@ from lot_grpc.pb.lot.v1 import pattern_service_pb2 as service_pb
 from lot_grpc.server.codec.generic import Decoder, Encoder
 from lot_grpc.server.codec.notices import merged_notices, text_notices, unchanged_notices
 from lot_grpc.server.codec.outcomes import (
-    outcome_evidence_to_pb,
+    explain_hit,
     outcomes_to_pb,
-    score_part_to_pb,
 )
 from lot_grpc.server.codec.pairs import fields_beside
 from lot_grpc.server.codec.record_messages import RecordMessages
@@ -178,8 +177,7 @@ def pattern_hit_to_pb(hit: Hit[Pattern], *, explain: bool = False) -> service_pb
     message = _hit(hit)
     message.pattern.MergeFromString(_messages.of(hit.record, lambda: pattern_to_pb(hit.thing)))
     if explain:
-        message.score_parts.extend(map(score_part_to_pb, hit.parts))
-        message.outcome_evidence.extend(map(outcome_evidence_to_pb, hit.evidence.neighbours))
+        explain_hit(message, hit)
     return message
 
 

@@ -20,7 +20,7 @@ from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.error_found import ErrorFound
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.preference import Preference
-from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter
+from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter, Ranking
 from lot_grpc.lexical.bm25 import lexical_query
 from lot_grpc.ports import AnyOf, Embedding, Equals, Not
 from lot_grpc.services.changes.watcher import ChangeWatcher
@@ -197,7 +197,7 @@ class TaskContextBuilder:
     ) -> tuple[list[Hit[Episode]], list[Hit[Episode]]]:
         """Distinct ended episodes, and the failed ones to warn of."""
         options = _recall(request, _EPISODES * request.limit)
-        by_meaning = replace(_recall(request, FAILURES), legs=Legs.DENSE)
+        by_meaning = replace(_recall(request, FAILURES), legs=Legs.DENSE, ranking=Ranking.RELEVANCE)
         recall_requests = [
             replace(_any_episode(options), filters={"statuses": [_ENDED]}),
             replace(_any_episode(by_meaning), filters={"statuses": [_FAILED]}),

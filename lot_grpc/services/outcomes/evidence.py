@@ -1,53 +1,49 @@
-"""Outcomes of candidate patterns on similar queries: one search over their context stats."""
+"""Outcomes of candidates on similar queries: one search over their context stats."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from lot_grpc.domain.context_stats import Evidence, Neighbour, evidence, least_cosine, neighbour
-from lot_grpc.domain.ranking import RankingWeights
-from lot_grpc.ports import AnyOf, Record, SearchQuery, VectorStore
+from lot_grpc.ports import AnyOf, Equals, SearchQuery
 from lot_grpc.services.records.collections import CONTEXT_STATS, QUERY_VECTOR
 from lot_grpc.services.records.context_stats import MERGED_INTO, context_stats_from_payload
-from lot_grpc.services.records.resource_refs import RESOURCE
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.records.resource_refs import RESOURCE, RESOURCE_KIND
+from lot_grpc.services.runtime import Runtime
 
 NEIGHBOURS_AT_MOST = 256
 """Context stats considered for a query, the nearest of all candidates together."""
 
 
-class PatternEvidence:
-    """Reads the context stats of patterns."""
+class OutcomesOnQueries:
+    """Reads the context stats of a kind."""
 
-    def __init__(
-        self, store: VectorStore, time_source: TimeSource, weights: RankingWeights
-    ) -> None:
-        self._store = store
-        self._time = time_source
-        self._weights = weights
+    def __init__(self, runtime: Runtime, kind: str) -> None:
+        self._store = runtime.store
+        self._time = runtime.time
+        self._weights = runtime.settings.weights
+        self._of_kind = Equals(RESOURCE_KIND, str(kind))
 
     async def nothing(self, namespace: str) -> bool:
-        """Whether the namespace has no stats; False for a store outside this process."""
+        """Whether the kind has no stats here; False for a store outside this process."""
         if not self._store.exclusive:
             return False
-        return not await self._store.scroll(CONTEXT_STATS, namespace, (), limit=1, payload=())
+        where = [self._of_kind]
+        return not await self._store.scroll(CONTEXT_STATS, namespace, where, limit=1, payload=())
 
     async def of(
-        self, namespace: str, vector: Sequence[float], records: Sequence[Record]
+        self, namespace: str, vector: Sequence[float], points: Sequence[str]
     ) -> Mapping[str, Evidence]:
-        """By point, for the patterns that have stats near the query."""
-        used = tuple(record.id for record in records if record.payload["usage_count"])
-        if not used:
-            return {}
-        points = SearchQuery(
+        """By point, for the resources that have stats near the query."""
+        search = SearchQuery(
             QUERY_VECTOR,
             vector,
             NEIGHBOURS_AT_MOST,
-            [AnyOf(RESOURCE, used)],
+            [AnyOf(RESOURCE, tuple(points))],
             min_score=least_cosine(self._weights.kernel_width),
             records=NEIGHBOURS_AT_MOST,
         )
-        found = await self._store.search(CONTEXT_STATS, namespace, [points])
+        found = await self._store.search(CONTEXT_STATS, namespace, [search])
         [cosines] = found.hits
         near: dict[str, list[Neighbour]] = {}
         now = self._time.now()

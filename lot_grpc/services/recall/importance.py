@@ -1,4 +1,4 @@
-"""Reads the page, and of the near-ties below it only those important enough to rise onto it.
+"""Reads, of the near-ties below the page, only those important enough to rise onto it.
 
 Nearly every hit may be a near-tie, and a record may be large. Few are important enough, and the
 store finds these by their index.
@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from lot_grpc.domain.fusion import Relevance
-from lot_grpc.domain.ranking import from_importance
+from lot_grpc.domain.ranking import from_importance, places_from_below
 from lot_grpc.ports import Condition, IdIn, Range, Record, VectorStore
 
 _KEY: Final = "importance"
@@ -22,57 +21,58 @@ class ImportanceReader:
     """Reads the near-ties of a collection whose records have an importance."""
 
     def __init__(
-        self,
-        store: VectorStore,
-        collection: str,
-        importance: Callable[[Record], float] | None,
+        self, store: VectorStore, collection: str, importance: Callable[[Record], float]
     ) -> None:
-        """``importance`` is that of a record, in [0, 1]; None where records have none."""
+        """``importance`` is that of a record, in [0, 1]."""
         self._store = store
         self._collection = collection
         self._importance = importance
 
-    async def read(
+    async def rising(
         self,
         namespace: str,
-        near: Sequence[Relevance],
+        standing: Sequence[tuple[str, float]],
         limit: int,
         weight: float,
-        known: Mapping[str, Record],
-    ) -> Mapping[str, Record] | None:
-        """The records that can be among the best ``limit``.
-
-        None if records have no importance, or if one of the page was deleted meanwhile, so that
-        others move up.
+        page: Mapping[str, Record],
+    ) -> Mapping[str, Record]:
+        """The records beyond the page that may be among the best ``limit``.
 
         Args:
             namespace: Their namespace.
-            near: The near-ties, best first.
-            limit: The size of the page.
-            weight: The most that importance adds to a relevance or takes from it.
-            known: Records that were read already.
+            standing: The near-ties, most relevant first: their points, and their scores without
+                what importance adds.
+            limit: The size of the page, of the most relevant.
+            weight: The most that importance adds to a score or takes from it.
+            page: The records of the page. What was deleted may be missing.
         """
-        if self._importance is None:
-            return None
-        page, below = near[:limit], near[limit:]
-        records = {one.id: known[one.id] for one in page if one.id in known}
-        if unread := [one.id for one in page if one.id not in known]:
-            records |= await self._store.get(self._collection, namespace, unread)
-        if len(records) < len(page):
-            return None
-        if not below:
-            return records
-        least = min(
-            one.value + from_importance(self._importance(records[one.id])) * weight for one in page
-        )
-        # A tie stays below.
-        rising = [one.id for one in below if one.value + weight > least]
+        on_page = [one for one in standing[:limit] if one[0] in page]
+        below = sorted(standing[limit:], key=lambda one: -one[1])
+        if not below or not on_page or not weight:
+            return {}
+        found: dict[str, Record] = {}
+        least, slack = self._least(on_page, page, weight), 0.0
+        if below[0][1] > min(score for _, score in on_page):
+            # Outcomes raised it above some of the page, of which it may take a limited share.
+            best = below[: places_from_below(limit)]
+            found = await self._store.get(self._collection, namespace, [one for one, _ in best])
+            if len(found) == len(best):
+                least, slack = max(least, self._least(best, found, weight)), _ROUNDING
+            below = below[len(best) :]
+        rising = [one for one, score in below if score + weight > least - slack]
         if rising:
-            nearest = below[0].value
+            nearest = below[0][1]
             needed = 0.5 + (least - nearest) / (2.0 * weight)
-            if nearest + from_importance(needed) * weight > least:
+            if slack or nearest + from_importance(needed) * weight > least:
                 needed -= _ROUNDING
             where: list[Condition] = [IdIn(tuple(rising)), Range(_KEY, gt=needed)]
-            found = await self._store.scroll(self._collection, namespace, where, limit=len(rising))
-            records |= {record.id: record for record in found}
-        return records
+            more = await self._store.scroll(self._collection, namespace, where, limit=len(rising))
+            found |= {record.id: record for record in more}
+        return found
+
+    def _least(
+        self, those: Sequence[tuple[str, float]], records: Mapping[str, Record], weight: float
+    ) -> float:
+        return min(
+            score + from_importance(self._importance(records[one])) * weight for one, score in those
+        )

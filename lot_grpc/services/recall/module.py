@@ -8,7 +8,6 @@ from lot_grpc.domain.ranking import IMPORTANCE, RankingWeights
 from lot_grpc.services.changes.watcher import ChangeWatcher
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.memories.module import MemoriesModule
-from lot_grpc.services.outcomes.evidence import PatternEvidence
 from lot_grpc.services.recall.learned_tasks import LearnedTasks
 from lot_grpc.services.recall.recall import Recall
 from lot_grpc.services.recall.reranks import Reranks
@@ -35,9 +34,7 @@ class RecallModule:
             return Recall(store, runtime.model, runtime.retrievals, reranks, ranked, target)
 
         self.learned_tasks = LearnedTasks(store)
-        evidence = PatternEvidence(store, runtime.time, weights)
-        self.patterns = recall(pattern_target(evidence, self.learned_tasks, watcher))
-        self.episodes = recall(episode_target(episodes))
-        by_importance = replace(weights, learned=IMPORTANCE)
-        target = memory_target(memories.memories, memories.passages)
-        self.memories = recall(target, by_importance)
+        self.patterns = recall(pattern_target(runtime, self.learned_tasks, watcher))
+        self.episodes = recall(episode_target(runtime, episodes))
+        target = memory_target(runtime, memories.memories, memories.passages)
+        self.memories = recall(target, replace(weights, importance=IMPORTANCE))

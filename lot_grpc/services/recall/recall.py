@@ -1,11 +1,9 @@
 """Recall, the same for every kind: one embedding, few calls to the store, one ranking pass.
 
 The calls: one for LEARNED patterns whose expression may match, while the query is embedded; one
-search; one read of the candidates that can reach the page; one search among the outcomes of those
-near-ties that were ever used. With the embedded store, where a call costs little, another call
-finds out whether the namespace has any outcomes: without them no near-tie beyond the page is read.
-Of records with an importance the page is read first, and then only those near-ties that are
-important enough to rise onto it.
+search; one search among the outcomes of the near-ties, and at the same time one read of the page;
+one read of what outcomes or importance raise onto the page, if anything. With the embedded store,
+where a call costs little, another call finds out first whether any outcomes of the kind are known.
 ``rerank`` adds a read of the candidates that the cross-encoder scores, ``explain`` adds counts, and
 some hits need further reads: running episodes, memories of several passages.
 """
@@ -14,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
@@ -24,18 +22,14 @@ from lot_grpc.domain.fusion import FusionWeights, Relevance, boost
 from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.query import Legs, Ranking
 from lot_grpc.domain.ranking import (
-    Candidate,
     Ranked,
     RankingWeights,
     ScorePart,
-    contenders,
     pool_size,
-    rank,
-    within_margin,
 )
 from lot_grpc.ports import AllOf, Condition, Embedder, Embedding, Not, Record, VectorStore
-from lot_grpc.services.recall.importance import ImportanceReader
 from lot_grpc.services.recall.matching import Lazy, match_of
+from lot_grpc.services.recall.ordering import NOTHING_KNOWN, Ordered, Ordering, OrderRequest
 from lot_grpc.services.recall.reranks import Reranked, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
@@ -45,7 +39,6 @@ T = TypeVar("T")
 
 _UNLEARNED = (Ranking.RELEVANCE, Ranking.SIMILARITY)
 _NOTHING_LEARNED = RankingWeights(reorder_margin=0.0, learned=0.0)
-NOTHING_KNOWN = Evidence()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +151,7 @@ class Recall(Generic[T]):
         self._reranks = reranks
         self._weights = weights
         self._target = target
-        self._important = ImportanceReader(store, target.searched.collection, target.importance)
+        self._ordering = Ordering(store, target, weights)
 
     async def find(self, namespace: str, request: RecallRequest) -> Answer[T]:
         """The most relevant resources that meet the conditions, ranked."""
@@ -187,32 +180,14 @@ class Recall(Generic[T]):
         found = boost(reranked.found, candidates.also, self._weights.reorder_margin)
         ranking = request.ranking if self._target.ranks else Ranking.RELEVANCE
         seed = _seed(request, ranking)
-        relevant = {one.id: one for one in found}
-        tried = await self._tried(namespace)
-        pages = [
-            self._page(found, one, request.limit, candidates.also)
-            for one in ((ranking,) if tried else (Ranking.RELEVANCE, ranking))
-        ]
-        weight = self._weights.weight_of(ranking)
-        records = await self._important.read(
-            namespace, found[: len(pages[0])], request.limit, weight, reranked.records
+        order = OrderRequest(
+            namespace, candidates.vector, ranking, request.limit, seed or 0, candidates.also
         )
-        if records is None:
-            records = await self._records(namespace, pages, reranked.records)
-        known: Mapping[str, Evidence] = {}
-        if tried:
-            known = await self._evidence(namespace, candidates.vector, found, records, ranking)
-        near = [
-            self._candidate(relevant[one], record, known.get(one, NOTHING_KNOWN))
-            for one, record in records.items()
-        ]
+        ordered = await self._ordering.order(order, found, reranked.records)
+        relevant = {one.id: one for one in found}
         hits = [
-            await self._finding(
-                request.query, ranked, relevant[ranked.candidate.id], records, known
-            )
-            for ranked in rank(
-                near, ranking, self._weights, request.limit, seed or 0, candidates.also
-            )
+            await self._finding(request.query, ranked, relevant[ranked.candidate.id], ordered)
+            for ranked in ordered.ranked
         ]
         retrieval_id = (
             "" if request.quiet else self._remember(namespace, request, candidates.vector, hits)
@@ -255,75 +230,15 @@ class Recall(Generic[T]):
             await self._target.tasks.matching(namespace, (request.query,), request.where)
         )
 
-    def _page(
-        self, found: Sequence[Relevance], ranking: Ranking, limit: int, reserved: Collection[str]
-    ) -> list[str]:
-        """The candidates that can reach the page."""
-        readable = contenders([one.value for one in found], ranking, self._weights, limit)
-        ids = [one.id for one in found]
-        return ids[:readable] + [one for one in ids[readable:] if one in reserved][:1]
-
-    async def _tried(self, namespace: str) -> bool:
-        """Whether anything but relevance may reorder near-ties."""
-        if self._target.learned is None:
-            return self._target.ranks
-        return not await self._target.learned.nothing(namespace)
-
-    async def _records(
-        self, namespace: str, pages: Sequence[Sequence[str]], known: Mapping[str, Record]
-    ) -> Mapping[str, Record]:
-        """The records of the first page of which none was deleted since, else of the last one."""
-        collection, records = self._target.searched.collection, dict(known)
-        there: dict[str, Record] = {}
-        for page in pages:
-            unread = [one for one in page if one not in records]
-            if unread:
-                records |= await self._store.get(collection, namespace, unread)
-            there = {one: records[one] for one in page if one in records}
-            if len(there) == len(page):
-                break
-        return there
-
-    async def _evidence(
-        self,
-        namespace: str,
-        vector: Sequence[float],
-        found: Sequence[Relevance],
-        records: Mapping[str, Record],
-        ranking: Ranking,
-    ) -> Mapping[str, Evidence]:
-        """What outcomes say about the near-ties; nothing else is reordered."""
-        near = found[: within_margin([one.value for one in found], ranking, self._weights)]
-        if self._target.learned is None or not near:
-            return {}
-        there = [records[one.id] for one in near if one.id in records]
-        return await self._target.learned.of(namespace, vector, there)
-
-    def _candidate(self, found: Relevance, record: Record, known: Evidence) -> Candidate:
-        importance = self._target.importance and self._target.importance(record)
-        if known is NOTHING_KNOWN:
-            return Candidate(found.id, found.value, importance=importance)
-        successes, trials = known.same_query
-        return Candidate(
-            found.id,
-            found.value,
-            successes,
-            trials,
-            max(0.0, known.successes - successes),
-            max(0.0, known.trials - trials),
-            importance,
-        )
-
     async def _finding(
         self,
         query: str,
         ranked: Ranked,
         relevance: Relevance,
-        records: Mapping[str, Record],
-        known: Mapping[str, Evidence],
+        ordered: Ordered,
     ) -> Hit[T]:
         point = ranked.candidate.id
-        record = records[point]
+        record = ordered.records[point]
         return Hit(
             ResourceRef(self._target.kind, record.payload[self._target.id_key]),
             record,
@@ -331,7 +246,7 @@ class Recall(Generic[T]):
             ranked.score,
             relevance.similarity,
             (*relevance.parts, *ranked.parts),
-            known.get(point, NOTHING_KNOWN),
+            ordered.evidence.get(point, NOTHING_KNOWN),
             Lazy(partial(self._match, query, record, relevance.similarity)),
         )
 

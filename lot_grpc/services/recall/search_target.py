@@ -29,7 +29,7 @@ class Learned(Protocol):
         """Whether the namespace has none; False if only a search could tell."""
 
     async def of(
-        self, namespace: str, vector: Sequence[float], records: Sequence[Record]
+        self, namespace: str, vector: Sequence[float], points: Sequence[str]
     ) -> Mapping[str, Evidence]:
         """By point, for those with any outcomes; ``vector`` is the query's."""
 

@@ -14,7 +14,7 @@ from lot_grpc.services.episodes.spec import EPISODE
 from lot_grpc.services.memories.memories import Memories
 from lot_grpc.services.memories.passages import PassageMatcher
 from lot_grpc.services.memories.spec import MEMORY
-from lot_grpc.services.outcomes.evidence import PatternEvidence
+from lot_grpc.services.outcomes.evidence import OutcomesOnQueries
 from lot_grpc.services.patterns.spec import PATTERN
 from lot_grpc.services.recall.learned_tasks import LearnedTasks
 from lot_grpc.services.recall.recall import RecallRequest
@@ -27,12 +27,11 @@ from lot_grpc.services.records.episodes import (
 from lot_grpc.services.records.fields import Filters
 from lot_grpc.services.records.memories import memory_filters, memory_from_record
 from lot_grpc.services.records.patterns import pattern_filters, pattern_from_record
+from lot_grpc.services.runtime import Runtime
 
 
 def pattern_target(
-    evidence: PatternEvidence,
-    tasks: LearnedTasks,
-    change_watcher: ChangeWatcher,
+    runtime: Runtime, tasks: LearnedTasks, change_watcher: ChangeWatcher
 ) -> SearchTarget[Pattern]:
     """Patterns, ranked by outcomes on similar queries; LEARNED ones by their tasks too."""
     return SearchTarget(
@@ -40,33 +39,37 @@ def pattern_target(
         PATTERN.kind,
         PATTERN.id_key,
         pattern_from_record,
-        learned=evidence,
+        learned=OutcomesOnQueries(runtime, PATTERN.kind),
         tasks=tasks,
         on_recall=change_watcher.matched,
         of_tasks=True,
     )
 
 
-def episode_target(episodes: Episodes) -> SearchTarget[Episode]:
-    """Episodes."""
+def episode_target(runtime: Runtime, episodes: Episodes) -> SearchTarget[Episode]:
+    """Episodes, ranked by outcomes of using them on similar queries."""
     return SearchTarget(
         EPISODE.collection.search_fields,
         EPISODE.kind,
         EPISODE.id_key,
         episode_from_record,
         episodes.read,
+        learned=OutcomesOnQueries(runtime, EPISODE.kind),
         of_tasks=True,
     )
 
 
-def memory_target(memories: Memories, passages: PassageMatcher) -> SearchTarget[Memory]:
-    """Memories; of near-ties, the more important come first."""
+def memory_target(
+    runtime: Runtime, memories: Memories, passages: PassageMatcher
+) -> SearchTarget[Memory]:
+    """Memories, ranked by outcomes on similar queries and by importance."""
     return SearchTarget(
         MEMORY.collection.search_fields,
         MEMORY.kind,
         MEMORY.id_key,
         memory_from_record,
         memories.read,
+        learned=OutcomesOnQueries(runtime, MEMORY.kind),
         importance=lambda record: float(record.payload["importance"]),
         excerpts=passages.excerpts,
     )

@@ -1582,9 +1582,12 @@ type RecallEpisodesRequest struct {
 	// Fields of each hit's episode to return, for example `tags`. Empty or `*` means all. An unknown
 	// path is an error that lists the valid ones.
 	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,8,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
-	// Ranking; unspecified means RELEVANCE. Rankings that use what was learned are rejected: an
-	// episode has no outcomes but its own.
-	Ranking       Ranking `protobuf:"varint,9,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
+	// Ranking. What was learned is how it went when episodes were used on similar queries
+	// (RecordOutcome), not how they ended.
+	Ranking Ranking `protobuf:"varint,9,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
+	// Seed of EXPLORE: the same seed gives the same order until something is learned. Unset means
+	// random. Ignored by other rankings.
+	Seed          *int64 `protobuf:"varint,11,opt,name=seed,proto3,oneof" json:"seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1682,12 +1685,19 @@ func (x *RecallEpisodesRequest) GetRanking() Ranking {
 	return Ranking_RANKING_UNSPECIFIED
 }
 
+func (x *RecallEpisodesRequest) GetSeed() int64 {
+	if x != nil && x.Seed != nil {
+		return *x.Seed
+	}
+	return 0
+}
+
 // Response of RecallEpisodes.
 type RecallEpisodesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Hits, best first.
 	Hits []*EpisodeHit `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
-	// ID of this recall, retained for 7 days.
+	// Retrieval ID for RecordOutcome, retained for 7 days.
 	RetrievalId string `protobuf:"bytes,2,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
 	// Notices, for example that the query is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
@@ -1766,8 +1776,11 @@ type EpisodeHit struct {
 	// 0.5 on, reuse was right more often than not, except among closely related tasks ("Add a login
 	// page", "Add a search page"), which it cannot distinguish from paraphrases.
 	MatchProbability *float64 `protobuf:"fixed64,5,opt,name=match_probability,json=matchProbability,proto3,oneof" json:"match_probability,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Outcomes on similar queries that counted, nearest query first; only with explain. Empty if
+	// there are none, for a hit outside the reorder margin, and for SIMILARITY and RELEVANCE.
+	OutcomeEvidence []*OutcomeEvidence `protobuf:"bytes,6,rep,name=outcome_evidence,json=outcomeEvidence,proto3" json:"outcome_evidence,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *EpisodeHit) Reset() {
@@ -1833,6 +1846,13 @@ func (x *EpisodeHit) GetMatchProbability() float64 {
 		return *x.MatchProbability
 	}
 	return 0
+}
+
+func (x *EpisodeHit) GetOutcomeEvidence() []*OutcomeEvidence {
+	if x != nil {
+		return x.OutcomeEvidence
+	}
+	return nil
 }
 
 // Request of AnalyzeFailures.
@@ -2351,7 +2371,7 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\x06follow\x18\x05 \x01(\bR\x06follow\"b\n" +
 	"\x15ReplayEpisodeResponse\x12,\n" +
 	"\x06events\x18\x01 \x03(\v2\x14.lot.v1.EpisodeEventR\x06events\x12\x1b\n" +
-	"\tcaught_up\x18\x02 \x01(\bR\bcaughtUp\"\xf0\x02\n" +
+	"\tcaught_up\x18\x02 \x01(\bR\bcaughtUp\"\x92\x03\n" +
 	"\x15RecallEpisodesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12!\n" +
@@ -2361,12 +2381,14 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\x0emin_similarity\x18\x06 \x01(\x01H\x00R\rminSimilarity\x88\x01\x01\x12\x18\n" +
 	"\aexplain\x18\a \x01(\bR\aexplain\x127\n" +
 	"\tread_mask\x18\b \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\x12)\n" +
-	"\aranking\x18\t \x01(\x0e2\x0f.lot.v1.RankingR\arankingB\x11\n" +
-	"\x0f_min_similarity\"\x8d\x01\n" +
+	"\aranking\x18\t \x01(\x0e2\x0f.lot.v1.RankingR\aranking\x12\x17\n" +
+	"\x04seed\x18\v \x01(\x03H\x01R\x04seed\x88\x01\x01B\x11\n" +
+	"\x0f_min_similarityB\a\n" +
+	"\x05_seed\"\x8d\x01\n" +
 	"\x16RecallEpisodesResponse\x12&\n" +
 	"\x04hits\x18\x01 \x03(\v2\x12.lot.v1.EpisodeHitR\x04hits\x12!\n" +
 	"\fretrieval_id\x18\x02 \x01(\tR\vretrievalId\x12(\n" +
-	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xe9\x01\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xad\x02\n" +
 	"\n" +
 	"EpisodeHit\x12)\n" +
 	"\aepisode\x18\x01 \x01(\v2\x0f.lot.v1.EpisodeR\aepisode\x12\x14\n" +
@@ -2376,7 +2398,8 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"similarity\x122\n" +
 	"\vscore_parts\x18\x04 \x03(\v2\x11.lot.v1.ScorePartR\n" +
 	"scoreParts\x120\n" +
-	"\x11match_probability\x18\x05 \x01(\x01H\x00R\x10matchProbability\x88\x01\x01B\x14\n" +
+	"\x11match_probability\x18\x05 \x01(\x01H\x00R\x10matchProbability\x88\x01\x01\x12B\n" +
+	"\x10outcome_evidence\x18\x06 \x03(\v2\x17.lot.v1.OutcomeEvidenceR\x0foutcomeEvidenceB\x14\n" +
 	"\x12_match_probability\"\xaf\x01\n" +
 	"\x16AnalyzeFailuresRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
@@ -2494,6 +2517,7 @@ var file_lot_v1_episode_service_proto_goTypes = []any{
 	(*fieldmaskpb.FieldMask)(nil),     // 37: google.protobuf.FieldMask
 	(Ranking)(0),                      // 38: lot.v1.Ranking
 	(*ScorePart)(nil),                 // 39: lot.v1.ScorePart
+	(*OutcomeEvidence)(nil),           // 40: lot.v1.OutcomeEvidence
 }
 var file_lot_v1_episode_service_proto_depIdxs = []int32{
 	28, // 0: lot.v1.StartEpisodeRequest.episode:type_name -> lot.v1.Episode
@@ -2531,41 +2555,42 @@ var file_lot_v1_episode_service_proto_depIdxs = []int32{
 	29, // 32: lot.v1.RecallEpisodesResponse.notices:type_name -> lot.v1.Notice
 	28, // 33: lot.v1.EpisodeHit.episode:type_name -> lot.v1.Episode
 	39, // 34: lot.v1.EpisodeHit.score_parts:type_name -> lot.v1.ScorePart
-	36, // 35: lot.v1.AnalyzeFailuresRequest.filter:type_name -> lot.v1.EpisodeFilter
-	26, // 36: lot.v1.AnalyzeFailuresResponse.groups:type_name -> lot.v1.FailureGroup
-	29, // 37: lot.v1.AnalyzeFailuresResponse.notices:type_name -> lot.v1.Notice
-	33, // 38: lot.v1.FailureGroup.last_time:type_name -> google.protobuf.Timestamp
-	32, // 39: lot.v1.FailureGroup.example_error:type_name -> lot.v1.EpisodeError
-	33, // 40: lot.v1.FailureGroup.first_time:type_name -> google.protobuf.Timestamp
-	1,  // 41: lot.v1.EpisodeService.StartEpisode:input_type -> lot.v1.StartEpisodeRequest
-	3,  // 42: lot.v1.EpisodeService.RecordEvent:input_type -> lot.v1.RecordEventRequest
-	5,  // 43: lot.v1.EpisodeService.RecordEvents:input_type -> lot.v1.RecordEventsRequest
-	7,  // 44: lot.v1.EpisodeService.EndEpisode:input_type -> lot.v1.EndEpisodeRequest
-	9,  // 45: lot.v1.EpisodeService.RecordEpisode:input_type -> lot.v1.RecordEpisodeRequest
-	11, // 46: lot.v1.EpisodeService.GetEpisode:input_type -> lot.v1.GetEpisodeRequest
-	13, // 47: lot.v1.EpisodeService.ListEpisodes:input_type -> lot.v1.ListEpisodesRequest
-	15, // 48: lot.v1.EpisodeService.DeleteEpisode:input_type -> lot.v1.DeleteEpisodeRequest
-	17, // 49: lot.v1.EpisodeService.ListEpisodeEvents:input_type -> lot.v1.ListEpisodeEventsRequest
-	19, // 50: lot.v1.EpisodeService.ReplayEpisode:input_type -> lot.v1.ReplayEpisodeRequest
-	21, // 51: lot.v1.EpisodeService.RecallEpisodes:input_type -> lot.v1.RecallEpisodesRequest
-	24, // 52: lot.v1.EpisodeService.AnalyzeFailures:input_type -> lot.v1.AnalyzeFailuresRequest
-	2,  // 53: lot.v1.EpisodeService.StartEpisode:output_type -> lot.v1.StartEpisodeResponse
-	4,  // 54: lot.v1.EpisodeService.RecordEvent:output_type -> lot.v1.RecordEventResponse
-	6,  // 55: lot.v1.EpisodeService.RecordEvents:output_type -> lot.v1.RecordEventsResponse
-	8,  // 56: lot.v1.EpisodeService.EndEpisode:output_type -> lot.v1.EndEpisodeResponse
-	10, // 57: lot.v1.EpisodeService.RecordEpisode:output_type -> lot.v1.RecordEpisodeResponse
-	12, // 58: lot.v1.EpisodeService.GetEpisode:output_type -> lot.v1.GetEpisodeResponse
-	14, // 59: lot.v1.EpisodeService.ListEpisodes:output_type -> lot.v1.ListEpisodesResponse
-	16, // 60: lot.v1.EpisodeService.DeleteEpisode:output_type -> lot.v1.DeleteEpisodeResponse
-	18, // 61: lot.v1.EpisodeService.ListEpisodeEvents:output_type -> lot.v1.ListEpisodeEventsResponse
-	20, // 62: lot.v1.EpisodeService.ReplayEpisode:output_type -> lot.v1.ReplayEpisodeResponse
-	22, // 63: lot.v1.EpisodeService.RecallEpisodes:output_type -> lot.v1.RecallEpisodesResponse
-	25, // 64: lot.v1.EpisodeService.AnalyzeFailures:output_type -> lot.v1.AnalyzeFailuresResponse
-	53, // [53:65] is the sub-list for method output_type
-	41, // [41:53] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	40, // 35: lot.v1.EpisodeHit.outcome_evidence:type_name -> lot.v1.OutcomeEvidence
+	36, // 36: lot.v1.AnalyzeFailuresRequest.filter:type_name -> lot.v1.EpisodeFilter
+	26, // 37: lot.v1.AnalyzeFailuresResponse.groups:type_name -> lot.v1.FailureGroup
+	29, // 38: lot.v1.AnalyzeFailuresResponse.notices:type_name -> lot.v1.Notice
+	33, // 39: lot.v1.FailureGroup.last_time:type_name -> google.protobuf.Timestamp
+	32, // 40: lot.v1.FailureGroup.example_error:type_name -> lot.v1.EpisodeError
+	33, // 41: lot.v1.FailureGroup.first_time:type_name -> google.protobuf.Timestamp
+	1,  // 42: lot.v1.EpisodeService.StartEpisode:input_type -> lot.v1.StartEpisodeRequest
+	3,  // 43: lot.v1.EpisodeService.RecordEvent:input_type -> lot.v1.RecordEventRequest
+	5,  // 44: lot.v1.EpisodeService.RecordEvents:input_type -> lot.v1.RecordEventsRequest
+	7,  // 45: lot.v1.EpisodeService.EndEpisode:input_type -> lot.v1.EndEpisodeRequest
+	9,  // 46: lot.v1.EpisodeService.RecordEpisode:input_type -> lot.v1.RecordEpisodeRequest
+	11, // 47: lot.v1.EpisodeService.GetEpisode:input_type -> lot.v1.GetEpisodeRequest
+	13, // 48: lot.v1.EpisodeService.ListEpisodes:input_type -> lot.v1.ListEpisodesRequest
+	15, // 49: lot.v1.EpisodeService.DeleteEpisode:input_type -> lot.v1.DeleteEpisodeRequest
+	17, // 50: lot.v1.EpisodeService.ListEpisodeEvents:input_type -> lot.v1.ListEpisodeEventsRequest
+	19, // 51: lot.v1.EpisodeService.ReplayEpisode:input_type -> lot.v1.ReplayEpisodeRequest
+	21, // 52: lot.v1.EpisodeService.RecallEpisodes:input_type -> lot.v1.RecallEpisodesRequest
+	24, // 53: lot.v1.EpisodeService.AnalyzeFailures:input_type -> lot.v1.AnalyzeFailuresRequest
+	2,  // 54: lot.v1.EpisodeService.StartEpisode:output_type -> lot.v1.StartEpisodeResponse
+	4,  // 55: lot.v1.EpisodeService.RecordEvent:output_type -> lot.v1.RecordEventResponse
+	6,  // 56: lot.v1.EpisodeService.RecordEvents:output_type -> lot.v1.RecordEventsResponse
+	8,  // 57: lot.v1.EpisodeService.EndEpisode:output_type -> lot.v1.EndEpisodeResponse
+	10, // 58: lot.v1.EpisodeService.RecordEpisode:output_type -> lot.v1.RecordEpisodeResponse
+	12, // 59: lot.v1.EpisodeService.GetEpisode:output_type -> lot.v1.GetEpisodeResponse
+	14, // 60: lot.v1.EpisodeService.ListEpisodes:output_type -> lot.v1.ListEpisodesResponse
+	16, // 61: lot.v1.EpisodeService.DeleteEpisode:output_type -> lot.v1.DeleteEpisodeResponse
+	18, // 62: lot.v1.EpisodeService.ListEpisodeEvents:output_type -> lot.v1.ListEpisodeEventsResponse
+	20, // 63: lot.v1.EpisodeService.ReplayEpisode:output_type -> lot.v1.ReplayEpisodeResponse
+	22, // 64: lot.v1.EpisodeService.RecallEpisodes:output_type -> lot.v1.RecallEpisodesResponse
+	25, // 65: lot.v1.EpisodeService.AnalyzeFailures:output_type -> lot.v1.AnalyzeFailuresResponse
+	54, // [54:66] is the sub-list for method output_type
+	42, // [42:54] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_episode_service_proto_init() }

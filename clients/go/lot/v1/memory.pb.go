@@ -193,7 +193,7 @@ type Memory struct {
 	// infinity.
 	Metadata *structpb.Struct `protobuf:"bytes,8,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// Importance in [0, 1]; unset on input means 0.5. Always returned. SearchMemories lets it reorder
-	// hits nearly as relevant as the best, by at most 0.05 either way.
+	// hits nearly as relevant as the best, by at most 0.05 either way, besides what was learned.
 	Importance *float64 `protobuf:"fixed64,9,opt,name=importance,proto3,oneof" json:"importance,omitempty"`
 	// Pinned records are never pruned.
 	Pinned bool `protobuf:"varint,10,opt,name=pinned,proto3" json:"pinned,omitempty"`
@@ -774,9 +774,12 @@ type MemoryHit struct {
 	ScoreParts []*ScorePart `protobuf:"bytes,4,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
 	// Passage of a long content that is nearest to the query in meaning; unset if the content is a
 	// single passage.
-	Passage       *Passage `protobuf:"bytes,5,opt,name=passage,proto3" json:"passage,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Passage *Passage `protobuf:"bytes,5,opt,name=passage,proto3" json:"passage,omitempty"`
+	// Outcomes on similar queries that counted, nearest query first; only with explain. Empty if
+	// there are none, for a hit outside the reorder margin, and for SIMILARITY and RELEVANCE.
+	OutcomeEvidence []*OutcomeEvidence `protobuf:"bytes,7,rep,name=outcome_evidence,json=outcomeEvidence,proto3" json:"outcome_evidence,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *MemoryHit) Reset() {
@@ -840,6 +843,13 @@ func (x *MemoryHit) GetScoreParts() []*ScorePart {
 func (x *MemoryHit) GetPassage() *Passage {
 	if x != nil {
 		return x.Passage
+	}
+	return nil
+}
+
+func (x *MemoryHit) GetOutcomeEvidence() []*OutcomeEvidence {
+	if x != nil {
+		return x.OutcomeEvidence
 	}
 	return nil
 }
@@ -981,7 +991,7 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x11\n" +
 	"\x0f_min_importanceB\x11\n" +
 	"\x0f_max_importanceB\t\n" +
-	"\a_pinned\"\xc8\x01\n" +
+	"\a_pinned\"\x8c\x02\n" +
 	"\tMemoryHit\x12&\n" +
 	"\x06memory\x18\x01 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12\x1e\n" +
@@ -990,7 +1000,8 @@ const file_lot_v1_memory_proto_rawDesc = "" +
 	"similarity\x122\n" +
 	"\vscore_parts\x18\x04 \x03(\v2\x11.lot.v1.ScorePartR\n" +
 	"scoreParts\x12)\n" +
-	"\apassage\x18\x05 \x01(\v2\x0f.lot.v1.PassageR\apassage\"_\n" +
+	"\apassage\x18\x05 \x01(\v2\x0f.lot.v1.PassageR\apassage\x12B\n" +
+	"\x10outcome_evidence\x18\a \x03(\v2\x17.lot.v1.OutcomeEvidenceR\x0foutcomeEvidence\"_\n" +
 	"\aPassage\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12!\n" +
 	"\fstart_offset\x18\x02 \x01(\x05R\vstartOffset\x12\x1d\n" +
@@ -1043,6 +1054,7 @@ var file_lot_v1_memory_proto_goTypes = []any{
 	(*durationpb.Duration)(nil),        // 12: google.protobuf.Duration
 	(*OutcomeStats)(nil),               // 13: lot.v1.OutcomeStats
 	(*ScorePart)(nil),                  // 14: lot.v1.ScorePart
+	(*OutcomeEvidence)(nil),            // 15: lot.v1.OutcomeEvidence
 }
 var file_lot_v1_memory_proto_depIdxs = []int32{
 	1,  // 0: lot.v1.Memory.kind:type_name -> lot.v1.MemoryKind
@@ -1064,11 +1076,12 @@ var file_lot_v1_memory_proto_depIdxs = []int32{
 	2,  // 16: lot.v1.MemoryHit.memory:type_name -> lot.v1.Memory
 	14, // 17: lot.v1.MemoryHit.score_parts:type_name -> lot.v1.ScorePart
 	7,  // 18: lot.v1.MemoryHit.passage:type_name -> lot.v1.Passage
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	15, // 19: lot.v1.MemoryHit.outcome_evidence:type_name -> lot.v1.OutcomeEvidence
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_memory_proto_init() }

@@ -1009,8 +1009,8 @@ type SearchMemoriesRequest struct {
 	// Minimum similarity of every hit, in [0, 1]. 0 or unset means no minimum. With the default
 	// model, unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
 	MinSimilarity *float64 `protobuf:"fixed64,5,opt,name=min_similarity,json=minSimilarity,proto3,oneof" json:"min_similarity,omitempty"`
-	// Ranking. BALANCED orders the most relevant hits by importance. RELIABLE and EXPLORE do not
-	// apply to memories and are rejected.
+	// Ranking. All but SIMILARITY and RELEVANCE reorder the most relevant hits by importance and by
+	// what outcomes on similar queries taught.
 	Ranking Ranking `protobuf:"varint,6,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
 	// Rerank the best candidates (10, within 2 s, by default) with a cross-encoder, which reads each
 	// together with the query. Takes about 5 ms for a short candidate and 0.2 s for one of 512 word
@@ -1021,7 +1021,10 @@ type SearchMemoriesRequest struct {
 	Explain bool `protobuf:"varint,8,opt,name=explain,proto3" json:"explain,omitempty"`
 	// Fields of each hit's memory to return, for example `tags`. Empty or `*` means all. An unknown
 	// path is an error that lists the valid ones.
-	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,9,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,9,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	// Seed of EXPLORE: the same seed gives the same order until something is learned. Unset means
+	// random; the explanation returns it. Ignored by other rankings.
+	Seed          *int64 `protobuf:"varint,12,opt,name=seed,proto3,oneof" json:"seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1119,12 +1122,19 @@ func (x *SearchMemoriesRequest) GetReadMask() *fieldmaskpb.FieldMask {
 	return nil
 }
 
+func (x *SearchMemoriesRequest) GetSeed() int64 {
+	if x != nil && x.Seed != nil {
+		return *x.Seed
+	}
+	return 0
+}
+
 // Response of SearchMemories.
 type SearchMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Hits, best first.
 	Hits []*MemoryHit `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
-	// ID of this search, for example for SubmitFeedback; retained for 7 days.
+	// ID of this search for RecordOutcome and SubmitFeedback, retained for 7 days.
 	RetrievalId string `protobuf:"bytes,2,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
 	// Notices, for example that the query is longer than the model reads.
 	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
@@ -1379,7 +1389,7 @@ const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"j\n" +
 	"\x14ListMemoriesResponse\x12*\n" +
 	"\bmemories\x18\x01 \x03(\v2\x0e.lot.v1.MemoryR\bmemories\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xe4\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x86\x03\n" +
 	"\x15SearchMemoriesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12,\n" +
@@ -1389,8 +1399,10 @@ const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\aranking\x18\x06 \x01(\x0e2\x0f.lot.v1.RankingR\aranking\x12\x16\n" +
 	"\x06rerank\x18\a \x01(\bR\x06rerank\x12\x18\n" +
 	"\aexplain\x18\b \x01(\bR\aexplain\x127\n" +
-	"\tread_mask\x18\t \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMaskB\x11\n" +
-	"\x0f_min_similarity\"\xc9\x01\n" +
+	"\tread_mask\x18\t \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\x12\x17\n" +
+	"\x04seed\x18\f \x01(\x03H\x01R\x04seed\x88\x01\x01B\x11\n" +
+	"\x0f_min_similarityB\a\n" +
+	"\x05_seed\"\xc9\x01\n" +
 	"\x16SearchMemoriesResponse\x12%\n" +
 	"\x04hits\x18\x01 \x03(\v2\x11.lot.v1.MemoryHitR\x04hits\x12!\n" +
 	"\fretrieval_id\x18\x02 \x01(\tR\vretrievalId\x12(\n" +

@@ -416,9 +416,9 @@ type ScorePart struct {
 	// and `rerank` (the cross-encoder), the last two scaled to the cosine, and `task_type_pattern`,
 	// which raises a pattern whose expression matches the query to a near-tie. Learning adds
 	// `learned` (BALANCED), `reliability` (RELIABLE) or `explored` (EXPLORE) to near-ties (see
-	// OutcomeEvidence), and `outside_reorder_margin` to all other hits; a memory with a given
-	// importance has `importance` instead of the former. Error solutions have `reliability` (of their
-	// outcomes) besides relevance; those of the same error have `agreement` (of the names in both)
+	// OutcomeEvidence), and `outside_reorder_margin` to all other hits. A memory that is a
+	// near-tie has `importance` as well. Error solutions have `reliability` (of their outcomes)
+	// besides relevance; those of the same error have `agreement` (of the names in both)
 	// instead of the words. Similar episodes have `category`, `task_type`, `complexity` and `text`.
 	// Parts with weight 0 are omitted.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -482,6 +482,113 @@ func (x *ScorePart) GetWeight() float64 {
 	return 0
 }
 
+// OutcomeEvidence is a hit's outcomes on one query, and how they count for the query of the recall.
+//
+// Let S and n be the sums of weight · success_count and weight · trial_count over the hit's
+// outcomes on the same query (similarity from 0.9999 on), S' and n' those over the others, and
+// odds(p) = p / (1 - p). For BALANCED, the `learned` part of a near-tie has the value
+//
+//	(ln odds(chance) - ln odds(untried)) / 3, at least -1 and at most 1
+//	chance        = (S + 2 · before) / (n + 2)
+//	odds(before)  = odds(untried) · odds((S' + 4 · 0.45) / (n' + 4)) / odds(0.45)
+//	odds(untried) = odds(0.45) · (2.25 + Σ t · S / n) / (2.25 + Σ t · e)
+//
+// where Σ is over the near-ties tried on the same query, including those not on the page, t = n /
+// (n + 1), odds(e) = odds(0.45) · exp(-3 · behind / learned_weight), and `behind` is the distance
+// of the hit's relevance from the best one. A hit without outcomes has value 0. docs/learning.md
+// explains this, and how RELIABLE and EXPLORE differ.
+type OutcomeEvidence struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Query of these outcomes, in the words of the first of them. A resource has at most 64 queries;
+	// beyond that the nearest two are merged.
+	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
+	// Cosine similarity of the two queries.
+	Similarity float64 `protobuf:"fixed64,2,opt,name=similarity,proto3" json:"similarity,omitempty"`
+	// Weight of these outcomes, in [0, 1]: exp((similarity - 1) / kernel_width), divided by
+	// trial_count if that is above 1 and the query is a different one (similarity below 0.9999).
+	Weight float64 `protobuf:"fixed64,3,opt,name=weight,proto3" json:"weight,omitempty"`
+	// Number of outcomes, older ones discounted.
+	TrialCount float64 `protobuf:"fixed64,4,opt,name=trial_count,json=trialCount,proto3" json:"trial_count,omitempty"`
+	// Number of successes, PARTIAL counting one half, older ones discounted.
+	SuccessCount float64 `protobuf:"fixed64,5,opt,name=success_count,json=successCount,proto3" json:"success_count,omitempty"`
+	// Time of the last outcome on that query.
+	LastTime      *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OutcomeEvidence) Reset() {
+	*x = OutcomeEvidence{}
+	mi := &file_lot_v1_outcome_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OutcomeEvidence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OutcomeEvidence) ProtoMessage() {}
+
+func (x *OutcomeEvidence) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_outcome_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OutcomeEvidence.ProtoReflect.Descriptor instead.
+func (*OutcomeEvidence) Descriptor() ([]byte, []int) {
+	return file_lot_v1_outcome_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *OutcomeEvidence) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *OutcomeEvidence) GetSimilarity() float64 {
+	if x != nil {
+		return x.Similarity
+	}
+	return 0
+}
+
+func (x *OutcomeEvidence) GetWeight() float64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *OutcomeEvidence) GetTrialCount() float64 {
+	if x != nil {
+		return x.TrialCount
+	}
+	return 0
+}
+
+func (x *OutcomeEvidence) GetSuccessCount() float64 {
+	if x != nil {
+		return x.SuccessCount
+	}
+	return 0
+}
+
+func (x *OutcomeEvidence) GetLastTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastTime
+	}
+	return nil
+}
+
 // Notice reports something that is not an error but that the caller should know.
 type Notice struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -497,7 +604,7 @@ type Notice struct {
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_lot_v1_outcome_proto_msgTypes[2]
+	mi := &file_lot_v1_outcome_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -509,7 +616,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_outcome_proto_msgTypes[2]
+	mi := &file_lot_v1_outcome_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -522,7 +629,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_lot_v1_outcome_proto_rawDescGZIP(), []int{2}
+	return file_lot_v1_outcome_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Notice) GetCode() NoticeCode {
@@ -564,7 +671,17 @@ const file_lot_v1_outcome_proto_rawDesc = "" +
 	"\tScorePart\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value\x12\x16\n" +
-	"\x06weight\x18\x03 \x01(\x01R\x06weight\"`\n" +
+	"\x06weight\x18\x03 \x01(\x01R\x06weight\"\xde\x01\n" +
+	"\x0fOutcomeEvidence\x12\x14\n" +
+	"\x05query\x18\x01 \x01(\tR\x05query\x12\x1e\n" +
+	"\n" +
+	"similarity\x18\x02 \x01(\x01R\n" +
+	"similarity\x12\x16\n" +
+	"\x06weight\x18\x03 \x01(\x01R\x06weight\x12\x1f\n" +
+	"\vtrial_count\x18\x04 \x01(\x01R\n" +
+	"trialCount\x12#\n" +
+	"\rsuccess_count\x18\x05 \x01(\x01R\fsuccessCount\x127\n" +
+	"\tlast_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\"`\n" +
 	"\x06Notice\x12&\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x12.lot.v1.NoticeCodeR\x04code\x12\x14\n" +
 	"\x05field\x18\x02 \x01(\tR\x05field\x12\x18\n" +
@@ -613,7 +730,7 @@ func file_lot_v1_outcome_proto_rawDescGZIP() []byte {
 }
 
 var file_lot_v1_outcome_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_lot_v1_outcome_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_lot_v1_outcome_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_lot_v1_outcome_proto_goTypes = []any{
 	(Outcome)(0),                  // 0: lot.v1.Outcome
 	(Complexity)(0),               // 1: lot.v1.Complexity
@@ -621,19 +738,21 @@ var file_lot_v1_outcome_proto_goTypes = []any{
 	(NoticeCode)(0),               // 3: lot.v1.NoticeCode
 	(*OutcomeStats)(nil),          // 4: lot.v1.OutcomeStats
 	(*ScorePart)(nil),             // 5: lot.v1.ScorePart
-	(*Notice)(nil),                // 6: lot.v1.Notice
-	(*durationpb.Duration)(nil),   // 7: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(*OutcomeEvidence)(nil),       // 6: lot.v1.OutcomeEvidence
+	(*Notice)(nil),                // 7: lot.v1.Notice
+	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
 }
 var file_lot_v1_outcome_proto_depIdxs = []int32{
-	7, // 0: lot.v1.OutcomeStats.average_duration:type_name -> google.protobuf.Duration
-	8, // 1: lot.v1.OutcomeStats.last_used_time:type_name -> google.protobuf.Timestamp
-	3, // 2: lot.v1.Notice.code:type_name -> lot.v1.NoticeCode
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	8, // 0: lot.v1.OutcomeStats.average_duration:type_name -> google.protobuf.Duration
+	9, // 1: lot.v1.OutcomeStats.last_used_time:type_name -> google.protobuf.Timestamp
+	9, // 2: lot.v1.OutcomeEvidence.last_time:type_name -> google.protobuf.Timestamp
+	3, // 3: lot.v1.Notice.code:type_name -> lot.v1.NoticeCode
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_outcome_proto_init() }
@@ -647,7 +766,7 @@ func file_lot_v1_outcome_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_outcome_proto_rawDesc), len(file_lot_v1_outcome_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

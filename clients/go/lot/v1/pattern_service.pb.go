@@ -1549,113 +1549,6 @@ func (x *PatternHit) GetMatchProbability() float64 {
 	return 0
 }
 
-// OutcomeEvidence is a hit's outcomes on one query, and how they count for the query of the recall.
-//
-// Let S and n be the sums of weight · success_count and weight · trial_count over the hit's
-// outcomes on the same query (similarity from 0.9999 on), S' and n' those over the others, and
-// odds(p) = p / (1 - p). For BALANCED, the `learned` part of a near-tie has the value
-//
-//	(ln odds(chance) - ln odds(untried)) / 3, at least -1 and at most 1
-//	chance        = (S + 2 · before) / (n + 2)
-//	odds(before)  = odds(untried) · odds((S' + 4 · 0.45) / (n' + 4)) / odds(0.45)
-//	odds(untried) = odds(0.45) · (2.25 + Σ t · S / n) / (2.25 + Σ t · e)
-//
-// where Σ is over the near-ties tried on the same query, including those not on the page, t = n /
-// (n + 1), odds(e) = odds(0.45) · exp(-3 · behind / learned_weight), and `behind` is the distance
-// of the hit's relevance from the best one. A hit without outcomes has value 0. docs/learning.md
-// explains this, and how RELIABLE and EXPLORE differ.
-type OutcomeEvidence struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Query of these outcomes, in the words of the first of them. A pattern has at most 64 queries;
-	// beyond that the nearest two are merged.
-	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
-	// Cosine similarity of the two queries.
-	Similarity float64 `protobuf:"fixed64,2,opt,name=similarity,proto3" json:"similarity,omitempty"`
-	// Weight of these outcomes, in [0, 1]: exp((similarity - 1) / kernel_width), divided by
-	// trial_count if that is above 1 and the query is a different one (similarity below 0.9999).
-	Weight float64 `protobuf:"fixed64,3,opt,name=weight,proto3" json:"weight,omitempty"`
-	// Number of outcomes, older ones discounted.
-	TrialCount float64 `protobuf:"fixed64,4,opt,name=trial_count,json=trialCount,proto3" json:"trial_count,omitempty"`
-	// Number of successes, PARTIAL counting one half, older ones discounted.
-	SuccessCount float64 `protobuf:"fixed64,5,opt,name=success_count,json=successCount,proto3" json:"success_count,omitempty"`
-	// Time of the last outcome on that query.
-	LastTime      *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *OutcomeEvidence) Reset() {
-	*x = OutcomeEvidence{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[18]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *OutcomeEvidence) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*OutcomeEvidence) ProtoMessage() {}
-
-func (x *OutcomeEvidence) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[18]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use OutcomeEvidence.ProtoReflect.Descriptor instead.
-func (*OutcomeEvidence) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{18}
-}
-
-func (x *OutcomeEvidence) GetQuery() string {
-	if x != nil {
-		return x.Query
-	}
-	return ""
-}
-
-func (x *OutcomeEvidence) GetSimilarity() float64 {
-	if x != nil {
-		return x.Similarity
-	}
-	return 0
-}
-
-func (x *OutcomeEvidence) GetWeight() float64 {
-	if x != nil {
-		return x.Weight
-	}
-	return 0
-}
-
-func (x *OutcomeEvidence) GetTrialCount() float64 {
-	if x != nil {
-		return x.TrialCount
-	}
-	return 0
-}
-
-func (x *OutcomeEvidence) GetSuccessCount() float64 {
-	if x != nil {
-		return x.SuccessCount
-	}
-	return 0
-}
-
-func (x *OutcomeEvidence) GetLastTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.LastTime
-	}
-	return nil
-}
-
 // RecallExplanation explains the hits of a recall.
 type RecallExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1687,7 +1580,7 @@ type RecallExplanation struct {
 
 func (x *RecallExplanation) Reset() {
 	*x = RecallExplanation{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[19]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1699,7 +1592,7 @@ func (x *RecallExplanation) String() string {
 func (*RecallExplanation) ProtoMessage() {}
 
 func (x *RecallExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[19]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1712,7 +1605,7 @@ func (x *RecallExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecallExplanation.ProtoReflect.Descriptor instead.
 func (*RecallExplanation) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{19}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RecallExplanation) GetRanking() Ranking {
@@ -1805,7 +1698,7 @@ type FilterCount struct {
 
 func (x *FilterCount) Reset() {
 	*x = FilterCount{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[20]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1817,7 +1710,7 @@ func (x *FilterCount) String() string {
 func (*FilterCount) ProtoMessage() {}
 
 func (x *FilterCount) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[20]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1830,7 +1723,7 @@ func (x *FilterCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilterCount.ProtoReflect.Descriptor instead.
 func (*FilterCount) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{20}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *FilterCount) GetField() string {
@@ -1886,7 +1779,7 @@ type RecordOutcomeRequest struct {
 
 func (x *RecordOutcomeRequest) Reset() {
 	*x = RecordOutcomeRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[21]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1898,7 +1791,7 @@ func (x *RecordOutcomeRequest) String() string {
 func (*RecordOutcomeRequest) ProtoMessage() {}
 
 func (x *RecordOutcomeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[21]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1911,7 +1804,7 @@ func (x *RecordOutcomeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordOutcomeRequest.ProtoReflect.Descriptor instead.
 func (*RecordOutcomeRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{21}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RecordOutcomeRequest) GetNamespace() string {
@@ -2019,7 +1912,7 @@ type RecordOutcomeResponse struct {
 
 func (x *RecordOutcomeResponse) Reset() {
 	*x = RecordOutcomeResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[22]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2031,7 +1924,7 @@ func (x *RecordOutcomeResponse) String() string {
 func (*RecordOutcomeResponse) ProtoMessage() {}
 
 func (x *RecordOutcomeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[22]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2044,7 +1937,7 @@ func (x *RecordOutcomeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordOutcomeResponse.ProtoReflect.Descriptor instead.
 func (*RecordOutcomeResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{22}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RecordOutcomeResponse) GetPatterns() []*Pattern {
@@ -2129,7 +2022,7 @@ type OutcomeEntry struct {
 
 func (x *OutcomeEntry) Reset() {
 	*x = OutcomeEntry{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[23]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2141,7 +2034,7 @@ func (x *OutcomeEntry) String() string {
 func (*OutcomeEntry) ProtoMessage() {}
 
 func (x *OutcomeEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[23]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2154,7 +2047,7 @@ func (x *OutcomeEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeEntry.ProtoReflect.Descriptor instead.
 func (*OutcomeEntry) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{23}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *OutcomeEntry) GetOutcomeId() string {
@@ -2288,7 +2181,7 @@ type ListOutcomesRequest struct {
 
 func (x *ListOutcomesRequest) Reset() {
 	*x = ListOutcomesRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[24]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2300,7 +2193,7 @@ func (x *ListOutcomesRequest) String() string {
 func (*ListOutcomesRequest) ProtoMessage() {}
 
 func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[24]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2313,7 +2206,7 @@ func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{24}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListOutcomesRequest) GetNamespace() string {
@@ -2386,7 +2279,7 @@ type ListOutcomesResponse struct {
 
 func (x *ListOutcomesResponse) Reset() {
 	*x = ListOutcomesResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[25]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2398,7 +2291,7 @@ func (x *ListOutcomesResponse) String() string {
 func (*ListOutcomesResponse) ProtoMessage() {}
 
 func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[25]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2411,7 +2304,7 @@ func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{25}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListOutcomesResponse) GetOutcomes() []*OutcomeEntry {
@@ -2447,7 +2340,7 @@ type CorrectOutcomeRequest struct {
 
 func (x *CorrectOutcomeRequest) Reset() {
 	*x = CorrectOutcomeRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[26]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2459,7 +2352,7 @@ func (x *CorrectOutcomeRequest) String() string {
 func (*CorrectOutcomeRequest) ProtoMessage() {}
 
 func (x *CorrectOutcomeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[26]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2472,7 +2365,7 @@ func (x *CorrectOutcomeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CorrectOutcomeRequest.ProtoReflect.Descriptor instead.
 func (*CorrectOutcomeRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{26}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CorrectOutcomeRequest) GetNamespace() string {
@@ -2531,7 +2424,7 @@ type CorrectOutcomeResponse struct {
 
 func (x *CorrectOutcomeResponse) Reset() {
 	*x = CorrectOutcomeResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[27]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2543,7 +2436,7 @@ func (x *CorrectOutcomeResponse) String() string {
 func (*CorrectOutcomeResponse) ProtoMessage() {}
 
 func (x *CorrectOutcomeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[27]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2556,7 +2449,7 @@ func (x *CorrectOutcomeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CorrectOutcomeResponse.ProtoReflect.Descriptor instead.
 func (*CorrectOutcomeResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{27}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CorrectOutcomeResponse) GetPatterns() []*Pattern {
@@ -2625,7 +2518,7 @@ type RecordPatternFeedbackRequest struct {
 
 func (x *RecordPatternFeedbackRequest) Reset() {
 	*x = RecordPatternFeedbackRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[28]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2637,7 +2530,7 @@ func (x *RecordPatternFeedbackRequest) String() string {
 func (*RecordPatternFeedbackRequest) ProtoMessage() {}
 
 func (x *RecordPatternFeedbackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[28]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2650,7 +2543,7 @@ func (x *RecordPatternFeedbackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordPatternFeedbackRequest.ProtoReflect.Descriptor instead.
 func (*RecordPatternFeedbackRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{28}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RecordPatternFeedbackRequest) GetNamespace() string {
@@ -2708,7 +2601,7 @@ type RecordPatternFeedbackResponse struct {
 
 func (x *RecordPatternFeedbackResponse) Reset() {
 	*x = RecordPatternFeedbackResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[29]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2720,7 +2613,7 @@ func (x *RecordPatternFeedbackResponse) String() string {
 func (*RecordPatternFeedbackResponse) ProtoMessage() {}
 
 func (x *RecordPatternFeedbackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[29]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2733,7 +2626,7 @@ func (x *RecordPatternFeedbackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordPatternFeedbackResponse.ProtoReflect.Descriptor instead.
 func (*RecordPatternFeedbackResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{29}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RecordPatternFeedbackResponse) GetPattern() *Pattern {
@@ -2768,7 +2661,7 @@ type ListFeedbackCandidatesRequest struct {
 
 func (x *ListFeedbackCandidatesRequest) Reset() {
 	*x = ListFeedbackCandidatesRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[30]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2780,7 +2673,7 @@ func (x *ListFeedbackCandidatesRequest) String() string {
 func (*ListFeedbackCandidatesRequest) ProtoMessage() {}
 
 func (x *ListFeedbackCandidatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[30]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2793,7 +2686,7 @@ func (x *ListFeedbackCandidatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFeedbackCandidatesRequest.ProtoReflect.Descriptor instead.
 func (*ListFeedbackCandidatesRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{30}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListFeedbackCandidatesRequest) GetNamespace() string {
@@ -2844,7 +2737,7 @@ type ListFeedbackCandidatesResponse struct {
 
 func (x *ListFeedbackCandidatesResponse) Reset() {
 	*x = ListFeedbackCandidatesResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[31]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2856,7 +2749,7 @@ func (x *ListFeedbackCandidatesResponse) String() string {
 func (*ListFeedbackCandidatesResponse) ProtoMessage() {}
 
 func (x *ListFeedbackCandidatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[31]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2869,7 +2762,7 @@ func (x *ListFeedbackCandidatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFeedbackCandidatesResponse.ProtoReflect.Descriptor instead.
 func (*ListFeedbackCandidatesResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{31}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListFeedbackCandidatesResponse) GetPatterns() []*Pattern {
@@ -2920,7 +2813,7 @@ type GetPatternStatsRequest struct {
 
 func (x *GetPatternStatsRequest) Reset() {
 	*x = GetPatternStatsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[32]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2932,7 +2825,7 @@ func (x *GetPatternStatsRequest) String() string {
 func (*GetPatternStatsRequest) ProtoMessage() {}
 
 func (x *GetPatternStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[32]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2945,7 +2838,7 @@ func (x *GetPatternStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPatternStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetPatternStatsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{32}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetPatternStatsRequest) GetNamespace() string {
@@ -3011,7 +2904,7 @@ type GetPatternStatsResponse struct {
 
 func (x *GetPatternStatsResponse) Reset() {
 	*x = GetPatternStatsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[33]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3023,7 +2916,7 @@ func (x *GetPatternStatsResponse) String() string {
 func (*GetPatternStatsResponse) ProtoMessage() {}
 
 func (x *GetPatternStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[33]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3036,7 +2929,7 @@ func (x *GetPatternStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPatternStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetPatternStatsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{33}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetPatternStatsResponse) GetTotalCount() int64 {
@@ -3197,7 +3090,7 @@ type ExtractPatternsRequest struct {
 
 func (x *ExtractPatternsRequest) Reset() {
 	*x = ExtractPatternsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[34]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3209,7 +3102,7 @@ func (x *ExtractPatternsRequest) String() string {
 func (*ExtractPatternsRequest) ProtoMessage() {}
 
 func (x *ExtractPatternsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[34]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3222,7 +3115,7 @@ func (x *ExtractPatternsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtractPatternsRequest.ProtoReflect.Descriptor instead.
 func (*ExtractPatternsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{34}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ExtractPatternsRequest) GetNamespace() string {
@@ -3283,7 +3176,7 @@ type ExtractPatternsResponse struct {
 
 func (x *ExtractPatternsResponse) Reset() {
 	*x = ExtractPatternsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[35]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3295,7 +3188,7 @@ func (x *ExtractPatternsResponse) String() string {
 func (*ExtractPatternsResponse) ProtoMessage() {}
 
 func (x *ExtractPatternsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[35]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3308,7 +3201,7 @@ func (x *ExtractPatternsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtractPatternsResponse.ProtoReflect.Descriptor instead.
 func (*ExtractPatternsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{35}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ExtractPatternsResponse) GetPatterns() []*Pattern {
@@ -3358,7 +3251,7 @@ type ExtractPatternsFromCodeRequest struct {
 
 func (x *ExtractPatternsFromCodeRequest) Reset() {
 	*x = ExtractPatternsFromCodeRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[36]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3370,7 +3263,7 @@ func (x *ExtractPatternsFromCodeRequest) String() string {
 func (*ExtractPatternsFromCodeRequest) ProtoMessage() {}
 
 func (x *ExtractPatternsFromCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[36]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3383,7 +3276,7 @@ func (x *ExtractPatternsFromCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtractPatternsFromCodeRequest.ProtoReflect.Descriptor instead.
 func (*ExtractPatternsFromCodeRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{36}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ExtractPatternsFromCodeRequest) GetNamespace() string {
@@ -3449,7 +3342,7 @@ type ExtractPatternsFromCodeResponse struct {
 
 func (x *ExtractPatternsFromCodeResponse) Reset() {
 	*x = ExtractPatternsFromCodeResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[37]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3461,7 +3354,7 @@ func (x *ExtractPatternsFromCodeResponse) String() string {
 func (*ExtractPatternsFromCodeResponse) ProtoMessage() {}
 
 func (x *ExtractPatternsFromCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[37]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3474,7 +3367,7 @@ func (x *ExtractPatternsFromCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtractPatternsFromCodeResponse.ProtoReflect.Descriptor instead.
 func (*ExtractPatternsFromCodeResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{37}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ExtractPatternsFromCodeResponse) GetPatterns() []*Pattern {
@@ -3527,7 +3420,7 @@ type DistillPatternsRequest struct {
 
 func (x *DistillPatternsRequest) Reset() {
 	*x = DistillPatternsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[38]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3539,7 +3432,7 @@ func (x *DistillPatternsRequest) String() string {
 func (*DistillPatternsRequest) ProtoMessage() {}
 
 func (x *DistillPatternsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[38]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3552,7 +3445,7 @@ func (x *DistillPatternsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DistillPatternsRequest.ProtoReflect.Descriptor instead.
 func (*DistillPatternsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{38}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DistillPatternsRequest) GetNamespace() string {
@@ -3614,7 +3507,7 @@ type DistillPatternsResponse struct {
 
 func (x *DistillPatternsResponse) Reset() {
 	*x = DistillPatternsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[39]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3626,7 +3519,7 @@ func (x *DistillPatternsResponse) String() string {
 func (*DistillPatternsResponse) ProtoMessage() {}
 
 func (x *DistillPatternsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[39]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3639,7 +3532,7 @@ func (x *DistillPatternsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DistillPatternsResponse.ProtoReflect.Descriptor instead.
 func (*DistillPatternsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{39}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DistillPatternsResponse) GetGroups() []*DistilledGroup {
@@ -3709,7 +3602,7 @@ type DistilledGroup struct {
 
 func (x *DistilledGroup) Reset() {
 	*x = DistilledGroup{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[40]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3721,7 +3614,7 @@ func (x *DistilledGroup) String() string {
 func (*DistilledGroup) ProtoMessage() {}
 
 func (x *DistilledGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[40]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3734,7 +3627,7 @@ func (x *DistilledGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DistilledGroup.ProtoReflect.Descriptor instead.
 func (*DistilledGroup) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{40}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DistilledGroup) GetPattern() *Pattern {
@@ -3790,7 +3683,7 @@ type PrunePatternsRequest struct {
 
 func (x *PrunePatternsRequest) Reset() {
 	*x = PrunePatternsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[41]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3802,7 +3695,7 @@ func (x *PrunePatternsRequest) String() string {
 func (*PrunePatternsRequest) ProtoMessage() {}
 
 func (x *PrunePatternsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[41]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3815,7 +3708,7 @@ func (x *PrunePatternsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrunePatternsRequest.ProtoReflect.Descriptor instead.
 func (*PrunePatternsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{41}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PrunePatternsRequest) GetNamespace() string {
@@ -3881,7 +3774,7 @@ type PrunePatternsResponse struct {
 
 func (x *PrunePatternsResponse) Reset() {
 	*x = PrunePatternsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[42]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3893,7 +3786,7 @@ func (x *PrunePatternsResponse) String() string {
 func (*PrunePatternsResponse) ProtoMessage() {}
 
 func (x *PrunePatternsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[42]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3906,7 +3799,7 @@ func (x *PrunePatternsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrunePatternsResponse.ProtoReflect.Descriptor instead.
 func (*PrunePatternsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{42}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PrunePatternsResponse) GetDeletedCount() int64 {
@@ -4070,17 +3963,7 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"scoreParts\x12B\n" +
 	"\x10outcome_evidence\x18\x05 \x03(\v2\x17.lot.v1.OutcomeEvidenceR\x0foutcomeEvidence\x120\n" +
 	"\x11match_probability\x18\x06 \x01(\x01H\x00R\x10matchProbability\x88\x01\x01B\x14\n" +
-	"\x12_match_probability\"\xde\x01\n" +
-	"\x0fOutcomeEvidence\x12\x14\n" +
-	"\x05query\x18\x01 \x01(\tR\x05query\x12\x1e\n" +
-	"\n" +
-	"similarity\x18\x02 \x01(\x01R\n" +
-	"similarity\x12\x16\n" +
-	"\x06weight\x18\x03 \x01(\x01R\x06weight\x12\x1f\n" +
-	"\vtrial_count\x18\x04 \x01(\x01R\n" +
-	"trialCount\x12#\n" +
-	"\rsuccess_count\x18\x05 \x01(\x01R\fsuccessCount\x127\n" +
-	"\tlast_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\"\xc7\x03\n" +
+	"\x12_match_probability\"\xc7\x03\n" +
 	"\x11RecallExplanation\x12)\n" +
 	"\aranking\x18\x01 \x01(\x0e2\x0f.lot.v1.RankingR\aranking\x12'\n" +
 	"\x0fcandidate_count\x18\x02 \x01(\x05R\x0ecandidateCount\x12%\n" +
@@ -4367,7 +4250,7 @@ func file_lot_v1_pattern_service_proto_rawDescGZIP() []byte {
 }
 
 var file_lot_v1_pattern_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_lot_v1_pattern_service_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_lot_v1_pattern_service_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_lot_v1_pattern_service_proto_goTypes = []any{
 	(Dedupe)(0),                             // 0: lot.v1.Dedupe
 	(LineageRelation)(0),                    // 1: lot.v1.LineageRelation
@@ -4389,47 +4272,47 @@ var file_lot_v1_pattern_service_proto_goTypes = []any{
 	(*RecallPatternsRequest)(nil),           // 17: lot.v1.RecallPatternsRequest
 	(*RecallPatternsResponse)(nil),          // 18: lot.v1.RecallPatternsResponse
 	(*PatternHit)(nil),                      // 19: lot.v1.PatternHit
-	(*OutcomeEvidence)(nil),                 // 20: lot.v1.OutcomeEvidence
-	(*RecallExplanation)(nil),               // 21: lot.v1.RecallExplanation
-	(*FilterCount)(nil),                     // 22: lot.v1.FilterCount
-	(*RecordOutcomeRequest)(nil),            // 23: lot.v1.RecordOutcomeRequest
-	(*RecordOutcomeResponse)(nil),           // 24: lot.v1.RecordOutcomeResponse
-	(*OutcomeEntry)(nil),                    // 25: lot.v1.OutcomeEntry
-	(*ListOutcomesRequest)(nil),             // 26: lot.v1.ListOutcomesRequest
-	(*ListOutcomesResponse)(nil),            // 27: lot.v1.ListOutcomesResponse
-	(*CorrectOutcomeRequest)(nil),           // 28: lot.v1.CorrectOutcomeRequest
-	(*CorrectOutcomeResponse)(nil),          // 29: lot.v1.CorrectOutcomeResponse
-	(*RecordPatternFeedbackRequest)(nil),    // 30: lot.v1.RecordPatternFeedbackRequest
-	(*RecordPatternFeedbackResponse)(nil),   // 31: lot.v1.RecordPatternFeedbackResponse
-	(*ListFeedbackCandidatesRequest)(nil),   // 32: lot.v1.ListFeedbackCandidatesRequest
-	(*ListFeedbackCandidatesResponse)(nil),  // 33: lot.v1.ListFeedbackCandidatesResponse
-	(*GetPatternStatsRequest)(nil),          // 34: lot.v1.GetPatternStatsRequest
-	(*GetPatternStatsResponse)(nil),         // 35: lot.v1.GetPatternStatsResponse
-	(*ExtractPatternsRequest)(nil),          // 36: lot.v1.ExtractPatternsRequest
-	(*ExtractPatternsResponse)(nil),         // 37: lot.v1.ExtractPatternsResponse
-	(*ExtractPatternsFromCodeRequest)(nil),  // 38: lot.v1.ExtractPatternsFromCodeRequest
-	(*ExtractPatternsFromCodeResponse)(nil), // 39: lot.v1.ExtractPatternsFromCodeResponse
-	(*DistillPatternsRequest)(nil),          // 40: lot.v1.DistillPatternsRequest
-	(*DistillPatternsResponse)(nil),         // 41: lot.v1.DistillPatternsResponse
-	(*DistilledGroup)(nil),                  // 42: lot.v1.DistilledGroup
-	(*PrunePatternsRequest)(nil),            // 43: lot.v1.PrunePatternsRequest
-	(*PrunePatternsResponse)(nil),           // 44: lot.v1.PrunePatternsResponse
-	nil,                                     // 45: lot.v1.GetPatternStatsResponse.ByLanguageEntry
-	nil,                                     // 46: lot.v1.GetPatternStatsResponse.ByCategoryEntry
-	nil,                                     // 47: lot.v1.GetPatternStatsResponse.ByKindEntry
-	nil,                                     // 48: lot.v1.GetPatternStatsResponse.ByPatternTypeEntry
-	nil,                                     // 49: lot.v1.GetPatternStatsResponse.ByCodeKindEntry
-	nil,                                     // 50: lot.v1.GetPatternStatsResponse.ByTaskTypeEntry
-	(*Pattern)(nil),                         // 51: lot.v1.Pattern
-	(*Notice)(nil),                          // 52: lot.v1.Notice
-	(*status.Status)(nil),                   // 53: google.rpc.Status
-	(*FeedbackEntry)(nil),                   // 54: lot.v1.FeedbackEntry
-	(*OutcomeStats)(nil),                    // 55: lot.v1.OutcomeStats
-	(*timestamppb.Timestamp)(nil),           // 56: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),           // 57: google.protobuf.FieldMask
-	(*PatternFilter)(nil),                   // 58: lot.v1.PatternFilter
-	(Ranking)(0),                            // 59: lot.v1.Ranking
-	(*ScorePart)(nil),                       // 60: lot.v1.ScorePart
+	(*RecallExplanation)(nil),               // 20: lot.v1.RecallExplanation
+	(*FilterCount)(nil),                     // 21: lot.v1.FilterCount
+	(*RecordOutcomeRequest)(nil),            // 22: lot.v1.RecordOutcomeRequest
+	(*RecordOutcomeResponse)(nil),           // 23: lot.v1.RecordOutcomeResponse
+	(*OutcomeEntry)(nil),                    // 24: lot.v1.OutcomeEntry
+	(*ListOutcomesRequest)(nil),             // 25: lot.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),            // 26: lot.v1.ListOutcomesResponse
+	(*CorrectOutcomeRequest)(nil),           // 27: lot.v1.CorrectOutcomeRequest
+	(*CorrectOutcomeResponse)(nil),          // 28: lot.v1.CorrectOutcomeResponse
+	(*RecordPatternFeedbackRequest)(nil),    // 29: lot.v1.RecordPatternFeedbackRequest
+	(*RecordPatternFeedbackResponse)(nil),   // 30: lot.v1.RecordPatternFeedbackResponse
+	(*ListFeedbackCandidatesRequest)(nil),   // 31: lot.v1.ListFeedbackCandidatesRequest
+	(*ListFeedbackCandidatesResponse)(nil),  // 32: lot.v1.ListFeedbackCandidatesResponse
+	(*GetPatternStatsRequest)(nil),          // 33: lot.v1.GetPatternStatsRequest
+	(*GetPatternStatsResponse)(nil),         // 34: lot.v1.GetPatternStatsResponse
+	(*ExtractPatternsRequest)(nil),          // 35: lot.v1.ExtractPatternsRequest
+	(*ExtractPatternsResponse)(nil),         // 36: lot.v1.ExtractPatternsResponse
+	(*ExtractPatternsFromCodeRequest)(nil),  // 37: lot.v1.ExtractPatternsFromCodeRequest
+	(*ExtractPatternsFromCodeResponse)(nil), // 38: lot.v1.ExtractPatternsFromCodeResponse
+	(*DistillPatternsRequest)(nil),          // 39: lot.v1.DistillPatternsRequest
+	(*DistillPatternsResponse)(nil),         // 40: lot.v1.DistillPatternsResponse
+	(*DistilledGroup)(nil),                  // 41: lot.v1.DistilledGroup
+	(*PrunePatternsRequest)(nil),            // 42: lot.v1.PrunePatternsRequest
+	(*PrunePatternsResponse)(nil),           // 43: lot.v1.PrunePatternsResponse
+	nil,                                     // 44: lot.v1.GetPatternStatsResponse.ByLanguageEntry
+	nil,                                     // 45: lot.v1.GetPatternStatsResponse.ByCategoryEntry
+	nil,                                     // 46: lot.v1.GetPatternStatsResponse.ByKindEntry
+	nil,                                     // 47: lot.v1.GetPatternStatsResponse.ByPatternTypeEntry
+	nil,                                     // 48: lot.v1.GetPatternStatsResponse.ByCodeKindEntry
+	nil,                                     // 49: lot.v1.GetPatternStatsResponse.ByTaskTypeEntry
+	(*Pattern)(nil),                         // 50: lot.v1.Pattern
+	(*Notice)(nil),                          // 51: lot.v1.Notice
+	(*status.Status)(nil),                   // 52: google.rpc.Status
+	(*FeedbackEntry)(nil),                   // 53: lot.v1.FeedbackEntry
+	(*OutcomeStats)(nil),                    // 54: lot.v1.OutcomeStats
+	(*timestamppb.Timestamp)(nil),           // 55: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),           // 56: google.protobuf.FieldMask
+	(*PatternFilter)(nil),                   // 57: lot.v1.PatternFilter
+	(Ranking)(0),                            // 58: lot.v1.Ranking
+	(*ScorePart)(nil),                       // 59: lot.v1.ScorePart
+	(*OutcomeEvidence)(nil),                 // 60: lot.v1.OutcomeEvidence
 	(*durationpb.Duration)(nil),             // 61: google.protobuf.Duration
 	(Outcome)(0),                            // 62: lot.v1.Outcome
 	(*Memory)(nil),                          // 63: lot.v1.Memory
@@ -4439,128 +4322,127 @@ var file_lot_v1_pattern_service_proto_goTypes = []any{
 	(*structpb.Struct)(nil),                 // 67: google.protobuf.Struct
 }
 var file_lot_v1_pattern_service_proto_depIdxs = []int32{
-	51,  // 0: lot.v1.SavePatternRequest.pattern:type_name -> lot.v1.Pattern
-	0,   // 1: lot.v1.SavePatternRequest.dedupe:type_name -> lot.v1.Dedupe
-	51,  // 2: lot.v1.SavePatternResponse.pattern:type_name -> lot.v1.Pattern
-	52,  // 3: lot.v1.SavePatternResponse.notices:type_name -> lot.v1.Notice
-	5,   // 4: lot.v1.BatchSavePatternsRequest.items:type_name -> lot.v1.SavePatternItem
-	51,  // 5: lot.v1.SavePatternItem.pattern:type_name -> lot.v1.Pattern
-	0,   // 6: lot.v1.SavePatternItem.dedupe:type_name -> lot.v1.Dedupe
-	7,   // 7: lot.v1.BatchSavePatternsResponse.results:type_name -> lot.v1.SavePatternResult
-	52,  // 8: lot.v1.BatchSavePatternsResponse.notices:type_name -> lot.v1.Notice
-	3,   // 9: lot.v1.SavePatternResult.response:type_name -> lot.v1.SavePatternResponse
-	53,  // 10: lot.v1.SavePatternResult.error:type_name -> google.rpc.Status
-	51,  // 11: lot.v1.GetPatternResponse.pattern:type_name -> lot.v1.Pattern
-	54,  // 12: lot.v1.GetPatternResponse.feedback:type_name -> lot.v1.FeedbackEntry
-	10,  // 13: lot.v1.GetPatternResponse.lineage:type_name -> lot.v1.LineageEntry
-	52,  // 14: lot.v1.GetPatternResponse.notices:type_name -> lot.v1.Notice
-	1,   // 15: lot.v1.LineageEntry.relation:type_name -> lot.v1.LineageRelation
-	55,  // 16: lot.v1.LineageEntry.outcomes:type_name -> lot.v1.OutcomeStats
-	56,  // 17: lot.v1.LineageEntry.create_time:type_name -> google.protobuf.Timestamp
-	51,  // 18: lot.v1.UpdatePatternRequest.pattern:type_name -> lot.v1.Pattern
-	57,  // 19: lot.v1.UpdatePatternRequest.update_mask:type_name -> google.protobuf.FieldMask
-	51,  // 20: lot.v1.UpdatePatternResponse.pattern:type_name -> lot.v1.Pattern
-	52,  // 21: lot.v1.UpdatePatternResponse.notices:type_name -> lot.v1.Notice
-	58,  // 22: lot.v1.ListPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	57,  // 23: lot.v1.ListPatternsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	51,  // 24: lot.v1.ListPatternsResponse.patterns:type_name -> lot.v1.Pattern
-	58,  // 25: lot.v1.RecallPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	59,  // 26: lot.v1.RecallPatternsRequest.ranking:type_name -> lot.v1.Ranking
-	57,  // 27: lot.v1.RecallPatternsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	19,  // 28: lot.v1.RecallPatternsResponse.hits:type_name -> lot.v1.PatternHit
-	52,  // 29: lot.v1.RecallPatternsResponse.notices:type_name -> lot.v1.Notice
-	21,  // 30: lot.v1.RecallPatternsResponse.explanation:type_name -> lot.v1.RecallExplanation
-	51,  // 31: lot.v1.PatternHit.pattern:type_name -> lot.v1.Pattern
-	60,  // 32: lot.v1.PatternHit.score_parts:type_name -> lot.v1.ScorePart
-	20,  // 33: lot.v1.PatternHit.outcome_evidence:type_name -> lot.v1.OutcomeEvidence
-	56,  // 34: lot.v1.OutcomeEvidence.last_time:type_name -> google.protobuf.Timestamp
-	59,  // 35: lot.v1.RecallExplanation.ranking:type_name -> lot.v1.Ranking
-	22,  // 36: lot.v1.RecallExplanation.filters:type_name -> lot.v1.FilterCount
-	61,  // 37: lot.v1.RecallExplanation.half_life:type_name -> google.protobuf.Duration
-	62,  // 38: lot.v1.RecordOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	61,  // 39: lot.v1.RecordOutcomeRequest.duration:type_name -> google.protobuf.Duration
-	51,  // 40: lot.v1.RecordOutcomeResponse.patterns:type_name -> lot.v1.Pattern
-	52,  // 41: lot.v1.RecordOutcomeResponse.notices:type_name -> lot.v1.Notice
-	63,  // 42: lot.v1.RecordOutcomeResponse.memories:type_name -> lot.v1.Memory
-	64,  // 43: lot.v1.RecordOutcomeResponse.episodes:type_name -> lot.v1.Episode
-	65,  // 44: lot.v1.RecordOutcomeResponse.error_solutions:type_name -> lot.v1.ErrorSolution
-	62,  // 45: lot.v1.OutcomeEntry.outcome:type_name -> lot.v1.Outcome
-	61,  // 46: lot.v1.OutcomeEntry.duration:type_name -> google.protobuf.Duration
-	56,  // 47: lot.v1.OutcomeEntry.create_time:type_name -> google.protobuf.Timestamp
-	57,  // 48: lot.v1.ListOutcomesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	25,  // 49: lot.v1.ListOutcomesResponse.outcomes:type_name -> lot.v1.OutcomeEntry
-	62,  // 50: lot.v1.CorrectOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	51,  // 51: lot.v1.CorrectOutcomeResponse.patterns:type_name -> lot.v1.Pattern
-	52,  // 52: lot.v1.CorrectOutcomeResponse.notices:type_name -> lot.v1.Notice
-	63,  // 53: lot.v1.CorrectOutcomeResponse.memories:type_name -> lot.v1.Memory
-	64,  // 54: lot.v1.CorrectOutcomeResponse.episodes:type_name -> lot.v1.Episode
-	65,  // 55: lot.v1.CorrectOutcomeResponse.error_solutions:type_name -> lot.v1.ErrorSolution
-	51,  // 56: lot.v1.RecordPatternFeedbackResponse.pattern:type_name -> lot.v1.Pattern
-	54,  // 57: lot.v1.RecordPatternFeedbackResponse.feedback:type_name -> lot.v1.FeedbackEntry
-	58,  // 58: lot.v1.ListFeedbackCandidatesRequest.filter:type_name -> lot.v1.PatternFilter
-	57,  // 59: lot.v1.ListFeedbackCandidatesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	51,  // 60: lot.v1.ListFeedbackCandidatesResponse.patterns:type_name -> lot.v1.Pattern
-	52,  // 61: lot.v1.ListFeedbackCandidatesResponse.notices:type_name -> lot.v1.Notice
-	58,  // 62: lot.v1.GetPatternStatsRequest.filter:type_name -> lot.v1.PatternFilter
-	45,  // 63: lot.v1.GetPatternStatsResponse.by_language:type_name -> lot.v1.GetPatternStatsResponse.ByLanguageEntry
-	46,  // 64: lot.v1.GetPatternStatsResponse.by_category:type_name -> lot.v1.GetPatternStatsResponse.ByCategoryEntry
-	47,  // 65: lot.v1.GetPatternStatsResponse.by_kind:type_name -> lot.v1.GetPatternStatsResponse.ByKindEntry
-	48,  // 66: lot.v1.GetPatternStatsResponse.by_pattern_type:type_name -> lot.v1.GetPatternStatsResponse.ByPatternTypeEntry
-	49,  // 67: lot.v1.GetPatternStatsResponse.by_code_kind:type_name -> lot.v1.GetPatternStatsResponse.ByCodeKindEntry
-	50,  // 68: lot.v1.GetPatternStatsResponse.by_task_type:type_name -> lot.v1.GetPatternStatsResponse.ByTaskTypeEntry
-	66,  // 69: lot.v1.ExtractPatternsRequest.pattern_type:type_name -> lot.v1.PatternType
-	51,  // 70: lot.v1.ExtractPatternsResponse.patterns:type_name -> lot.v1.Pattern
-	52,  // 71: lot.v1.ExtractPatternsResponse.notices:type_name -> lot.v1.Notice
-	67,  // 72: lot.v1.ExtractPatternsFromCodeRequest.success_metrics:type_name -> google.protobuf.Struct
-	51,  // 73: lot.v1.ExtractPatternsFromCodeResponse.patterns:type_name -> lot.v1.Pattern
-	52,  // 74: lot.v1.ExtractPatternsFromCodeResponse.notices:type_name -> lot.v1.Notice
-	58,  // 75: lot.v1.DistillPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	42,  // 76: lot.v1.DistillPatternsResponse.groups:type_name -> lot.v1.DistilledGroup
-	52,  // 77: lot.v1.DistillPatternsResponse.notices:type_name -> lot.v1.Notice
-	51,  // 78: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
-	42,  // 79: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
-	58,  // 80: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	56,  // 81: lot.v1.PrunePatternsResponse.oldest_remaining_time:type_name -> google.protobuf.Timestamp
-	61,  // 82: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
-	2,   // 83: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
-	4,   // 84: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest
-	8,   // 85: lot.v1.PatternService.GetPattern:input_type -> lot.v1.GetPatternRequest
-	11,  // 86: lot.v1.PatternService.UpdatePattern:input_type -> lot.v1.UpdatePatternRequest
-	13,  // 87: lot.v1.PatternService.DeletePattern:input_type -> lot.v1.DeletePatternRequest
-	15,  // 88: lot.v1.PatternService.ListPatterns:input_type -> lot.v1.ListPatternsRequest
-	17,  // 89: lot.v1.PatternService.RecallPatterns:input_type -> lot.v1.RecallPatternsRequest
-	23,  // 90: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
-	26,  // 91: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
-	28,  // 92: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
-	30,  // 93: lot.v1.PatternService.RecordPatternFeedback:input_type -> lot.v1.RecordPatternFeedbackRequest
-	32,  // 94: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
-	34,  // 95: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
-	36,  // 96: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
-	38,  // 97: lot.v1.PatternService.ExtractPatternsFromCode:input_type -> lot.v1.ExtractPatternsFromCodeRequest
-	40,  // 98: lot.v1.PatternService.DistillPatterns:input_type -> lot.v1.DistillPatternsRequest
-	43,  // 99: lot.v1.PatternService.PrunePatterns:input_type -> lot.v1.PrunePatternsRequest
-	3,   // 100: lot.v1.PatternService.SavePattern:output_type -> lot.v1.SavePatternResponse
-	6,   // 101: lot.v1.PatternService.BatchSavePatterns:output_type -> lot.v1.BatchSavePatternsResponse
-	9,   // 102: lot.v1.PatternService.GetPattern:output_type -> lot.v1.GetPatternResponse
-	12,  // 103: lot.v1.PatternService.UpdatePattern:output_type -> lot.v1.UpdatePatternResponse
-	14,  // 104: lot.v1.PatternService.DeletePattern:output_type -> lot.v1.DeletePatternResponse
-	16,  // 105: lot.v1.PatternService.ListPatterns:output_type -> lot.v1.ListPatternsResponse
-	18,  // 106: lot.v1.PatternService.RecallPatterns:output_type -> lot.v1.RecallPatternsResponse
-	24,  // 107: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
-	27,  // 108: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
-	29,  // 109: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
-	31,  // 110: lot.v1.PatternService.RecordPatternFeedback:output_type -> lot.v1.RecordPatternFeedbackResponse
-	33,  // 111: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
-	35,  // 112: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
-	37,  // 113: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse
-	39,  // 114: lot.v1.PatternService.ExtractPatternsFromCode:output_type -> lot.v1.ExtractPatternsFromCodeResponse
-	41,  // 115: lot.v1.PatternService.DistillPatterns:output_type -> lot.v1.DistillPatternsResponse
-	44,  // 116: lot.v1.PatternService.PrunePatterns:output_type -> lot.v1.PrunePatternsResponse
-	100, // [100:117] is the sub-list for method output_type
-	83,  // [83:100] is the sub-list for method input_type
-	83,  // [83:83] is the sub-list for extension type_name
-	83,  // [83:83] is the sub-list for extension extendee
-	0,   // [0:83] is the sub-list for field type_name
+	50, // 0: lot.v1.SavePatternRequest.pattern:type_name -> lot.v1.Pattern
+	0,  // 1: lot.v1.SavePatternRequest.dedupe:type_name -> lot.v1.Dedupe
+	50, // 2: lot.v1.SavePatternResponse.pattern:type_name -> lot.v1.Pattern
+	51, // 3: lot.v1.SavePatternResponse.notices:type_name -> lot.v1.Notice
+	5,  // 4: lot.v1.BatchSavePatternsRequest.items:type_name -> lot.v1.SavePatternItem
+	50, // 5: lot.v1.SavePatternItem.pattern:type_name -> lot.v1.Pattern
+	0,  // 6: lot.v1.SavePatternItem.dedupe:type_name -> lot.v1.Dedupe
+	7,  // 7: lot.v1.BatchSavePatternsResponse.results:type_name -> lot.v1.SavePatternResult
+	51, // 8: lot.v1.BatchSavePatternsResponse.notices:type_name -> lot.v1.Notice
+	3,  // 9: lot.v1.SavePatternResult.response:type_name -> lot.v1.SavePatternResponse
+	52, // 10: lot.v1.SavePatternResult.error:type_name -> google.rpc.Status
+	50, // 11: lot.v1.GetPatternResponse.pattern:type_name -> lot.v1.Pattern
+	53, // 12: lot.v1.GetPatternResponse.feedback:type_name -> lot.v1.FeedbackEntry
+	10, // 13: lot.v1.GetPatternResponse.lineage:type_name -> lot.v1.LineageEntry
+	51, // 14: lot.v1.GetPatternResponse.notices:type_name -> lot.v1.Notice
+	1,  // 15: lot.v1.LineageEntry.relation:type_name -> lot.v1.LineageRelation
+	54, // 16: lot.v1.LineageEntry.outcomes:type_name -> lot.v1.OutcomeStats
+	55, // 17: lot.v1.LineageEntry.create_time:type_name -> google.protobuf.Timestamp
+	50, // 18: lot.v1.UpdatePatternRequest.pattern:type_name -> lot.v1.Pattern
+	56, // 19: lot.v1.UpdatePatternRequest.update_mask:type_name -> google.protobuf.FieldMask
+	50, // 20: lot.v1.UpdatePatternResponse.pattern:type_name -> lot.v1.Pattern
+	51, // 21: lot.v1.UpdatePatternResponse.notices:type_name -> lot.v1.Notice
+	57, // 22: lot.v1.ListPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	56, // 23: lot.v1.ListPatternsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	50, // 24: lot.v1.ListPatternsResponse.patterns:type_name -> lot.v1.Pattern
+	57, // 25: lot.v1.RecallPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	58, // 26: lot.v1.RecallPatternsRequest.ranking:type_name -> lot.v1.Ranking
+	56, // 27: lot.v1.RecallPatternsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	19, // 28: lot.v1.RecallPatternsResponse.hits:type_name -> lot.v1.PatternHit
+	51, // 29: lot.v1.RecallPatternsResponse.notices:type_name -> lot.v1.Notice
+	20, // 30: lot.v1.RecallPatternsResponse.explanation:type_name -> lot.v1.RecallExplanation
+	50, // 31: lot.v1.PatternHit.pattern:type_name -> lot.v1.Pattern
+	59, // 32: lot.v1.PatternHit.score_parts:type_name -> lot.v1.ScorePart
+	60, // 33: lot.v1.PatternHit.outcome_evidence:type_name -> lot.v1.OutcomeEvidence
+	58, // 34: lot.v1.RecallExplanation.ranking:type_name -> lot.v1.Ranking
+	21, // 35: lot.v1.RecallExplanation.filters:type_name -> lot.v1.FilterCount
+	61, // 36: lot.v1.RecallExplanation.half_life:type_name -> google.protobuf.Duration
+	62, // 37: lot.v1.RecordOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	61, // 38: lot.v1.RecordOutcomeRequest.duration:type_name -> google.protobuf.Duration
+	50, // 39: lot.v1.RecordOutcomeResponse.patterns:type_name -> lot.v1.Pattern
+	51, // 40: lot.v1.RecordOutcomeResponse.notices:type_name -> lot.v1.Notice
+	63, // 41: lot.v1.RecordOutcomeResponse.memories:type_name -> lot.v1.Memory
+	64, // 42: lot.v1.RecordOutcomeResponse.episodes:type_name -> lot.v1.Episode
+	65, // 43: lot.v1.RecordOutcomeResponse.error_solutions:type_name -> lot.v1.ErrorSolution
+	62, // 44: lot.v1.OutcomeEntry.outcome:type_name -> lot.v1.Outcome
+	61, // 45: lot.v1.OutcomeEntry.duration:type_name -> google.protobuf.Duration
+	55, // 46: lot.v1.OutcomeEntry.create_time:type_name -> google.protobuf.Timestamp
+	56, // 47: lot.v1.ListOutcomesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	24, // 48: lot.v1.ListOutcomesResponse.outcomes:type_name -> lot.v1.OutcomeEntry
+	62, // 49: lot.v1.CorrectOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	50, // 50: lot.v1.CorrectOutcomeResponse.patterns:type_name -> lot.v1.Pattern
+	51, // 51: lot.v1.CorrectOutcomeResponse.notices:type_name -> lot.v1.Notice
+	63, // 52: lot.v1.CorrectOutcomeResponse.memories:type_name -> lot.v1.Memory
+	64, // 53: lot.v1.CorrectOutcomeResponse.episodes:type_name -> lot.v1.Episode
+	65, // 54: lot.v1.CorrectOutcomeResponse.error_solutions:type_name -> lot.v1.ErrorSolution
+	50, // 55: lot.v1.RecordPatternFeedbackResponse.pattern:type_name -> lot.v1.Pattern
+	53, // 56: lot.v1.RecordPatternFeedbackResponse.feedback:type_name -> lot.v1.FeedbackEntry
+	57, // 57: lot.v1.ListFeedbackCandidatesRequest.filter:type_name -> lot.v1.PatternFilter
+	56, // 58: lot.v1.ListFeedbackCandidatesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	50, // 59: lot.v1.ListFeedbackCandidatesResponse.patterns:type_name -> lot.v1.Pattern
+	51, // 60: lot.v1.ListFeedbackCandidatesResponse.notices:type_name -> lot.v1.Notice
+	57, // 61: lot.v1.GetPatternStatsRequest.filter:type_name -> lot.v1.PatternFilter
+	44, // 62: lot.v1.GetPatternStatsResponse.by_language:type_name -> lot.v1.GetPatternStatsResponse.ByLanguageEntry
+	45, // 63: lot.v1.GetPatternStatsResponse.by_category:type_name -> lot.v1.GetPatternStatsResponse.ByCategoryEntry
+	46, // 64: lot.v1.GetPatternStatsResponse.by_kind:type_name -> lot.v1.GetPatternStatsResponse.ByKindEntry
+	47, // 65: lot.v1.GetPatternStatsResponse.by_pattern_type:type_name -> lot.v1.GetPatternStatsResponse.ByPatternTypeEntry
+	48, // 66: lot.v1.GetPatternStatsResponse.by_code_kind:type_name -> lot.v1.GetPatternStatsResponse.ByCodeKindEntry
+	49, // 67: lot.v1.GetPatternStatsResponse.by_task_type:type_name -> lot.v1.GetPatternStatsResponse.ByTaskTypeEntry
+	66, // 68: lot.v1.ExtractPatternsRequest.pattern_type:type_name -> lot.v1.PatternType
+	50, // 69: lot.v1.ExtractPatternsResponse.patterns:type_name -> lot.v1.Pattern
+	51, // 70: lot.v1.ExtractPatternsResponse.notices:type_name -> lot.v1.Notice
+	67, // 71: lot.v1.ExtractPatternsFromCodeRequest.success_metrics:type_name -> google.protobuf.Struct
+	50, // 72: lot.v1.ExtractPatternsFromCodeResponse.patterns:type_name -> lot.v1.Pattern
+	51, // 73: lot.v1.ExtractPatternsFromCodeResponse.notices:type_name -> lot.v1.Notice
+	57, // 74: lot.v1.DistillPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	41, // 75: lot.v1.DistillPatternsResponse.groups:type_name -> lot.v1.DistilledGroup
+	51, // 76: lot.v1.DistillPatternsResponse.notices:type_name -> lot.v1.Notice
+	50, // 77: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
+	41, // 78: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
+	57, // 79: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	55, // 80: lot.v1.PrunePatternsResponse.oldest_remaining_time:type_name -> google.protobuf.Timestamp
+	61, // 81: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
+	2,  // 82: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
+	4,  // 83: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest
+	8,  // 84: lot.v1.PatternService.GetPattern:input_type -> lot.v1.GetPatternRequest
+	11, // 85: lot.v1.PatternService.UpdatePattern:input_type -> lot.v1.UpdatePatternRequest
+	13, // 86: lot.v1.PatternService.DeletePattern:input_type -> lot.v1.DeletePatternRequest
+	15, // 87: lot.v1.PatternService.ListPatterns:input_type -> lot.v1.ListPatternsRequest
+	17, // 88: lot.v1.PatternService.RecallPatterns:input_type -> lot.v1.RecallPatternsRequest
+	22, // 89: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
+	25, // 90: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
+	27, // 91: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
+	29, // 92: lot.v1.PatternService.RecordPatternFeedback:input_type -> lot.v1.RecordPatternFeedbackRequest
+	31, // 93: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
+	33, // 94: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
+	35, // 95: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
+	37, // 96: lot.v1.PatternService.ExtractPatternsFromCode:input_type -> lot.v1.ExtractPatternsFromCodeRequest
+	39, // 97: lot.v1.PatternService.DistillPatterns:input_type -> lot.v1.DistillPatternsRequest
+	42, // 98: lot.v1.PatternService.PrunePatterns:input_type -> lot.v1.PrunePatternsRequest
+	3,  // 99: lot.v1.PatternService.SavePattern:output_type -> lot.v1.SavePatternResponse
+	6,  // 100: lot.v1.PatternService.BatchSavePatterns:output_type -> lot.v1.BatchSavePatternsResponse
+	9,  // 101: lot.v1.PatternService.GetPattern:output_type -> lot.v1.GetPatternResponse
+	12, // 102: lot.v1.PatternService.UpdatePattern:output_type -> lot.v1.UpdatePatternResponse
+	14, // 103: lot.v1.PatternService.DeletePattern:output_type -> lot.v1.DeletePatternResponse
+	16, // 104: lot.v1.PatternService.ListPatterns:output_type -> lot.v1.ListPatternsResponse
+	18, // 105: lot.v1.PatternService.RecallPatterns:output_type -> lot.v1.RecallPatternsResponse
+	23, // 106: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
+	26, // 107: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
+	28, // 108: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
+	30, // 109: lot.v1.PatternService.RecordPatternFeedback:output_type -> lot.v1.RecordPatternFeedbackResponse
+	32, // 110: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
+	34, // 111: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
+	36, // 112: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse
+	38, // 113: lot.v1.PatternService.ExtractPatternsFromCode:output_type -> lot.v1.ExtractPatternsFromCodeResponse
+	40, // 114: lot.v1.PatternService.DistillPatterns:output_type -> lot.v1.DistillPatternsResponse
+	43, // 115: lot.v1.PatternService.PrunePatterns:output_type -> lot.v1.PrunePatternsResponse
+	99, // [99:116] is the sub-list for method output_type
+	82, // [82:99] is the sub-list for method input_type
+	82, // [82:82] is the sub-list for extension type_name
+	82, // [82:82] is the sub-list for extension extendee
+	0,  // [0:82] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_pattern_service_proto_init() }
@@ -4582,20 +4464,20 @@ func file_lot_v1_pattern_service_proto_init() {
 	}
 	file_lot_v1_pattern_service_proto_msgTypes[15].OneofWrappers = []any{}
 	file_lot_v1_pattern_service_proto_msgTypes[17].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[19].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[21].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[23].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[28].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[33].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[38].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[41].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[18].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[20].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[22].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[27].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[32].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[37].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[40].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_pattern_service_proto_rawDesc), len(file_lot_v1_pattern_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   49,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

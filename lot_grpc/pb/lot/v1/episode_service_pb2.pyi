@@ -882,6 +882,7 @@ class RecallEpisodesRequest(_message.Message):
     EXPLAIN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     RANKING_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means `default`."""
     query: _builtins.str
@@ -895,8 +896,12 @@ class RecallEpisodesRequest(_message.Message):
     explain: _builtins.bool
     """Return score_parts with each hit."""
     ranking: _outcome_pb2.Ranking.ValueType
-    """Ranking; unspecified means RELEVANCE. Rankings that use what was learned are rejected: an
-    episode has no outcomes but its own.
+    """Ranking. What was learned is how it went when episodes were used on similar queries
+    (RecordOutcome), not how they ended.
+    """
+    seed: _builtins.int
+    """Seed of EXPLORE: the same seed gives the same order until something is learned. Unset means
+    random. Ignored by other rankings.
     """
     @_builtins.property
     def filter(self) -> _episode_pb2.EpisodeFilter:
@@ -920,14 +925,20 @@ class RecallEpisodesRequest(_message.Message):
         explain: _builtins.bool = ...,
         read_mask: _field_mask_pb2.FieldMask | None = ...,
         ranking: _outcome_pb2.Ranking.ValueType = ...,
+        seed: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "filter", b"filter", "min_similarity", b"min_similarity", "read_mask", b"read_mask"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "_seed", b"_seed", "filter", b"filter", "min_similarity", b"min_similarity", "read_mask", b"read_mask", "seed", b"seed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "explain", b"explain", "filter", b"filter", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace", "query", b"query", "ranking", b"ranking", "read_mask", b"read_mask", "success_only", b"success_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "_seed", b"_seed", "explain", b"explain", "filter", b"filter", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace", "query", b"query", "ranking", b"ranking", "read_mask", b"read_mask", "seed", b"seed", "success_only", b"success_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__min_similarity: _TypeAlias = _typing.Literal["min_similarity"]  # noqa: Y015
     _WhichOneofArgType__min_similarity: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity"]  # noqa: Y015
+    _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
+    _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_similarity) -> _WhichOneofReturnType__min_similarity | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__seed) -> _WhichOneofReturnType__seed | None: ...
 
 Global___RecallEpisodesRequest: _TypeAlias = RecallEpisodesRequest  # noqa: Y015
 
@@ -941,7 +952,7 @@ class RecallEpisodesResponse(_message.Message):
     RETRIEVAL_ID_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     retrieval_id: _builtins.str
-    """ID of this recall, retained for 7 days."""
+    """Retrieval ID for RecordOutcome, retained for 7 days."""
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[Global___EpisodeHit]:
         """Hits, best first."""
@@ -976,6 +987,7 @@ class EpisodeHit(_message.Message):
     SIMILARITY_FIELD_NUMBER: _builtins.int
     SCORE_PARTS_FIELD_NUMBER: _builtins.int
     MATCH_PROBABILITY_FIELD_NUMBER: _builtins.int
+    OUTCOME_EVIDENCE_FIELD_NUMBER: _builtins.int
     score: _builtins.float
     """Score by which hits are ordered, descending. Comparable only within one response."""
     similarity: _builtins.float
@@ -999,6 +1011,12 @@ class EpisodeHit(_message.Message):
     def score_parts(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.ScorePart]:
         """Parts whose weighted sum is the score; only with explain."""
 
+    @_builtins.property
+    def outcome_evidence(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.OutcomeEvidence]:
+        """Outcomes on similar queries that counted, nearest query first; only with explain. Empty if
+        there are none, for a hit outside the reorder margin, and for SIMILARITY and RELEVANCE.
+        """
+
     def __init__(
         self,
         *,
@@ -1007,10 +1025,11 @@ class EpisodeHit(_message.Message):
         similarity: _builtins.float = ...,
         score_parts: _abc.Iterable[_outcome_pb2.ScorePart] | None = ...,
         match_probability: _builtins.float | None = ...,
+        outcome_evidence: _abc.Iterable[_outcome_pb2.OutcomeEvidence] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_match_probability", b"_match_probability", "episode", b"episode", "match_probability", b"match_probability"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_match_probability", b"_match_probability", "episode", b"episode", "match_probability", b"match_probability", "score", b"score", "score_parts", b"score_parts", "similarity", b"similarity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_match_probability", b"_match_probability", "episode", b"episode", "match_probability", b"match_probability", "outcome_evidence", b"outcome_evidence", "score", b"score", "score_parts", b"score_parts", "similarity", b"similarity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__match_probability: _TypeAlias = _typing.Literal["match_probability"]  # noqa: Y015
     _WhichOneofArgType__match_probability: _TypeAlias = _typing.Literal["_match_probability", b"_match_probability"]  # noqa: Y015

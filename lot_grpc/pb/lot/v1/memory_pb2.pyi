@@ -175,7 +175,7 @@ class Memory(_message.Message):
     """
     importance: _builtins.float
     """Importance in [0, 1]; unset on input means 0.5. Always returned. SearchMemories lets it reorder
-    hits nearly as relevant as the best, by at most 0.05 either way.
+    hits nearly as relevant as the best, by at most 0.05 either way, besides what was learned.
     """
     pinned: _builtins.bool
     """Pinned records are never pruned."""
@@ -489,6 +489,7 @@ class MemoryHit(_message.Message):
     SIMILARITY_FIELD_NUMBER: _builtins.int
     SCORE_PARTS_FIELD_NUMBER: _builtins.int
     PASSAGE_FIELD_NUMBER: _builtins.int
+    OUTCOME_EVIDENCE_FIELD_NUMBER: _builtins.int
     score: _builtins.float
     """Score by which hits are ordered, descending. Comparable only within one response."""
     similarity: _builtins.float
@@ -509,6 +510,12 @@ class MemoryHit(_message.Message):
         single passage.
         """
 
+    @_builtins.property
+    def outcome_evidence(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.OutcomeEvidence]:
+        """Outcomes on similar queries that counted, nearest query first; only with explain. Empty if
+        there are none, for a hit outside the reorder margin, and for SIMILARITY and RELEVANCE.
+        """
+
     def __init__(
         self,
         *,
@@ -517,10 +524,11 @@ class MemoryHit(_message.Message):
         similarity: _builtins.float = ...,
         score_parts: _abc.Iterable[_outcome_pb2.ScorePart] | None = ...,
         passage: Global___Passage | None = ...,
+        outcome_evidence: _abc.Iterable[_outcome_pb2.OutcomeEvidence] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory", "passage", b"passage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory", "passage", b"passage", "score", b"score", "score_parts", b"score_parts", "similarity", b"similarity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory", "outcome_evidence", b"outcome_evidence", "passage", b"passage", "score", b"score", "score_parts", b"score_parts", "similarity", b"similarity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

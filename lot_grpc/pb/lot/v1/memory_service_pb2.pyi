@@ -532,6 +532,7 @@ class SearchMemoriesRequest(_message.Message):
     RERANK_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means `default`."""
     query: _builtins.str
@@ -543,8 +544,8 @@ class SearchMemoriesRequest(_message.Message):
     model, unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
     """
     ranking: _outcome_pb2.Ranking.ValueType
-    """Ranking. BALANCED orders the most relevant hits by importance. RELIABLE and EXPLORE do not
-    apply to memories and are rejected.
+    """Ranking. All but SIMILARITY and RELEVANCE reorder the most relevant hits by importance and by
+    what outcomes on similar queries taught.
     """
     rerank: _builtins.bool
     """Rerank the best candidates (10, within 2 s, by default) with a cross-encoder, which reads each
@@ -554,6 +555,10 @@ class SearchMemoriesRequest(_message.Message):
     """
     explain: _builtins.bool
     """Return score_parts with each hit, and the explanation."""
+    seed: _builtins.int
+    """Seed of EXPLORE: the same seed gives the same order until something is learned. Unset means
+    random; the explanation returns it. Ignored by other rankings.
+    """
     @_builtins.property
     def filter(self) -> _memory_pb2.MemoryFilter:
         """Filter that every hit must match."""
@@ -576,14 +581,20 @@ class SearchMemoriesRequest(_message.Message):
         rerank: _builtins.bool = ...,
         explain: _builtins.bool = ...,
         read_mask: _field_mask_pb2.FieldMask | None = ...,
+        seed: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "filter", b"filter", "min_similarity", b"min_similarity", "read_mask", b"read_mask"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "_seed", b"_seed", "filter", b"filter", "min_similarity", b"min_similarity", "read_mask", b"read_mask", "seed", b"seed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "explain", b"explain", "filter", b"filter", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace", "query", b"query", "ranking", b"ranking", "read_mask", b"read_mask", "rerank", b"rerank"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "_seed", b"_seed", "explain", b"explain", "filter", b"filter", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace", "query", b"query", "ranking", b"ranking", "read_mask", b"read_mask", "rerank", b"rerank", "seed", b"seed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__min_similarity: _TypeAlias = _typing.Literal["min_similarity"]  # noqa: Y015
     _WhichOneofArgType__min_similarity: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity"]  # noqa: Y015
+    _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
+    _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_similarity) -> _WhichOneofReturnType__min_similarity | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__seed) -> _WhichOneofReturnType__seed | None: ...
 
 Global___SearchMemoriesRequest: _TypeAlias = SearchMemoriesRequest  # noqa: Y015
 
@@ -598,7 +609,7 @@ class SearchMemoriesResponse(_message.Message):
     NOTICES_FIELD_NUMBER: _builtins.int
     EXPLANATION_FIELD_NUMBER: _builtins.int
     retrieval_id: _builtins.str
-    """ID of this search, for example for SubmitFeedback; retained for 7 days."""
+    """ID of this search for RecordOutcome and SubmitFeedback, retained for 7 days."""
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.MemoryHit]:
         """Hits, best first."""

@@ -820,7 +820,7 @@ class PatternHit(_message.Message):
         """Parts whose weighted sum is the score; only with explain."""
 
     @_builtins.property
-    def outcome_evidence(self) -> _containers.RepeatedCompositeFieldContainer[Global___OutcomeEvidence]:
+    def outcome_evidence(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.OutcomeEvidence]:
         """Outcomes on similar queries that counted, nearest query first; only with explain. Empty if
         there are none, for a hit outside the reorder margin, and for SIMILARITY and RELEVANCE.
         """
@@ -832,7 +832,7 @@ class PatternHit(_message.Message):
         score: _builtins.float = ...,
         similarity: _builtins.float = ...,
         score_parts: _abc.Iterable[_outcome_pb2.ScorePart] | None = ...,
-        outcome_evidence: _abc.Iterable[Global___OutcomeEvidence] | None = ...,
+        outcome_evidence: _abc.Iterable[_outcome_pb2.OutcomeEvidence] | None = ...,
         match_probability: _builtins.float | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_match_probability", b"_match_probability", "match_probability", b"match_probability", "pattern", b"pattern"]  # noqa: Y015
@@ -844,69 +844,6 @@ class PatternHit(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__match_probability) -> _WhichOneofReturnType__match_probability | None: ...
 
 Global___PatternHit: _TypeAlias = PatternHit  # noqa: Y015
-
-@_typing.final
-class OutcomeEvidence(_message.Message):
-    """OutcomeEvidence is a hit's outcomes on one query, and how they count for the query of the recall.
-
-    Let S and n be the sums of weight · success_count and weight · trial_count over the hit's
-    outcomes on the same query (similarity from 0.9999 on), S' and n' those over the others, and
-    odds(p) = p / (1 - p). For BALANCED, the `learned` part of a near-tie has the value
-
-        (ln odds(chance) - ln odds(untried)) / 3, at least -1 and at most 1
-        chance        = (S + 2 · before) / (n + 2)
-        odds(before)  = odds(untried) · odds((S' + 4 · 0.45) / (n' + 4)) / odds(0.45)
-        odds(untried) = odds(0.45) · (2.25 + Σ t · S / n) / (2.25 + Σ t · e)
-
-    where Σ is over the near-ties tried on the same query, including those not on the page, t = n /
-    (n + 1), odds(e) = odds(0.45) · exp(-3 · behind / learned_weight), and `behind` is the distance
-    of the hit's relevance from the best one. A hit without outcomes has value 0. docs/learning.md
-    explains this, and how RELIABLE and EXPLORE differ.
-    """
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    QUERY_FIELD_NUMBER: _builtins.int
-    SIMILARITY_FIELD_NUMBER: _builtins.int
-    WEIGHT_FIELD_NUMBER: _builtins.int
-    TRIAL_COUNT_FIELD_NUMBER: _builtins.int
-    SUCCESS_COUNT_FIELD_NUMBER: _builtins.int
-    LAST_TIME_FIELD_NUMBER: _builtins.int
-    query: _builtins.str
-    """Query of these outcomes, in the words of the first of them. A pattern has at most 64 queries;
-    beyond that the nearest two are merged.
-    """
-    similarity: _builtins.float
-    """Cosine similarity of the two queries."""
-    weight: _builtins.float
-    """Weight of these outcomes, in [0, 1]: exp((similarity - 1) / kernel_width), divided by
-    trial_count if that is above 1 and the query is a different one (similarity below 0.9999).
-    """
-    trial_count: _builtins.float
-    """Number of outcomes, older ones discounted."""
-    success_count: _builtins.float
-    """Number of successes, PARTIAL counting one half, older ones discounted."""
-    @_builtins.property
-    def last_time(self) -> _timestamp_pb2.Timestamp:
-        """Time of the last outcome on that query."""
-
-    def __init__(
-        self,
-        *,
-        query: _builtins.str = ...,
-        similarity: _builtins.float = ...,
-        weight: _builtins.float = ...,
-        trial_count: _builtins.float = ...,
-        success_count: _builtins.float = ...,
-        last_time: _timestamp_pb2.Timestamp | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["last_time", b"last_time"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["last_time", b"last_time", "query", b"query", "similarity", b"similarity", "success_count", b"success_count", "trial_count", b"trial_count", "weight", b"weight"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___OutcomeEvidence: _TypeAlias = OutcomeEvidence  # noqa: Y015
 
 @_typing.final
 class RecallExplanation(_message.Message):

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/outcome.proto.
  */
 export const file_lot_v1_outcome: GenFile = /*@__PURE__*/
-  fileDesc("ChRsb3QvdjEvb3V0Y29tZS5wcm90bxIGbG90LnYxIvwBCgxPdXRjb21lU3RhdHMSEwoLdXNhZ2VfY291bnQYASABKAMSFQoNc3VjY2Vzc19jb3VudBgCIAEoAxIVCg1mYWlsdXJlX2NvdW50GAMgASgDEhUKDXBhcnRpYWxfY291bnQYBCABKAMSFAoMc3VjY2Vzc19yYXRlGAUgASgBEhMKC3JlbGlhYmlsaXR5GAYgASgBEjMKEGF2ZXJhZ2VfZHVyYXRpb24YByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMgoObGFzdF91c2VkX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIjgKCVNjb3JlUGFydBIMCgRuYW1lGAEgASgJEg0KBXZhbHVlGAIgASgBEg4KBndlaWdodBgDIAEoASJKCgZOb3RpY2USIAoEY29kZRgBIAEoDjISLmxvdC52MS5Ob3RpY2VDb2RlEg0KBWZpZWxkGAIgASgJEg8KB21lc3NhZ2UYAyABKAkqYQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASEwoPT1VUQ09NRV9TVUNDRVNTEAESEwoPT1VUQ09NRV9GQUlMVVJFEAISEwoPT1VUQ09NRV9QQVJUSUFMEAMqaAoKQ29tcGxleGl0eRIaChZDT01QTEVYSVRZX1VOU1BFQ0lGSUVEEAASEgoOQ09NUExFWElUWV9MT1cQARIVChFDT01QTEVYSVRZX01FRElVTRACEhMKD0NPTVBMRVhJVFlfSElHSBADKpIBCgdSYW5raW5nEhcKE1JBTktJTkdfVU5TUEVDSUZJRUQQABIUChBSQU5LSU5HX0JBTEFOQ0VEEAESFgoSUkFOS0lOR19TSU1JTEFSSVRZEAISFAoQUkFOS0lOR19SRUxJQUJMRRADEhMKD1JBTktJTkdfRVhQTE9SRRAEEhUKEVJBTktJTkdfUkVMRVZBTkNFEAUqswIKCk5vdGljZUNvZGUSGwoXTk9USUNFX0NPREVfVU5TUEVDSUZJRUQQABIeChpOT1RJQ0VfQ09ERV9URVhUX1RSVU5DQVRFRBABEh8KG05PVElDRV9DT0RFX1FVRVJZX1RSVU5DQVRFRBACEiAKHE5PVElDRV9DT0RFX0ZJRUxEU19VTkNIQU5HRUQQAxIkCiBOT1RJQ0VfQ09ERV9RVUVSWV9OT1RfU0VBUkNIQUJMRRAEEiEKHU5PVElDRV9DT0RFX1JFUkFOS19JTkNPTVBMRVRFEAUSFgoSTk9USUNFX0NPREVfTUVSR0VEEAYSIgoeTk9USUNFX0NPREVfUkVTUE9OU0VfVFJVTkNBVEVEEAcSIAocTk9USUNFX0NPREVfVU5MSUtFTFlfT01JVFRFRBAIQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChRsb3QvdjEvb3V0Y29tZS5wcm90bxIGbG90LnYxIvwBCgxPdXRjb21lU3RhdHMSEwoLdXNhZ2VfY291bnQYASABKAMSFQoNc3VjY2Vzc19jb3VudBgCIAEoAxIVCg1mYWlsdXJlX2NvdW50GAMgASgDEhUKDXBhcnRpYWxfY291bnQYBCABKAMSFAoMc3VjY2Vzc19yYXRlGAUgASgBEhMKC3JlbGlhYmlsaXR5GAYgASgBEjMKEGF2ZXJhZ2VfZHVyYXRpb24YByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMgoObGFzdF91c2VkX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIjgKCVNjb3JlUGFydBIMCgRuYW1lGAEgASgJEg0KBXZhbHVlGAIgASgBEg4KBndlaWdodBgDIAEoASKfAQoPT3V0Y29tZUV2aWRlbmNlEg0KBXF1ZXJ5GAEgASgJEhIKCnNpbWlsYXJpdHkYAiABKAESDgoGd2VpZ2h0GAMgASgBEhMKC3RyaWFsX2NvdW50GAQgASgBEhUKDXN1Y2Nlc3NfY291bnQYBSABKAESLQoJbGFzdF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJKCgZOb3RpY2USIAoEY29kZRgBIAEoDjISLmxvdC52MS5Ob3RpY2VDb2RlEg0KBWZpZWxkGAIgASgJEg8KB21lc3NhZ2UYAyABKAkqYQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASEwoPT1VUQ09NRV9TVUNDRVNTEAESEwoPT1VUQ09NRV9GQUlMVVJFEAISEwoPT1VUQ09NRV9QQVJUSUFMEAMqaAoKQ29tcGxleGl0eRIaChZDT01QTEVYSVRZX1VOU1BFQ0lGSUVEEAASEgoOQ09NUExFWElUWV9MT1cQARIVChFDT01QTEVYSVRZX01FRElVTRACEhMKD0NPTVBMRVhJVFlfSElHSBADKpIBCgdSYW5raW5nEhcKE1JBTktJTkdfVU5TUEVDSUZJRUQQABIUChBSQU5LSU5HX0JBTEFOQ0VEEAESFgoSUkFOS0lOR19TSU1JTEFSSVRZEAISFAoQUkFOS0lOR19SRUxJQUJMRRADEhMKD1JBTktJTkdfRVhQTE9SRRAEEhUKEVJBTktJTkdfUkVMRVZBTkNFEAUqswIKCk5vdGljZUNvZGUSGwoXTk9USUNFX0NPREVfVU5TUEVDSUZJRUQQABIeChpOT1RJQ0VfQ09ERV9URVhUX1RSVU5DQVRFRBABEh8KG05PVElDRV9DT0RFX1FVRVJZX1RSVU5DQVRFRBACEiAKHE5PVElDRV9DT0RFX0ZJRUxEU19VTkNIQU5HRUQQAxIkCiBOT1RJQ0VfQ09ERV9RVUVSWV9OT1RfU0VBUkNIQUJMRRAEEiEKHU5PVElDRV9DT0RFX1JFUkFOS19JTkNPTVBMRVRFEAUSFgoSTk9USUNFX0NPREVfTUVSR0VEEAYSIgoeTk9USUNFX0NPREVfUkVTUE9OU0VfVFJVTkNBVEVEEAcSIAocTk9USUNFX0NPREVfVU5MSUtFTFlfT01JVFRFRBAIQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * OutcomeStats summarizes how well something worked. Output only; changed by outcomes, never by an
@@ -99,9 +99,9 @@ export type ScorePart = Message<"lot.v1.ScorePart"> & {
    * and `rerank` (the cross-encoder), the last two scaled to the cosine, and `task_type_pattern`,
    * which raises a pattern whose expression matches the query to a near-tie. Learning adds
    * `learned` (BALANCED), `reliability` (RELIABLE) or `explored` (EXPLORE) to near-ties (see
-   * OutcomeEvidence), and `outside_reorder_margin` to all other hits; a memory with a given
-   * importance has `importance` instead of the former. Error solutions have `reliability` (of their
-   * outcomes) besides relevance; those of the same error have `agreement` (of the names in both)
+   * OutcomeEvidence), and `outside_reorder_margin` to all other hits. A memory that is a
+   * near-tie has `importance` as well. Error solutions have `reliability` (of their outcomes)
+   * besides relevance; those of the same error have `agreement` (of the names in both)
    * instead of the words. Similar episodes have `category`, `task_type`, `complexity` and `text`.
    * Parts with weight 0 are omitted.
    *
@@ -131,6 +131,78 @@ export type ScorePart = Message<"lot.v1.ScorePart"> & {
  */
 export const ScorePartSchema: GenMessage<ScorePart> = /*@__PURE__*/
   messageDesc(file_lot_v1_outcome, 1);
+
+/**
+ * OutcomeEvidence is a hit's outcomes on one query, and how they count for the query of the recall.
+ *
+ * Let S and n be the sums of weight · success_count and weight · trial_count over the hit's
+ * outcomes on the same query (similarity from 0.9999 on), S' and n' those over the others, and
+ * odds(p) = p / (1 - p). For BALANCED, the `learned` part of a near-tie has the value
+ *
+ *     (ln odds(chance) - ln odds(untried)) / 3, at least -1 and at most 1
+ *     chance        = (S + 2 · before) / (n + 2)
+ *     odds(before)  = odds(untried) · odds((S' + 4 · 0.45) / (n' + 4)) / odds(0.45)
+ *     odds(untried) = odds(0.45) · (2.25 + Σ t · S / n) / (2.25 + Σ t · e)
+ *
+ * where Σ is over the near-ties tried on the same query, including those not on the page, t = n /
+ * (n + 1), odds(e) = odds(0.45) · exp(-3 · behind / learned_weight), and `behind` is the distance
+ * of the hit's relevance from the best one. A hit without outcomes has value 0. docs/learning.md
+ * explains this, and how RELIABLE and EXPLORE differ.
+ *
+ * @generated from message lot.v1.OutcomeEvidence
+ */
+export type OutcomeEvidence = Message<"lot.v1.OutcomeEvidence"> & {
+  /**
+   * Query of these outcomes, in the words of the first of them. A resource has at most 64 queries;
+   * beyond that the nearest two are merged.
+   *
+   * @generated from field: string query = 1;
+   */
+  query: string;
+
+  /**
+   * Cosine similarity of the two queries.
+   *
+   * @generated from field: double similarity = 2;
+   */
+  similarity: number;
+
+  /**
+   * Weight of these outcomes, in [0, 1]: exp((similarity - 1) / kernel_width), divided by
+   * trial_count if that is above 1 and the query is a different one (similarity below 0.9999).
+   *
+   * @generated from field: double weight = 3;
+   */
+  weight: number;
+
+  /**
+   * Number of outcomes, older ones discounted.
+   *
+   * @generated from field: double trial_count = 4;
+   */
+  trialCount: number;
+
+  /**
+   * Number of successes, PARTIAL counting one half, older ones discounted.
+   *
+   * @generated from field: double success_count = 5;
+   */
+  successCount: number;
+
+  /**
+   * Time of the last outcome on that query.
+   *
+   * @generated from field: google.protobuf.Timestamp last_time = 6;
+   */
+  lastTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message lot.v1.OutcomeEvidence.
+ * Use `create(OutcomeEvidenceSchema)` to create a new message.
+ */
+export const OutcomeEvidenceSchema: GenMessage<OutcomeEvidence> = /*@__PURE__*/
+  messageDesc(file_lot_v1_outcome, 2);
 
 /**
  * Notice reports something that is not an error but that the caller should know.
@@ -165,7 +237,7 @@ export type Notice = Message<"lot.v1.Notice"> & {
  * Use `create(NoticeSchema)` to create a new message.
  */
 export const NoticeSchema: GenMessage<Notice> = /*@__PURE__*/
-  messageDesc(file_lot_v1_outcome, 2);
+  messageDesc(file_lot_v1_outcome, 3);
 
 /**
  * Outcome is how a use went.

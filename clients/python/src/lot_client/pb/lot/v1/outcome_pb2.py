@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14lot/v1/outcome.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfc\x01\n\x0cOutcomeStats\x12\x13\n\x0busage_count\x18\x01 \x01(\x03\x12\x15\n\rsuccess_count\x18\x02 \x01(\x03\x12\x15\n\rfailure_count\x18\x03 \x01(\x03\x12\x15\n\rpartial_count\x18\x04 \x01(\x03\x12\x14\n\x0csuccess_rate\x18\x05 \x01(\x01\x12\x13\n\x0breliability\x18\x06 \x01(\x01\x12\x33\n\x10\x61verage_duration\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x32\n\x0elast_used_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"8\n\tScorePart\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01\x12\x0e\n\x06weight\x18\x03 \x01(\x01\"J\n\x06Notice\x12 \n\x04\x63ode\x18\x01 \x01(\x0e\x32\x12.lot.v1.NoticeCode\x12\r\n\x05\x66ield\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t*a\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n\x0fOUTCOME_SUCCESS\x10\x01\x12\x13\n\x0fOUTCOME_FAILURE\x10\x02\x12\x13\n\x0fOUTCOME_PARTIAL\x10\x03*h\n\nComplexity\x12\x1a\n\x16\x43OMPLEXITY_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x43OMPLEXITY_LOW\x10\x01\x12\x15\n\x11\x43OMPLEXITY_MEDIUM\x10\x02\x12\x13\n\x0f\x43OMPLEXITY_HIGH\x10\x03*\x92\x01\n\x07Ranking\x12\x17\n\x13RANKING_UNSPECIFIED\x10\x00\x12\x14\n\x10RANKING_BALANCED\x10\x01\x12\x16\n\x12RANKING_SIMILARITY\x10\x02\x12\x14\n\x10RANKING_RELIABLE\x10\x03\x12\x13\n\x0fRANKING_EXPLORE\x10\x04\x12\x15\n\x11RANKING_RELEVANCE\x10\x05*\xb3\x02\n\nNoticeCode\x12\x1b\n\x17NOTICE_CODE_UNSPECIFIED\x10\x00\x12\x1e\n\x1aNOTICE_CODE_TEXT_TRUNCATED\x10\x01\x12\x1f\n\x1bNOTICE_CODE_QUERY_TRUNCATED\x10\x02\x12 \n\x1cNOTICE_CODE_FIELDS_UNCHANGED\x10\x03\x12$\n NOTICE_CODE_QUERY_NOT_SEARCHABLE\x10\x04\x12!\n\x1dNOTICE_CODE_RERANK_INCOMPLETE\x10\x05\x12\x16\n\x12NOTICE_CODE_MERGED\x10\x06\x12\"\n\x1eNOTICE_CODE_RESPONSE_TRUNCATED\x10\x07\x12 \n\x1cNOTICE_CODE_UNLIKELY_OMITTED\x10\x08\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14lot/v1/outcome.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfc\x01\n\x0cOutcomeStats\x12\x13\n\x0busage_count\x18\x01 \x01(\x03\x12\x15\n\rsuccess_count\x18\x02 \x01(\x03\x12\x15\n\rfailure_count\x18\x03 \x01(\x03\x12\x15\n\rpartial_count\x18\x04 \x01(\x03\x12\x14\n\x0csuccess_rate\x18\x05 \x01(\x01\x12\x13\n\x0breliability\x18\x06 \x01(\x01\x12\x33\n\x10\x61verage_duration\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x32\n\x0elast_used_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"8\n\tScorePart\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01\x12\x0e\n\x06weight\x18\x03 \x01(\x01\"\x9f\x01\n\x0fOutcomeEvidence\x12\r\n\x05query\x18\x01 \x01(\t\x12\x12\n\nsimilarity\x18\x02 \x01(\x01\x12\x0e\n\x06weight\x18\x03 \x01(\x01\x12\x13\n\x0btrial_count\x18\x04 \x01(\x01\x12\x15\n\rsuccess_count\x18\x05 \x01(\x01\x12-\n\tlast_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"J\n\x06Notice\x12 \n\x04\x63ode\x18\x01 \x01(\x0e\x32\x12.lot.v1.NoticeCode\x12\r\n\x05\x66ield\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t*a\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n\x0fOUTCOME_SUCCESS\x10\x01\x12\x13\n\x0fOUTCOME_FAILURE\x10\x02\x12\x13\n\x0fOUTCOME_PARTIAL\x10\x03*h\n\nComplexity\x12\x1a\n\x16\x43OMPLEXITY_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x43OMPLEXITY_LOW\x10\x01\x12\x15\n\x11\x43OMPLEXITY_MEDIUM\x10\x02\x12\x13\n\x0f\x43OMPLEXITY_HIGH\x10\x03*\x92\x01\n\x07Ranking\x12\x17\n\x13RANKING_UNSPECIFIED\x10\x00\x12\x14\n\x10RANKING_BALANCED\x10\x01\x12\x16\n\x12RANKING_SIMILARITY\x10\x02\x12\x14\n\x10RANKING_RELIABLE\x10\x03\x12\x13\n\x0fRANKING_EXPLORE\x10\x04\x12\x15\n\x11RANKING_RELEVANCE\x10\x05*\xb3\x02\n\nNoticeCode\x12\x1b\n\x17NOTICE_CODE_UNSPECIFIED\x10\x00\x12\x1e\n\x1aNOTICE_CODE_TEXT_TRUNCATED\x10\x01\x12\x1f\n\x1bNOTICE_CODE_QUERY_TRUNCATED\x10\x02\x12 \n\x1cNOTICE_CODE_FIELDS_UNCHANGED\x10\x03\x12$\n NOTICE_CODE_QUERY_NOT_SEARCHABLE\x10\x04\x12!\n\x1dNOTICE_CODE_RERANK_INCOMPLETE\x10\x05\x12\x16\n\x12NOTICE_CODE_MERGED\x10\x06\x12\"\n\x1eNOTICE_CODE_RESPONSE_TRUNCATED\x10\x07\x12 \n\x1cNOTICE_CODE_UNLIKELY_OMITTED\x10\x08\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,18 +34,20 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lot.v1.outcome_pb2', _globa
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\rio.lotgrpc.v1P\001Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1'
-  _globals['_OUTCOME']._serialized_start=486
-  _globals['_OUTCOME']._serialized_end=583
-  _globals['_COMPLEXITY']._serialized_start=585
-  _globals['_COMPLEXITY']._serialized_end=689
-  _globals['_RANKING']._serialized_start=692
-  _globals['_RANKING']._serialized_end=838
-  _globals['_NOTICECODE']._serialized_start=841
-  _globals['_NOTICECODE']._serialized_end=1148
+  _globals['_OUTCOME']._serialized_start=648
+  _globals['_OUTCOME']._serialized_end=745
+  _globals['_COMPLEXITY']._serialized_start=747
+  _globals['_COMPLEXITY']._serialized_end=851
+  _globals['_RANKING']._serialized_start=854
+  _globals['_RANKING']._serialized_end=1000
+  _globals['_NOTICECODE']._serialized_start=1003
+  _globals['_NOTICECODE']._serialized_end=1310
   _globals['_OUTCOMESTATS']._serialized_start=98
   _globals['_OUTCOMESTATS']._serialized_end=350
   _globals['_SCOREPART']._serialized_start=352
   _globals['_SCOREPART']._serialized_end=408
-  _globals['_NOTICE']._serialized_start=410
-  _globals['_NOTICE']._serialized_end=484
+  _globals['_OUTCOMEEVIDENCE']._serialized_start=411
+  _globals['_OUTCOMEEVIDENCE']._serialized_end=570
+  _globals['_NOTICE']._serialized_start=572
+  _globals['_NOTICE']._serialized_end=646
 # @@protoc_insertion_point(module_scope)
