@@ -1,8 +1,9 @@
 """Shows that ranking learns: many asks through the real services, and how good they have become.
 
-Stored patterns work with hidden chances; an ask succeeds if the pattern that comes first is of the
-query's template and its coin falls so, and the outcome is recorded. What is told is the expected
-share of successes on the queries that are asked and on those that never are (docs/learning.md).
+Stored patterns, memories or episodes work with hidden chances; an ask succeeds if the one that
+comes first is of the query's template and its coin falls so, and the outcome is recorded. What is
+told is the expected share of successes on the queries that are asked and on those that never are
+(docs/learning.md).
 Exit code 1 if a target is missed.
 """
 
@@ -15,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from lot_grpc.domain.errors import LotError
 from lot_grpc.evaluation.errors import EvalDataError
 from lot_grpc.evaluation.runs import check_writable, write_text
 from tests.learn import fleet, leaving_out, picture, report, tables
+from tests.learn.kinds import KINDS, Kind
 from tests.learn.measuring import Measuring, Report, Wanted
 from tests.learn.served import Pools, opened, read_pools
 from tests.learn.tasks import TaskSet, carried_set, read_set
@@ -54,6 +57,14 @@ def _options(given: list[str] | None) -> Any:
         metavar="FOLDER[=FIELD]",
         help="folder with a retrieval set, and the field that narrows each recall; "
         "any number of them; else a small one of our own",
+    )
+    parser.add_argument(
+        "--kind",
+        choices=[kind.name for kind in KINDS],
+        action="append",
+        dest="kinds",
+        help="what the documents are stored as; any number of them; all, one after the other, by "
+        "default",
     )
     parser.add_argument(
         "--halve",
@@ -144,7 +155,8 @@ def main(given: list[str] | None = None) -> int:
         with ProcessPoolExecutor(mp_context=get_context("spawn")) as workers:
             done: list[Report] = []
             for tasks in sets or [carried_set()]:
-                measured = asyncio.run(_measure(tasks, wanted, workers))
+                kinds = [one for one in KINDS if one.name in (options.kinds or (one.name,))]
+                measured = asyncio.run(_measure(tasks, kinds, wanted, workers))
                 done += measured
                 if not options.json:
                     tables.show(measured, Console())
@@ -194,16 +206,22 @@ def exit_code(done: Sequence[Report]) -> int:
     return 0 if all(one.met for each in done for one in report.targets(each)) else 1
 
 
-async def _measure(tasks: TaskSet, wanted: Sequence[Wanted], workers: Executor) -> list[Report]:
-    settings = begin(None)
+async def _measure(
+    tasks: TaskSet, kinds: Sequence[Kind], wanted: Sequence[Wanted], workers: Executor
+) -> list[Report]:
+    """A set stored as each of the kinds, one after the other."""
+    settings, reports = begin(None), []
     with (
         tempfile.TemporaryDirectory(prefix="lot-grpc-learn-") as name,
         ProgressDisplay() as progress,
     ):
         async with opened(settings, Path(name), progress) as serving:
-            pools = await read_pools(serving, tasks, progress)
-            measuring = Measuring(serving, tasks, pools, progress, workers)
-            return [await measuring.run(one) for one in wanted]
+            for kind in kinds:
+                stored = replace(tasks, kind=kind)
+                pools = await read_pools(serving, stored, progress)
+                measuring = Measuring(serving, stored, pools, progress, workers)
+                reports += [await measuring.run(one) for one in wanted]
+    return reports
 
 
 if __name__ == "__main__":

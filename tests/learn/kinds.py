@@ -106,16 +106,17 @@ class Patterns(Kind):
 
 
 class Memories(Kind):
-    """Memories, each with an importance of its own, uniform in [0, 1] unless ``varied`` is off."""
+    """Memories. ``importances``: by id; those of others are uniform in [0, 1]."""
 
     name = "memories"
     spec = MEMORY
 
-    def __init__(self, *, varied: bool = True) -> None:
-        self._varied = varied
+    def __init__(self, importances: Mapping[str, float] | None = None) -> None:
+        self._importances = importances or {}
 
     def importance(self, resource_id: str) -> float:
-        return random.Random(f"importance {resource_id}").random() if self._varied else 0.5
+        drawn = random.Random(f"importance {resource_id}").random()
+        return self._importances.get(resource_id, drawn)
 
     async def save(
         self, services: Services, ns: str, contents: Mapping[str, PatternContent]

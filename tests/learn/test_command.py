@@ -38,7 +38,7 @@ def test_the_page_tells_the_defaults_of_every_setting_of_ranking():
 
 @pytest.mark.model
 @pytest.mark.skipif(not HAS_MODEL, reason="needs the model pack: extra `offline`")
-@pytest.mark.parametrize("more", one_in(2, [["--served"], []]))
+@pytest.mark.parametrize("more", one_in(2, [["--served", "--kind", "memories"], []]))
 def test_the_command_of_the_page_runs_as_it_stands(more, tmp_path):
     python, *arguments = documented()
     assert python == "python"
@@ -56,7 +56,8 @@ def test_the_command_of_the_page_runs_as_it_stands(more, tmp_path):
     )
     assert done.returncode == 1, done.stderr  # too few asks for the targets, as the page says
     said = " ".join(done.stdout.split())
-    assert "after 60 asks: carried, 60 patterns, 180 queries, halved by" in said
+    for kind in ["memories"] if more else ["patterns", "memories", "episodes"]:
+        assert f"after 60 asks: carried, 60 {kind}, 180 queries, halved by" in said
     for name in ROWS:
         assert name in done.stdout
     assert "missed" in done.stdout
@@ -76,6 +77,7 @@ def test_the_exit_code_tells_whether_the_targets_were_reached():
         ["--asks", "1"],
         ["--asks", "1000001"],
         ["--asks", "many"],
+        ["--kind", "rules"],
         ["--holdout", "0"],
         ["--holdout", "10001"],
         ["--seeds", "3-1"],

@@ -20,7 +20,7 @@ import pytest_asyncio
 from lot_grpc.domain.errors import NotInRetrievalError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
-from lot_grpc.domain.query import Ranking
+from lot_grpc.domain.query import PatternFilter, Ranking
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.recall.recall import Answer
@@ -44,7 +44,7 @@ CLOSE_QUERY = "Deploy the site to production with the script or from the console
 OTHER_QUERY = "Which hotel room can be booked in Paris?"
 LEARNING = [Ranking.BALANCED, Ranking.RELIABLE, Ranking.EXPLORE]
 YEAR = 365 * 24 * 3600.0
-KINDS = [PATTERNS, Memories(varied=False), EPISODES]
+KINDS = [PATTERNS, Memories(dict.fromkeys(TEXTS, 0.5)), EPISODES]
 _NAMESPACES = itertools.count(1)
 
 
@@ -92,7 +92,7 @@ class Scene:
         return found
 
 
-@pytest_asyncio.fixture(loop_scope="module", params=KINDS[:1], ids=str)
+@pytest_asyncio.fixture(loop_scope="module", params=KINDS, ids=str)
 async def scene(world: RealWorld, request: pytest.FixtureRequest) -> Scene:
     made = Scene(world, request.param)
     await made.save(TEXTS)
@@ -146,6 +146,33 @@ async def test_one_loss_after_eight_wins_leaves_it_proven(scene: Scene):
     stats = await scene.kind.outcomes(scene.world.services, scene.ns, proven)
     assert stats.reliability > 0.5
     assert stats.success_rate >= 0.7
+
+
+async def test_one_loss_after_eight_wins_passes_the_filters_of_success(world: RealWorld):
+    scene = Scene(world, PATTERNS)
+    await scene.save(TEXTS)
+    for outcome in [Outcome.SUCCESS] * 8 + [Outcome.FAILURE]:
+        await scene.use(outcome, "script")
+    narrowed = PatternFilter(min_success_rate=0.7, min_reliability=0.5, min_usage_count=9)
+    request = PATTERNS.request(RecallOptions(QUERY, 5), narrowed)
+    assert PATTERNS.ids(await PATTERNS.find(world.services, scene.ns, request)) == ["script"]
+
+
+async def test_an_important_memory_that_fails_comes_after_another_that_works(world: RealWorld):
+    important = {"script": 0.2, "branch": 1.0, "console": 0.2}
+    scene = Scene(world, Memories(important))
+    await scene.save(TEXTS)
+    by_relevance = await scene.order(ranking=Ranking.RELEVANCE)
+    assert by_relevance.index("script") < by_relevance.index("branch")
+    assert (await scene.order())[0] == "branch"
+    await scene.use(Outcome.FAILURE, "branch")
+    await scene.use(Outcome.FAILURE, "branch")
+    await scene.use(Outcome.SUCCESS, "script")
+    after = await scene.recall()
+    assert scene.kind.ids(after)[0] == "script"
+    parts = {part.name: part for part in after.hits[0].parts}
+    assert parts["importance"].value == pytest.approx(-0.6)
+    assert parts["learned"].value > 0
 
 
 async def test_with_rerank_what_was_learned_decides_among_near_ties(scene: Scene):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lot_grpc.bootstrap import Opened
@@ -9,6 +11,7 @@ from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import RankingWeights
 from tests.learn.carried import FORMS
 from tests.learn.formulas import ByCell, ByPattern, Formulas, WilsonBoost
+from tests.learn.kinds import KINDS
 from tests.learn.made import POOLS, ROWS
 from tests.learn.measuring import MARGINS, Measuring, Wanted
 from tests.learn.report import targets
@@ -66,14 +69,17 @@ async def test_the_formulas_alone_make_no_recall(serving):
     assert len(targets(report)) == 3
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("ranking", [Ranking.BALANCED, Ranking.RELIABLE])
-async def test_the_formulas_choose_as_the_services_do(serving, ranking):
-    pools = await read_pools(serving, TASKS, silent)
-    weights = await weights_told(serving, TASKS)
-    await save_all(serving, "served", TASKS)
-    served = Served(serving, "served", ranking, TASKS, pools, weights.reorder_margin)
+async def test_the_formulas_choose_as_the_services_do(serving, ranking, kind):
+    tasks = replace(TASKS, kind=kind)
+    pools = await read_pools(serving, tasks, silent)
+    weights = await weights_told(serving, tasks)
+    assert weights.learned == RankingWeights().learned
+    await save_all(serving, "served", tasks)
+    served = Served(serving, "served", ranking, tasks, pools, weights.reorder_margin)
     formulas = Formulas(pools, ByCell(pools, weights), weights, ranking)
-    trial, same = drawn(TASKS, 2), 0
+    trial, same = drawn(tasks, 2), 0
     for ask in trial.asks(120):
         pattern = await served.took(ask.query, ask.number)
         same += pattern == await formulas.took(ask.query, ask.number)
@@ -92,11 +98,11 @@ async def test_a_hit_that_is_overtaken_is_counted(serving):
     first = await served.took(query, 0)
     assert (served.checked, served.overtaken) == (1, 0)
     assert first is not None
-    for _ in range(20):
+    while await served.took(query, 0) == first:
+        assert served.checked < 20
         await served.tell(query, first, success=False)
-    checked, overtaken = served.checked, served.overtaken
-    assert await served.first(query, 0) != first
-    assert (served.checked, served.overtaken) == (checked + 1, overtaken + 1)
+    assert served.checked > 2
+    assert served.overtaken == 1
 
 
 def test_who_leads_by_more_than_the_gate_is_the_leader():
