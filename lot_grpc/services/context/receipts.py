@@ -48,6 +48,7 @@ class ContextReceipts:
                 ranking=Ranking.BALANCED,
                 limit=request.limit,
                 min_similarity=request.min_similarity or 0.0,
+                holdout=begun.holdout,
             ),
         )
         self._change_watcher.suggested(

@@ -56,7 +56,8 @@ class RecallRequest:
     ``filters`` are conditions by the name of the request field that sets them. A caller that
     queries several kinds at once passes the ``embedding`` of the query and ``self_matched``, the
     points that declare themselves relevant to it (None: not looked up yet), and records and reports
-    the answers itself: then each request is ``quiet`` and gets no retrieval_id.
+    the answers itself: then each request is ``quiet`` and gets no retrieval_id. With ``holdout``,
+    hits are ranked as if nothing had been learned.
     """
 
     query: str
@@ -71,6 +72,7 @@ class RecallRequest:
     embedding: asyncio.Future[Embedding] | None = None
     self_matched: frozenset[str] | None = None
     quiet: bool = False
+    holdout: bool | None = None
 
     @property
     def where(self) -> list[Condition]:
@@ -194,9 +196,11 @@ class Recall(Generic[T]):
             )
         found = boost(reranked.found, candidates.also, self._weights.reorder_margin)
         ranking = request.ranking if self._target.ranks else Ranking.RELEVANCE
+        if begun and self._target.learned is not None and ranking not in _UNLEARNED:
+            request = replace(request, holdout=begun.holdout)
         seed = _seed(request, ranking)
         relevant = {one.id: one for one in found}
-        tried = await self._tried(namespace)
+        tried = await self._tried(namespace, request)
         pages = [
             self._page(found, one, request.limit, candidates.also)
             for one in ((ranking,) if tried else (Ranking.RELEVANCE, ranking))
@@ -208,7 +212,7 @@ class Recall(Generic[T]):
         if records is None:
             records = await self._records(namespace, pages, reranked.records)
         known: Mapping[str, Evidence] = {}
-        if tried:
+        if tried and not request.holdout:
             known = await self._evidence(namespace, candidates.vector, found, records, ranking)
         near = [
             self._candidate(relevant[one], record, known.get(one, NOTHING_KNOWN))
@@ -249,6 +253,7 @@ class Recall(Generic[T]):
             limit=request.limit,
             min_similarity=request.min_similarity,
             rerank=request.rerank,
+            holdout=request.holdout,
         )
         items = [hit.item() for hit in hits]
         retrieval = self._retrievals.remember(
@@ -277,10 +282,10 @@ class Recall(Generic[T]):
         ids = [one.id for one in found]
         return ids[:readable] + [one for one in ids[readable:] if one in reserved][:1]
 
-    async def _tried(self, namespace: str) -> bool:
+    async def _tried(self, namespace: str, request: RecallRequest) -> bool:
         """Whether anything but relevance may reorder near-ties."""
-        if self._target.learned is None:
-            return self._target.ranks
+        if self._target.learned is None or request.holdout:
+            return self._target.importance is not None
         return not await self._target.learned.nothing(namespace)
 
     async def _records(
