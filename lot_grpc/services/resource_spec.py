@@ -18,7 +18,9 @@ from lot_grpc.kernel.create import Kind
 from lot_grpc.ports import (
     CollectionSpec,
     Condition,
+    Equals,
     Index,
+    Not,
     Payload,
     Range,
     Record,
@@ -135,6 +137,8 @@ class ResourceCollection:
         sparse: Its sparse vectors of terms.
         text_of: The text by which a record is found; the indexer makes its vectors.
         query_key: Without ``text_of``, the key of a text that is embedded as a query.
+        hashed_key: The key that is True on records that have a hash instead of that text. Their
+            vectors cannot be made again, so they are deleted with them.
         read: Decodes a record; raises if it is incomplete. None: as the kind does.
         export: How it is exported. None: it is not.
         counted_as: The kind under which a reindex counts it. Empty: its own.
@@ -153,6 +157,7 @@ class ResourceCollection:
     sparse: tuple[str, ...] = ()
     text_of: Callable[[Record], SearchText] | None = None
     query_key: str = ""
+    hashed_key: str = ""
     read: Callable[[Record], Any] | None = None
     export: ExportRule | None = None
     counted_as: str = ""
@@ -168,6 +173,13 @@ class ResourceCollection:
             sparse=self.sparse,
             indexes=dict(self.indexes),
         )
+
+    @property
+    def embeddable(self) -> tuple[Condition, ...]:
+        """The conditions on records whose dense vectors are made from their text."""
+        if not self.hashed_key:
+            return self.with_vectors
+        return (*self.with_vectors, Not(Equals(self.hashed_key, True)))
 
     @property
     def search_fields(self) -> SearchFields:

@@ -21,6 +21,8 @@ from lot_grpc.domain.errors import (
     StartupError,
 )
 from lot_grpc.domain.pattern import PatternContent
+from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
+from lot_grpc.domain.retrieval import RetrievalQueries
 from lot_grpc.ports import Embedder, Embedding, EmbeddingContract, Record, Vector, VectorStore
 from lot_grpc.services.build import Services
 from lot_grpc.services.changes.settings import ChangeFeed
@@ -329,6 +331,44 @@ async def test_an_outcome_names_a_recall_of_the_former_model(place: Place) -> No
     await reindex(world, NARROW)
     await outcome(world, "a", retrieval_id=asked.retrieval_id, query="deploy it")
     await check_one_model(place.store, NARROW)
+
+
+@ON_EDGE_TOO
+async def test_nothing_is_embedded_from_a_hash_and_what_was_learned_by_it_goes(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The counters stay, and an outcome of a recall of the former model counts as a whole."""
+    embedded: list[str] = []
+    embed = HashingEmbedder.embed_query
+
+    async def recorded(self: HashingEmbedder, text: str) -> Any:
+        embedded.append(text)
+        return await embed(self, text)
+
+    monkeypatch.setattr(HashingEmbedder, "embed_query", recorded)
+    world = await place.start()
+    policy = NamespacePolicy(retrieval_queries=RetrievalQueries.HASH)
+    edit = PolicyEdit(policy, frozenset({"retrieval_queries"}))
+    await world.services.retention.policies.update(NS, edit, "")
+    await save(world, "Deploy the site", pattern_id="a")
+    first = await recall(world, "deploy it")
+    await outcome(world, "a", retrieval_id=first.retrieval_id)
+    await outcome(world, "a", query="as text")
+    assert len(await rows(place.store, CONTEXT_STATS)) == 2
+    late = await recall(world, "deploy it")
+    await world.services.runtime.retrievals.flush()
+    steps = await reindex(world, NARROW)
+    assert steps[-1].phase is ReindexPhase.DONE
+    [left] = await rows(place.store, CONTEXT_STATS)
+    assert left.payload["query"] == "as text"
+    [counted] = await outcome(world, "a", retrieval_id=late.retrieval_id)
+    assert counted.outcomes.success_count == 3
+    assert len(await rows(place.store, CONTEXT_STATS)) == 1
+    await check_one_model(place.store, NARROW)
+    again = await recall(world, "deploy it")
+    await outcome(world, "a", retrieval_id=again.retrieval_id)
+    assert len(await rows(place.store, CONTEXT_STATS)) == 2
+    assert not [one for one in embedded if one.startswith("sha256:")]
 
 
 @ON_EDGE_TOO

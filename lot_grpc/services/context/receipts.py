@@ -48,6 +48,8 @@ class ContextReceipts:
                 ranking=Ranking.BALANCED,
                 limit=request.limit,
                 min_similarity=request.min_similarity or 0.0,
+                min_match=request.min_match,
+                holdout=begun.holdout,
             ),
         )
         self._change_watcher.suggested(

@@ -142,7 +142,7 @@ class TaskContextBuilder:
             self._learned.matching(namespace, request.own_words, recall_request.where),
             liked(self._store, namespace, request.task, request.preference_categories),
         )
-        with_it = _Shared(embedding)
+        with_it = _Shared(embedding, begun.holdout)
         patterns, (episodes, failures), memories, recommended, solutions = await asyncio.gather(
             self._patterns.choose(
                 namespace,
@@ -249,10 +249,11 @@ class _Shared:
     """What all searches of one context share."""
 
     embedding: asyncio.Future[Embedding]
+    holdout: bool | None
 
     def recall_request(self, one: RecallRequest) -> RecallRequest:
         """A question that is asked with it; its answer is remembered with all others."""
-        return replace(one, embedding=self.embedding, quiet=True)
+        return replace(one, embedding=self.embedding, quiet=True, holdout=self.holdout)
 
 
 def _recall(request: ContextRequest, limit: int) -> RecallOptions:

@@ -119,7 +119,8 @@ class ContextStatsStore:
     async def take_in(self, recorded: RecordedOutcome, vector: Sequence[float] | None) -> None:
         """Add an outcome to the stats of its query, unless it was already.
 
-        ``vector`` is the query's, if known. Raises ContentionError.
+        ``vector`` is the query's, if known. There are no stats of a hashed query whose vector is
+        lost. Raises ContentionError.
         """
         namespace, point = recorded.namespace, _point_of(recorded)
 
@@ -132,10 +133,13 @@ class ContextStatsStore:
                 return
             if record is not None:
                 await self._add(recorded, record, done)
-            elif recorded.correction is not None:
-                await self._refer_to_nearest(recorded, await self._vector(recorded, vector))
+                return
+            known = await self._vector(recorded, vector)
+            if known is None:
+                return
+            if recorded.correction is not None:
+                await self._refer_to_nearest(recorded, known)
             else:
-                known = await self._vector(recorded, vector)
                 first = self._first(point, {recorded.point: recorded}, known)
                 await insert_new(self._store, CONTEXT_STATS, first)
                 await self.merge_surplus(namespace, recorded.resource_point)
@@ -151,7 +155,7 @@ class ContextStatsStore:
 
     async def _vector(
         self, recorded: RecordedOutcome, vector: Sequence[float] | None
-    ) -> Sequence[float]:
+    ) -> Sequence[float] | None:
         if vector is not None:
             return vector
         return await self._vectors.of_outcome(recorded)

@@ -210,7 +210,8 @@ class OutcomeRecorder:
             query = query or (retrieval.query if retrieval else "")
         if not query or not any(learns_by_query(one.kind) for one in resources):
             return _UsedOn(query)
-        return _UsedOn(query, await self._vectors.of(query, retrieval))
+        vector = await self._vectors.of(query, retrieval)
+        return _UsedOn() if vector is None else _UsedOn(query, vector)
 
 
 def _require_shown(retrieval: Retrieval, resources: Sequence[ResourceRef]) -> None:

@@ -18,6 +18,7 @@ from lot_grpc.services.records.collections import (
     SORT_KEY,
 )
 from lot_grpc.services.records.context_stats import (
+    HASHED,
     MERGED_INTO,
     MERGING,
     PENDING,
@@ -97,10 +98,11 @@ OUTCOME: Final = ResourceSpec(
             key="`resource_kind`, `resource_id`, hash of `query`",
             dense=(QUERY_VECTOR,),
             query_key="query",
+            hashed_key=HASHED,
             with_vectors=(Not(Equals(MERGING, False)),),
             indexes=indexes(
                 keyword=f"{RESOURCE} {RESOURCE_KIND} merged_into",
-                boolean="merging",
+                boolean=f"merging {HASHED}",
                 integer=SORT_KEY,
             ),
             read=lambda record: context_stats_from_payload(record.payload),

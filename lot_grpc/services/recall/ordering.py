@@ -34,7 +34,10 @@ NOTHING_KNOWN = Evidence()
 
 @dataclass(frozen=True, slots=True)
 class OrderRequest:
-    """How to order candidates. ``vector`` is the query's; ``reserved`` as in ``ranking.rank``."""
+    """How to order candidates. ``vector`` is the query's; ``reserved`` as in ``ranking.rank``.
+
+    ``learned``: whether what was learned counts.
+    """
 
     namespace: str
     vector: Sequence[float]
@@ -42,6 +45,7 @@ class OrderRequest:
     limit: int
     seed: int
     reserved: Collection[str]
+    learned: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ class Ordering(Generic[T]):
     ) -> Mapping[str, Evidence]:
         """What outcomes say about the near-ties; nothing else is reordered."""
         learned, weights = self._target.learned, self._weights
-        if learned is None or not weights.weight_of(request.ranking):
+        if learned is None or not request.learned or not weights.weight_of(request.ranking):
             return {}
         near = within_margin([one.value for one in found], request.ranking, weights)
         if not near or await learned.nothing(request.namespace):

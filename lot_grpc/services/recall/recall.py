@@ -52,7 +52,8 @@ class RecallRequest:
     ``filters`` are conditions by the name of the request field that sets them. A caller that
     queries several kinds at once passes the ``embedding`` of the query and ``self_matched``, the
     points that declare themselves relevant to it (None: not looked up yet), and records and reports
-    the answers itself: then each request is ``quiet`` and gets no retrieval_id.
+    the answers itself: then each request is ``quiet`` and gets no retrieval_id. With ``holdout``,
+    hits are ranked as if nothing had been learned.
     """
 
     query: str
@@ -69,6 +70,7 @@ class RecallRequest:
     quiet: bool = False
     min_match: float | None = None
     as_of: int | None = None
+    holdout: bool | None = None
 
     @property
     def where(self) -> list[Condition]:
@@ -198,9 +200,17 @@ class Recall(Generic[T]):
             )
         found = boost(reranked.found, candidates.also, self._weights.reorder_margin)
         ranking = request.ranking if self._target.ranks else Ranking.RELEVANCE
+        if begun and self._target.learned is not None and ranking not in _UNLEARNED:
+            request = replace(request, holdout=begun.holdout)
         seed = _seed(request, ranking)
         order = OrderRequest(
-            namespace, candidates.vector, ranking, limit, seed or 0, candidates.also
+            namespace,
+            candidates.vector,
+            ranking,
+            limit,
+            seed or 0,
+            candidates.also,
+            learned=not request.holdout,
         )
         ordered = await self._ordering.order(order, found, reranked.records)
         relevant = {one.id: one for one in found}
@@ -239,6 +249,7 @@ class Recall(Generic[T]):
             min_match=request.min_match,
             as_of=request.as_of,
             rerank=request.rerank,
+            holdout=request.holdout,
         )
         items = [hit.item() for hit in hits]
         retrieval = self._retrievals.remember(

@@ -7,6 +7,7 @@ from typing import Any
 
 from lot_grpc.domain.context_stats import ContextStats
 from lot_grpc.domain.ids import ResourceRef, content_hash, point_id
+from lot_grpc.domain.retrieval import is_query_hash
 from lot_grpc.domain.text_form import folded
 from lot_grpc.ports import Payload, Record
 from lot_grpc.services.records.collections import QUERY_VECTOR, SORT_KEY
@@ -21,6 +22,8 @@ MERGING = "merging"
 """On merged stats: True until their sums were added to the others, then False."""
 TAKEN_IN = "taken_in"
 """Points of stats that were added to these and may still be marked as merging."""
+HASHED = "hashed"
+"""True on stats whose query is a hash (``domain.retrieval.query_hash``)."""
 
 
 def context_stats_point(namespace: str, resource: ResourceRef, query: str) -> str:
@@ -66,6 +69,8 @@ def context_stats_record(
         PENDING: list(pending),
         SORT_KEY: sort_key,
     }
+    if is_query_hash(query):
+        payload[HASHED] = True
     return Record(point, namespace, payload, {QUERY_VECTOR: vector})
 
 

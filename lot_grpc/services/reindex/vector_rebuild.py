@@ -20,6 +20,7 @@ from lot_grpc.ports import (
     CollectionSpec,
     Condition,
     Embedder,
+    Equals,
     HasVector,
     IdIn,
     Not,
@@ -100,7 +101,7 @@ class VectorRebuild:
         """The number of records with vectors."""
         return sum(
             [
-                await self._store.count(name, None, collection.with_vectors)
+                await self._store.count(name, None, collection.embeddable)
                 for name, collection in self._registry.embedded.items()
             ]
         )
@@ -132,6 +133,7 @@ class VectorRebuild:
         stale = [*row.get(STALE_EPOCHS, []), row.get(EPOCH, 0)]
         changed = {"embedding": embedding, EPOCH: self.epoch, REBUILD: None, STALE_EPOCHS: stale}
         await update_metadata(self._store, changed)
+        await drop_hashed(self._store, self._registry, self.epoch)
         await self._store.flush()
 
     async def is_named(self) -> bool:
@@ -141,7 +143,7 @@ class VectorRebuild:
     def _lacking(self, collection: str) -> list[Condition]:
         embedded = self._registry.embedded[collection]
         new = stored_name(embedded.dense[0], self.epoch)
-        return [*embedded.with_vectors, Not(HasVector(new))]
+        return [*embedded.embeddable, Not(HasVector(new))]
 
     async def _batch(self, collection: ResourceCollection) -> int:
         """The next records; 0 when none are left."""
@@ -171,7 +173,7 @@ class VectorRebuild:
             by_namespace.setdefault(record.namespace, []).append(record)
         for namespace, theirs in by_namespace.items():
             ids = IdIn(tuple(one.id for one in theirs))
-            where = [ids, *collection.with_vectors]
+            where = [ids, *collection.embeddable]
             left = await self._store.scroll(collection.name, namespace, where, limit=len(theirs))
             found = {one.id: one for one in left}
             there = [one for one in theirs if one.id in found]
@@ -194,11 +196,21 @@ class VectorRebuild:
         ]
 
 
+async def drop_hashed(store: VectorStore, registry: Registry, epoch: int) -> None:
+    """Delete records that have no text and lack the vectors of the epoch that serves."""
+    for name, collection in registry.embedded.items():
+        if collection.hashed_key:
+            lacking = Not(HasVector(stored_name(collection.dense[0], epoch)))
+            await store.delete(name, None, [Equals(collection.hashed_key, True), lacking])
+
+
 async def drop_stale(store: VectorStore, registry: Registry) -> None:
-    """Drop the vectors of epochs that are no longer used."""
-    stale = (await read_metadata(store)).get(STALE_EPOCHS, [])
+    """Drop the vectors of epochs that are no longer used, and what is nothing without them."""
+    row = await read_metadata(store)
+    stale = row.get(STALE_EPOCHS, [])
     if not stale:
         return
+    await drop_hashed(store, registry, row.get(EPOCH, 0))
     for spec in registry.collection_specs(1):
         names = [stored_name(name, epoch) for name in (*spec.dense, *spec.multi) for epoch in stale]
         if names:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lot_grpc.domain.errors import NamespaceClearingError
+from lot_grpc.domain.holdout import in_holdout
 from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.policy import NamespacePolicy
 from lot_grpc.domain.retrieval import (
@@ -48,6 +49,12 @@ class BegunRetrieval:
     namespace: str
     retrieval_id: str
     policy: NamespacePolicy
+
+    @property
+    def holdout(self) -> bool | None:
+        """Whether it is ranked without what was learned; None: nothing is held out."""
+        share = self.policy.holdout_share
+        return in_holdout(self.retrieval_id, share) if share else None
 
 
 class Retrievals:

@@ -148,12 +148,12 @@ class Importer:
     async def _requested(
         self, run: ImportRun, kind: ExportedCollection, namespace: str, rows: Mapping[str, Row]
     ) -> dict[str, Row]:
-        """The rows that have not expired and whose parent exists."""
+        """The rows that have not expired, whose parent exists, and whose vectors can be had."""
         now = self._time.now()
         left = {
             point: row
             for point, row in rows.items()
-            if row.record.payload.get(EXPIRES_KEY, now + 1) > now
+            if row.record.payload.get(EXPIRES_KEY, now + 1) > now and _has_vector(run, row)
         }
         parent = kind.rule.parent
         if parent is not None and left:
@@ -239,6 +239,12 @@ def _as_it_was(payload: Payload) -> list[Condition]:
 def _as_stored(kind: ExportedCollection, record: Record) -> Record:
     derived = kind.rule.derived(record.namespace, record.payload)
     return replace(record, payload={**record.payload, **derived}) if derived else record
+
+
+def _has_vector(run: ImportRun, row: Row) -> bool:
+    """Whether its vectors are there, or can be made from its text."""
+    hashed = row.record.payload.get(row.kind.source.hashed_key, False)
+    return not hashed or (run.terms.same_space and bool(row.record.vectors))
 
 
 def _absent(run: ImportRun, row: Row) -> int:
