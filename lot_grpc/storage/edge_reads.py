@@ -222,7 +222,7 @@ def _run(shard: Shard, namespace: str, queries: Sequence[SearchQuery], now: Micr
             continue
         where = query.where
         if id(where) not in filters:
-            filters[id(where)] = edge_filter(namespace, where, expired_at)
+            filters[id(where)] = edge_filter(namespace, shard.needed(where), expired_at)
         requests.append(
             QueryRequest(
                 query.limit,

@@ -18,7 +18,18 @@ import qdrant_edge as edge
 from qdrant_edge import UpdateOperation
 
 from lot_grpc.domain.errors import StartupError, StoreUnavailableError
-from lot_grpc.ports import EXPIRES_KEY, CollectionSpec, Micros, Missing, Not, Record, Where
+from lot_grpc.ports import (
+    EXPIRES_KEY,
+    AnyOf,
+    CollectionSpec,
+    Equals,
+    Micros,
+    Missing,
+    Not,
+    Range,
+    Record,
+    Where,
+)
 from lot_grpc.storage import durable
 from lot_grpc.storage.checks import require_same
 from lot_grpc.storage.edge_create import NEVER_OPENED, create
@@ -254,6 +265,21 @@ class Shard:
             and one.condition.key in absent
             for one in where
         )
+
+    def needed(self, where: Where) -> Where:
+        """The conditions without those that every record meets, since none has the key.
+
+        Each condition costs a search a tenth of a millisecond at 5,000 records.
+        """
+        return [
+            one
+            for one in where
+            if not (
+                isinstance(one, Not)
+                and isinstance(one.condition, Equals | AnyOf | Range)
+                and one.condition.key in self._absent
+            )
+        ]
 
     def note_vectors(self, records: Iterable[Record]) -> None:
         """Remember the vector names of records about to be written."""
