@@ -39,7 +39,7 @@ async def test_the_server_says_what_it_is_and_holds(lot):
     assert told.contract_version == "lot.v1"
     assert told.model
     assert told.dimensions > 0
-    assert told.schema_version == 8
+    assert told.schema_version == 9
     assert told.store.writable
     assert told.start_time.ToMicroseconds() <= told.server_time.ToMicroseconds()
 

@@ -6,7 +6,7 @@ from lot_grpc.kernel.idempotency import REQUESTS as REQUESTS
 from lot_grpc.kernel.intents import SORT_KEY as SORT_KEY
 from lot_grpc.kernel.tombstones import TOMBSTONES as TOMBSTONES
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Increased whenever the stored form changes: a store with another version is refused."""
 
 META = "meta"
