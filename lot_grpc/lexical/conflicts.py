@@ -135,7 +135,12 @@ def _denied(
         return None
     if opposed:
         first, second = opposed[0]
-        return None if ours or theirs else Contradiction(first.text, second.text)
+        placed = [
+            {w.lower for w in each.words if not w.content} & PREPOSITIONS for each in (one, other)
+        ]
+        if ours or theirs or placed[0] != placed[1]:  # it closes at six, it is open until six
+            return None
+        return Contradiction(first.text, second.text)
     denying, more = (ours, theirs) if len(one.negations) % 2 else (theirs, ours)
     # "No approval" denies "approval by a lead"; "no approval on staging" leaves "approval" true.
     affirming = other if denying is ours else one
@@ -211,6 +216,8 @@ def _kind(slot: Sequence[Word]) -> str:
             return "phrase"
         measure = UNITS[unit.term][0] if unit else _suffix(first)
         return f"number {measure}"
+    if first.kind == "unit" and not others:  # of the same number
+        return f"unit {UNITS[first.term][0]}"
     if first.kind and first.kind not in ("unit", "name"):
         return first.kind if not others else "phrase"
     return "term" if len(slot) <= _LONGEST_NAME else "phrase"
@@ -250,7 +257,7 @@ def _one_at_a_time(
         if amounts[0] is not None and amounts[0] == amounts[1]:
             return False
         return bool(shared) and all(_counts(*place) for place in (one, other))
-    if kind in _TEMPORAL:
+    if kind in _TEMPORAL or kind.startswith("unit"):
         return bool(shared) and all(_is_said(*place) for place in (one, other))
     if any(_is_one_of_several(*place) for place in (one, other)):
         return bool(shared) and all(_is_single(*place) for place in (one, other))

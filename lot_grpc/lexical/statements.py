@@ -62,7 +62,8 @@ _PLAIN: Final = {
         (r"\bmidnight\b", "00:00"),
         (r"\bhalf an hour\b", "30 minutes"),
         (rf"\b(for|in|after|within|lasts?|takes?|is|every) an? ({_UNIT})\b", r"\1 1 \2"),
-        (r"\bevery (second|minute|hour|week|month|year)\b", r"every 1 \1"),
+        (r"\bonce an? (hour|week|month|year)\b", r"every 1 \1"),
+        (r"\bevery (second|minute|hour|night|week|month|year)\b", r"every 1 \1"),
         # Only what is so now counts.
         (r",?\s*\b(?:instead of|rather than|(?<=, )not)\s+(?:the\s+)?[\w.#+-]+$", ""),
         (r"\bfrom\s+\S+(?:\s+\S+){0,2}?\s+(to|into)\b", r"\1"),

@@ -212,6 +212,8 @@ SOME = [
         "prune", "sweep by a policy", "delete an episode",
         "event by request", "stream of events", "end by request",
         "record whole by request", "create a memory by request", "delete a memory",
+        "create successors by requests", "let a memory supersede no more",
+        "move the beginning of a successor", "delete a superseding memory",
         "steps by request", "feedback on a selection by request",
         "save an error solution by request", "delete an error solution",
         "outcome of an error solution by request", "delete a used error solution",

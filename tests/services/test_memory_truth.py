@@ -9,78 +9,27 @@ import pytest
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import LotError, MemoryNotFoundError, RequestInvalidError
-from lot_grpc.domain.memory import Memory, MemoryContent
 from lot_grpc.domain.query import MemoryFilter
 from lot_grpc.domain.transfer import ExportSpec, ImportConflictPolicy, ImportTerms
-from lot_grpc.services.context.request import ContextRequest
-from lot_grpc.services.lineage.lineage import Note, Relation
-from lot_grpc.services.memories.drafts import Created, MemoryEdit
-from lot_grpc.services.recall.targets import RecallOptions, memory_request
+from lot_grpc.services.lineage.lineage import Relation
+from lot_grpc.services.memories.drafts import Created
 from lot_grpc.services.records.collections import MEMORIES
-from lot_grpc.services.records.memories import memory_point
 from lot_grpc.services.seeder import Seeds
 from lot_grpc.services.transfer.importer import ImportRun
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_invariants
 from tests.services.steps.namespaces import sets_policy
+from tests.services.truth import TTL, create, edit, found, get, listed, marks, three
 from tests.services.world import (
     MINUTE,
     NS,
     Interleaving,
-    Interrupted,
     SharedStore,
     World,
     memory,
     open_world,
     sweep,
 )
-
-SECOND = 1_000_000
-TTL = MINUTE * SECOND
-
-
-async def create(world: World, name: str, **named: Any) -> Memory:
-    """A memory whose id is its content's last word."""
-    named = {"memory_id": name, **named}
-    return (
-        await world.services.memories.memories.create(NS, memory(f"fact {name}", **named))
-    ).memory
-
-
-async def edit(world: World, memory_id: str, **changes: Any) -> None:
-    wanted = MemoryEdit(MemoryContent(**{"content": "", **changes}), frozenset(changes))
-    await world.services.memories.memories.update(NS, memory_id, wanted, "")
-
-
-async def get(world: World, memory_id: str) -> Memory:
-    return await world.services.memories.memories.get(NS, memory_id)
-
-
-async def listed(world: World, **named: Any) -> set[str]:
-    read = world.services.memories.memories.list_page
-    return {one.memory_id for one in (await read(NS, MemoryFilter(**named), 100, None)).items}
-
-
-async def marks(world: World) -> dict[str, str]:
-    read = world.services.memories.memories.list_page
-    found = (await read(NS, MemoryFilter(superseded=True), 100, None)).items
-    return {one.memory_id: one.superseded_by for one in found}
-
-
-async def found(world: World, as_of: int | None = None, **named: Any) -> set[str]:
-    criteria, services = MemoryFilter(**named), world.services
-    true = await services.recall.validity.conditions(NS, criteria, as_of)
-    request = memory_request(RecallOptions("fact", 20), criteria, true)
-    hits = (await services.recall.memories.find(NS, request)).hits
-    return {hit.thing.memory_id for hit in hits}
-
-
-async def three(world: World) -> None:
-    """``a``, which ``b`` supersedes, which ``c`` supersedes."""
-    await create(world, "a")
-    await create(world, "b", supersedes="a")
-    await create(world, "c", supersedes="b")
-
 
 # --- superseding ------------------------------------------------------------------------------
 
@@ -367,173 +316,3 @@ async def test_deleting_by_filter_may_take_history_alone(world):
     assert deleted.count == 2
     assert await listed(world) == {"c"}
     await check_invariants(world.store, NS)
-
-
-# --- a note that was left ---------------------------------------------------------------------
-
-
-async def test_a_note_that_was_left_is_followed_and_dropped(world):
-    await three(world)
-    lineage = world.services.memories.lineage
-    await lineage.begin(NS, "c", "", "b")
-    assert await lineage.roll_forward(world.clock.now() - 1) == 0
-    assert await lineage.roll_forward(world.clock.now()) == 1
-    assert await marks(world) == {"a": "b", "b": "c"}
-    await check_invariants(world.store, NS)
-
-
-async def test_a_circle_that_a_death_left_is_broken(world):
-    """Its writer died before it looked whether another had closed the circle."""
-    await three(world)
-    lineage = world.services.memories.lineage
-    await lineage.begin(NS, "a", "", "c")
-    await world.store.update(MEMORIES, NS, memory_point(NS, "a"), set={"supersedes": "c"})
-    assert await lineage.roll_forward(world.clock.now()) == 1
-    assert (await get(world, "a")).content.supersedes == ""
-    assert await marks(world) == {"a": "b", "b": "c"}
-    await check_invariants(world.store, NS)
-
-
-# --- stale writers ----------------------------------------------------------------------------
-
-
-@pytest.fixture
-async def interrupted() -> World:
-    """A process on a shared store in which others may come first."""
-    clock = FixedClock()
-    return await open_world(Interrupted(SharedStore(clock)), clock)
-
-
-async def test_an_edit_keeps_a_mark_that_came_meanwhile(interrupted):
-    world = interrupted
-    await create(world, "a")
-    world.store.before("replace", MEMORIES, lambda: create(world, "b", supersedes="a"))
-    await edit(world, "a", title="t")
-    assert (await get(world, "a")).content.title == "t"
-    assert await marks(world) == {"a": "b"}
-    await check_invariants(world.store, NS)
-
-
-async def test_a_mark_rests_on_who_supersedes_now(interrupted):
-    world = interrupted
-    await create(world, "a")
-    world.store.before("update", MEMORIES, lambda: create(world, "c", supersedes="a"))
-    await create(world, "b", supersedes="a")
-    assert await marks(world) == {"a": "c"}
-    await check_invariants(world.store, NS)
-
-
-async def test_a_mark_of_one_deleted_meanwhile_is_not_left(interrupted):
-    world = interrupted
-    await create(world, "a")
-
-    async def gone() -> None:
-        await world.another_process().services.memories.memories.delete(NS, "b", "")
-
-    world.store.before("update", MEMORIES, gone)
-    await create(world, "b", supersedes="a")
-    assert await marks(world) == {}
-    await check_invariants(world.store, NS)
-
-
-async def test_a_circle_is_broken_in_the_memory_as_it_is_by_then(interrupted):
-    world = interrupted
-    for one, other in ("ab", "ba"):
-        await create(world, one)
-        await world.store.update(MEMORIES, NS, memory_point(NS, one), set={"supersedes": other})
-    world.store.before("update", MEMORIES, lambda: edit(world, "a", title="edited"))
-    with pytest.raises(RequestInvalidError):
-        await world.services.memories.lineage.follow(Note(NS, "note", "a", ("b",)))
-    left = await get(world, "a")
-    assert (left.content.title, left.content.supersedes, left.revision) == ("edited", "", 3)
-
-
-async def test_one_superseded_since_it_was_seen_is_not_deleted_as_seen(interrupted):
-    world = interrupted
-    await create(world, "a")
-    memories = world.services.memories.memories
-    record = await memories.find_record(NS, "a")
-    assert record is not None
-    await create(world, "b", supersedes="a")
-    assert not await memories.delete_as_seen(record)
-    assert await listed(world) == {"a", "b"}
-
-
-# --- validity ---------------------------------------------------------------------------------
-
-
-async def test_recall_finds_what_is_true_now_or_as_of_a_time(world):
-    start = world.clock.now()
-    hour = 60 * TTL
-    await create(world, "old", valid_from=start - 3 * hour, valid_until=start - hour)
-    await create(world, "now", valid_from=start - hour)
-    await create(world, "always")
-    await create(world, "soon", valid_from=start + hour)
-    await create(world, "ending", valid_until=start + hour)
-    assert await found(world) == {"now", "always", "ending"}
-    assert await found(world, start - 4 * hour) == set()
-    assert await found(world, start - 2 * hour) == {"old"}
-    assert await found(world, start - hour) == {"now"}
-    assert await found(world, start) == {"now", "always", "ending"}
-    assert await found(world, start + hour) == {"now", "always", "soon"}
-    world.clock.advance(3600)
-    assert await found(world) == {"now", "always", "soon"}
-    assert len(await listed(world)) == 5
-
-
-async def test_a_successor_hides_the_old_one_only_from_its_beginning_on(world):
-    start = world.clock.now()
-    await create(world, "a")
-    await create(world, "b", supersedes="a", valid_from=start + TTL)
-    assert await found(world) == {"a"}
-    assert await found(world, start + TTL - 1) == {"a"}
-    assert await found(world, start + TTL) == {"b"}
-    world.clock.advance(MINUTE)
-    assert await found(world) == {"b"}
-    assert await found(world, start) == {"a"}
-
-
-async def test_a_moved_beginning_moves_the_end_of_what_is_superseded(world):
-    start = world.clock.now()
-    await create(world, "a", valid_from=1)
-    await create(world, "b", supersedes="a")
-    await edit(world, "b", valid_from=start - 5)
-    assert (await get(world, "a")).superseded_time == start - 5
-    assert await found(world, start - 6) == {"a"}
-    assert await found(world, start - 5) == {"b"}
-    await edit(world, "b", valid_from=None)
-    assert (await get(world, "a")).superseded_time == start
-    await check_invariants(world.store, NS)
-
-
-async def test_times_that_cross_are_refused(world):
-    start = world.clock.now()
-    bad: list[dict[str, int]] = [
-        {"valid_from": 5, "valid_until": 5},
-        {"valid_from": start + 2, "valid_until": start + 1},
-        {"valid_until": start},
-        {"valid_until": start - TTL},
-    ]
-    await create(world, "a")
-    for times in bad:
-        with pytest.raises(RequestInvalidError, match="later than valid_from") as caught:
-            await create(world, "new", **times)
-        assert caught.value.violations[0].rule == "memory.valid_until.order"
-        with pytest.raises(RequestInvalidError, match="later than valid_from"):
-            await edit(world, "a", **times)
-    assert await listed(world) == {"a"}
-
-
-async def test_a_request_sent_again_once_the_memory_has_ended_answers_alike(world):
-    until = world.clock.now() + TTL
-    first = await create(world, "a", request_id="r", valid_until=until)
-    world.clock.advance(2 * MINUTE)
-    assert await create(world, "a", request_id="r", valid_until=until) == first
-
-
-async def test_the_context_of_a_task_shows_what_is_true_now(world):
-    await create(world, "a")
-    await create(world, "b", supersedes="a")
-    await create(world, "c", valid_from=world.clock.now() + TTL)
-    context = await world.services.task_contexts.gather(NS, ContextRequest(task="fact"))
-    assert {hit.thing.memory_id for hit in context.memories} == {"b"}

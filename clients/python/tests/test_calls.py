@@ -180,6 +180,25 @@ async def test_what_a_model_wrote_is_found_once_it_is_approved(
     assert not (await client.search_memories("Which port?")).hits
 
 
+async def test_a_correction_is_noticed_supersedes_and_leaves_history(client: AsyncLotClient):
+    then = datetime.now(UTC) - timedelta(days=2)
+    fact = "The staging database runs on Postgres {}"
+    old = await client.create_memory(fact.format(14), valid_from=then - timedelta(days=1))
+    new = await client.create_memory(fact.format(16))
+    assert list(new.conflicting_memory_ids) == [old.memory.memory_id]
+
+    right = await client.create_memory(
+        fact.format(17), supersedes=old.memory.memory_id, valid_from=then + timedelta(days=1)
+    )
+    before = await client.search_memories("staging database", as_of=then)
+    assert [hit.memory.memory_id for hit in before.hits] == [old.memory.memory_id]
+    now = await client.search_memories("staging database", filter={"superseded": False})
+    assert {hit.memory.memory_id for hit in now.hits} == {
+        new.memory.memory_id,
+        right.memory.memory_id,
+    }
+
+
 async def test_the_context_of_a_task_is_ready_for_a_prompt(client: AsyncLotClient):
     saved = await client.save_pattern("Reset the staging database", language="sql")
     found = await client.get_task_context(
