@@ -35,8 +35,9 @@ from lot_grpc.services.indexer import Indexed
 from lot_grpc.services.memories.drafts import Created, MemoryDraft
 from lot_grpc.services.memories.indexing import MemoryIndexing
 from lot_grpc.services.memories.spec import MEMORY
+from lot_grpc.services.outcomes.known_empty import KnownEmpty
 from lot_grpc.services.outcomes.logs import forget_older_logs
-from lot_grpc.services.records.collections import MEMORIES
+from lot_grpc.services.records.collections import MEMORIES, OUTCOMES
 from lot_grpc.services.records.memories import (
     memory_from_record,
     memory_point,
@@ -80,6 +81,7 @@ class MemoryCreator:
         self._indexer = runtime.indexer
         self._time = runtime.time
         self._create = runtime.create
+        self._never_used = KnownEmpty(runtime, OUTCOMES, MEMORY.kind)
 
     async def create_many(
         self, namespace: str, drafts: Sequence[MemoryDraft]
@@ -148,6 +150,9 @@ class MemoryCreator:
         if not works:
             return
         there = await self._store.get(MEMORIES, namespace, [work.point for work in works])
+        written = [one for work in works if (one := there.get(work.point)) and work.wrote(one)]
+        if written:  # by a try that may have died before it did this
+            await forget_older_logs(self._store, MEMORY, written)
         moved = []
         for work in works:
             if work.point in there:
@@ -186,7 +191,7 @@ class MemoryCreator:
             inserted = await self._store.insert(MEMORIES, records)
             named = zip(group, records, strict=True)
             reused = [one for work, one in named if work.may_be_there and one.id in inserted]
-            if reused:
+            if reused and not await self._never_used(reused[0].namespace):
                 await forget_older_logs(self._store, MEMORY, reused)
             for work, record in zip(group, records, strict=True):
                 if record.id in inserted:
