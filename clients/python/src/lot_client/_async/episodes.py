@@ -139,6 +139,7 @@ class AsyncEpisodeCalls(AsyncBaseClient):
         limit: int = 0,
         min_similarity: float | None = None,
         ranking: fields.RankingLike | None = None,
+        seed: int | None = None,
         explain: bool = False,
     ) -> episodes.RecallEpisodesResponse:
         """The episodes most relevant by meaning and words, within the filter."""
@@ -150,6 +151,7 @@ class AsyncEpisodeCalls(AsyncBaseClient):
             limit=limit,
             min_similarity=min_similarity,
             ranking=ranking,
+            seed=seed,
             explain=explain,
         )
         return await self.call(self.episodes.RecallEpisodes, request)

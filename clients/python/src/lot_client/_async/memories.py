@@ -67,6 +67,7 @@ class AsyncMemoryCalls(AsyncBaseClient):
         limit: int = 0,
         min_similarity: float | None = None,
         ranking: fields.RankingLike | None = None,
+        seed: int | None = None,
         rerank: bool = False,
         explain: bool = False,
     ) -> memories.SearchMemoriesResponse:
@@ -78,6 +79,7 @@ class AsyncMemoryCalls(AsyncBaseClient):
             limit=limit,
             min_similarity=min_similarity,
             ranking=ranking,
+            seed=seed,
             rerank=rerank,
             explain=explain,
         )

@@ -140,6 +140,7 @@ class EpisodeCalls(BaseClient):
         limit: int = 0,
         min_similarity: float | None = None,
         ranking: fields.RankingLike | None = None,
+        seed: int | None = None,
         explain: bool = False,
     ) -> episodes.RecallEpisodesResponse:
         """The episodes most relevant by meaning and words, within the filter."""
@@ -151,6 +152,7 @@ class EpisodeCalls(BaseClient):
             limit=limit,
             min_similarity=min_similarity,
             ranking=ranking,
+            seed=seed,
             explain=explain,
         )
         return self.call(self.episodes.RecallEpisodes, request)

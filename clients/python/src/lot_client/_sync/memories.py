@@ -66,6 +66,7 @@ class MemoryCalls(BaseClient):
         limit: int = 0,
         min_similarity: float | None = None,
         ranking: fields.RankingLike | None = None,
+        seed: int | None = None,
         rerank: bool = False,
         explain: bool = False,
     ) -> memories.SearchMemoriesResponse:
@@ -77,6 +78,7 @@ class MemoryCalls(BaseClient):
             limit=limit,
             min_similarity=min_similarity,
             ranking=ranking,
+            seed=seed,
             rerank=rerank,
             explain=explain,
         )
