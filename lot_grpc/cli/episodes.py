@@ -16,6 +16,7 @@ from lot_grpc.cli.failures import print_note
 from lot_grpc.cli.fields import field_text
 from lot_grpc.cli.lists import listed, print_list
 from lot_grpc.cli.options import JsonLines, Namespace, Repeatable, limit_option, time_option
+from lot_grpc.cli.pattern_texts import outcomes_text
 from lot_grpc.cli.replay import print_event, status_text
 from lot_grpc.cli.tables import Column, print_fields, print_message, screen
 from lot_grpc.cli.texts import clean, one_line
@@ -141,6 +142,7 @@ def _print_one(
         status=status_text(episode.status),
         error=": ".join(filter(None, (episode.error.type, episode.error.message))),
         duration=_duration(episode),
+        outcomes=outcomes_text(episode.outcomes) if episode.HasField("outcomes") else "",
     )
     if not last:
         return

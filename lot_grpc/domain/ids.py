@@ -7,6 +7,7 @@ import json
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -66,7 +67,13 @@ class ResourceRef:
 
     def point(self, namespace: str) -> str:
         """The point of the resource in a namespace."""
-        return point_id(namespace, self.kind, self.id)
+        return _resource_point(namespace, self.kind, self.id)
+
+
+@lru_cache(1024)
+def _resource_point(namespace: str, kind: str, id: str) -> str:
+    """``point_id``, for the several times that one call needs it."""
+    return point_id(namespace, kind, id)
 
 
 def point_ids(head: tuple[str, ...], tails: Iterable[str]) -> list[str]:

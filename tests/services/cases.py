@@ -88,6 +88,13 @@ from tests.services.steps.namespaces import (
     sets_policy,
     sweeps,
 )
+from tests.services.steps.outcomes import (
+    a_retrieval,
+    one_of_each,
+    undoes,
+    uses,
+    uses_nothing,
+)
 from tests.services.steps.patterns import (
     NEAR,
     alike,
@@ -282,6 +289,21 @@ CASES = [
     Case("first outcome of an error solution by request", two_error_solutions, helps("r")),
     Case("delete a used error solution", used_error_solutions, deletes_error_solution),
     Case("sweep error solutions by a policy", few_error_solutions, sweeps),
+    Case("outcome of every kind", one_of_each, uses("", "why"), repeatable=False),
+    Case("outcome of every kind by request", one_of_each, uses("r", "how")),
+    Case("undo an outcome of every kind by request", one_of_each, undoes("r", None)),
+    Case(
+        "correct an outcome of every kind",
+        one_of_each,
+        undoes("", Outcome.PARTIAL),
+        repeatable=False,
+    ),
+    Case("outcome of using nothing by request", a_retrieval, uses_nothing("r")),
+    Case("edit a used memory", one_of_each, edits_memory(tags=("t",))),
+    Case("delete a used memory", one_of_each, deletes_memory),
+    Case("delete a used episode", one_of_each, deletes_episode("e")),
+    Case("clear used memories", one_of_each, clearing(ResourceKind.MEMORY), repeatable=False),
+    Case("clear used episodes", one_of_each, clearing(ResourceKind.EPISODE), repeatable=False),
     Case("clear memories", a_memory, clearing(ResourceKind.MEMORY), repeatable=False),
     Case("clear patterns", three_patterns, clearing(ResourceKind.PATTERN), repeatable=False),
     Case("put a new preference", nothing, prefers("k", "new")),

@@ -57,6 +57,11 @@ async def fill(world: World, ns: str, count: int = 3) -> None:
     await services.episodes.ender.end(ns, "e0", end(), "")
     used = OutcomeDraft(("p0", "p1"), Outcome.SUCCESS, query="how")
     await services.outcomes.recorder.record(ns, used)
+    others = OutcomeDraft(
+        (), Outcome.FAILURE, query="how", memory_ids=("m1",), episode_ids=("e0",),
+        error_solution_ids=("s0",),
+    )  # fmt: skip
+    await services.outcomes.recorder.record(ns, others)
     await services.patterns.feedback.give(ns, FeedbackDraft("p0", helpful=True))
     await services.learning.selections.select(ns, select("a", "b", seed=1))
     await services.learning.step_recorder.record(ns, steps(("a", 1.0), ("b", 0.5)))

@@ -21,7 +21,6 @@ from lot_grpc.services.records.collections import (
     ACTION_VALUES,
     CONTEXT_STATS,
     EPISODES,
-    ERROR_SOLUTIONS,
     EVENTS,
     FEEDBACK,
     MEMORIES,
@@ -64,14 +63,19 @@ LOGS = (ResourceKind.OUTCOME, ResourceKind.EPISODE_EVENT)
 
 
 GOES = {
-    ResourceKind.PATTERN: {PATTERNS, OUTCOMES, CONTEXT_STATS, FEEDBACK},
+    ResourceKind.PATTERN: {PATTERNS, FEEDBACK},
     ResourceKind.EPISODE: {EPISODES, EVENTS},
-    ResourceKind.ERROR_SOLUTION: {ERROR_SOLUTIONS},  # the outcomes here are of patterns
     ResourceKind.PREFERENCE: {PREFERENCES, PREFERENCE_REVISIONS},
     ResourceKind.SESSION: {SESSIONS, SESSION_PARTS},
     ResourceKind.ACTION_VALUE: {ACTION_VALUES, SELECTIONS, TRAJECTORIES},
 }
-"""What goes with a kind; with the others, their own collection."""
+"""What goes with a kind, besides the logs of its records; with the others, their own collection."""
+
+
+def _counted(collection: str) -> set[str]:
+    """The kinds whose records have rows there."""
+    kinds = {*REGISTRY.counted}
+    return kinds if collection == OUTCOMES else kinds - {ResourceKind.ERROR_SOLUTION}
 
 
 CLEARABLE = [resource_kind for resource_kind in ResourceKind if resource_kind not in LOGS]
@@ -120,7 +124,11 @@ async def test_one_kind_goes_with_what_hangs_on_it_and_the_others_stay(resource_
     goes = GOES.get(resource_kind) or {
         one.name for one in REGISTRY.resources[resource_kind].collections
     }
-    for name in set(EVERYWHERE) - {REQUESTS, TOMBSTONES}:
+    for name in (OUTCOMES, CONTEXT_STATS):
+        others = [one for one in before[name] if one.payload["resource_kind"] != resource_kind]
+        assert after[name] == others
+        assert (len(others) < len(before[name])) == (resource_kind in {*_counted(name)})
+    for name in set(EVERYWHERE) - {REQUESTS, TOMBSTONES, OUTCOMES, CONTEXT_STATS}:
         assert after.get(name) == (None if name in goes else before.get(name)), name
     marks = [one for one in after[TOMBSTONES] if GENERATION in one.payload]
     assert [one.payload["resource_kind"] for one in marks] == [resource_kind]

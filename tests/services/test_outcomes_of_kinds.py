@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -22,11 +22,14 @@ from lot_grpc.domain.memory import MemoryContent
 from lot_grpc.domain.outcomes import NO_OUTCOMES, Outcome
 from lot_grpc.domain.policy import NamespacePolicy
 from lot_grpc.domain.retrieval import RetrievalMethod, RetrievalOptions, RetrievedItem
+from lot_grpc.domain.transfer import ExportSpec, ImportTerms
 from lot_grpc.services.memories.drafts import MemoryEdit
+from lot_grpc.services.outcomes.evidence import OutcomesOnQueries
 from lot_grpc.services.outcomes.outcome_log import CorrectionDraft
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft, Recorded
 from lot_grpc.services.records.collections import CONTEXT_STATS, EPISODES, MEMORIES, OUTCOMES
 from lot_grpc.services.retrievals.retrievals import BegunRetrieval
+from lot_grpc.services.transfer.importer import ImportRun
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_invariants
@@ -281,3 +284,57 @@ async def test_an_episode_that_runs_is_answered_with_its_events():
     await world.services.episodes.creator.start(NS, start("Log in", episode_id="x"))
     recorded = await record(world, "episode")
     assert recorded.episodes == [await get(world, "episode")]
+
+
+# --- exports and imports ----------------------------------------------------------------------
+
+
+async def import_all(target: World, source: World, namespace: str) -> None:
+    """Import what another store exports, under another namespace."""
+    rows = []
+    async for row, _ in source.services.transfer.exporter.rows(ExportSpec(NS)):
+        assert "resource" not in row.record.payload
+        point = row.kind.point(namespace, row.record.payload)
+        rows.append(replace(row, record=replace(row.record, id=point, namespace=namespace)))
+    for number in range(2):  # again: nothing changes
+        run = ImportRun(ImportTerms())
+        await target.services.transfer.importer.take(run, rows)
+        counts = (run.imported, run.unchanged, run.skipped)
+        assert counts == ((0, len(rows), 0) if number else (len(rows), 0, 0))
+
+
+async def test_what_was_learned_of_every_kind_is_moved_to_another_namespace(world):
+    for one in KINDS.values():
+        await one.make(world, None)
+    recorded = await record(world, *KINDS, query=QUERY)
+    await record(world, outcome=F, retrieval_id=remembered(world, *KINDS))
+    target = await open_world(clock=world.clock)
+    await import_all(target, world, "other")
+    await check_invariants(target.store, "other")
+    for kind in KINDS:
+        ref = ResourceRef(kind, "x")
+        [entry] = (await target.services.outcomes.log.list_page("other", ref, 9, None)).items
+        assert entry.recorded.outcome_id == recorded.outcome_id
+        found = await target.services.resources.of(kind).get("other", "x")
+        assert found.outcomes.success_count == 1
+        if kind != ResourceKind.ERROR_SOLUTION:
+            learned = OutcomesOnQueries(target.services.runtime, kind)
+            vector = (await target.embedder.embed_query(QUERY)).vector
+            evidence = await learned.of("other", vector, [ref.point("other")])
+            assert evidence[ref.point("other")].same_query == pytest.approx((1.0, 1.0))
+    await target.services.outcomes.log.correct("other", CorrectionDraft(recorded.outcome_id, F))
+    await check_invariants(target.store, "other")
+    for kind in KINDS:
+        await target.services.resources.of(kind).delete("other", "x")
+    await check_invariants(target.store, "other")
+
+
+async def test_a_namespace_keeps_its_own_outcomes_though_another_has_the_same_ids(world):
+    await make_memory(world, None)
+    await record(world, "memory", query=QUERY)
+    given = memory("Log in", memory_id="x")
+    await world.services.memories.memories.create("other", given)
+    found = await world.services.memories.memories.get("other", "x")
+    assert found.outcomes == NO_OUTCOMES
+    with pytest.raises(EpisodeNotFoundError):
+        await record(world, "episode")

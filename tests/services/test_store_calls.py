@@ -163,6 +163,8 @@ async def test_a_recall_of_episodes_makes_three_calls_one_of_memories_four(world
         ("scroll", CONTEXT_STATS),
         ("get", "episodes"),
     ]
+    again = await calls(world, lambda: world.services.recall.episodes.find(NS, episodes))
+    assert again == [("search", "episodes"), ("get", "episodes")]  # nothing was inserted since
     assert await calls(world, lambda: world.services.recall.memories.find(NS, memories)) == [
         ("search", "memories"),
         ("scroll", CONTEXT_STATS),

@@ -94,9 +94,10 @@ class Agent:
         approach = known.pattern.approach if known and reuse else self._chance.choice(APPROACHES)
         success = self._carry_out(task, approach)
         if known and reuse:
-            [learned] = self._memory.record_outcome(
+            counted = self._memory.record_outcome(
                 known.pattern.pattern_id, "SUCCESS" if success else "FAILURE", recall=recall
             )
+            [learned] = counted.patterns
             after = f"its success rate is {learned.outcomes.success_rate:.2f} now"
         else:
             after = self._save(task, approach) if success else "nothing to save"

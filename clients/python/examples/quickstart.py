@@ -42,7 +42,8 @@ async def main() -> None:
         print(f"episode {ended.episode_id} has {ended.event_count} events")
 
         used = best.pattern.pattern_id
-        [learned] = await client.record_outcome(used, "SUCCESS", recall=recall, duration=12.5)
+        counted = await client.record_outcome(used, "SUCCESS", recall=recall, duration=12.5)
+        [learned] = counted.patterns
         print(f"success rate now {learned.outcomes.success_rate:.2f}")
         print(f"used {learned.outcomes.usage_count} times")
 

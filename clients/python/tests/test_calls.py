@@ -57,9 +57,10 @@ async def test_recall_gives_only_what_the_filter_lets_through(client: AsyncLotCl
 async def test_an_outcome_moves_the_pattern_and_knows_its_query(client: AsyncLotClient):
     saved = await client.save_pattern("Sort a list in place")
     recall = await client.recall_patterns("order the items of a list")
-    [after] = await client.record_outcome(
+    counted = await client.record_outcome(
         saved.pattern.pattern_id, "FAILURE", recall=recall, reward=0.0, duration=1.5
     )
+    [after] = counted.patterns
 
     assert after.outcomes.failure_count == 1
     assert after.outcomes.success_rate == pytest.approx(0.7)
@@ -71,9 +72,27 @@ async def test_an_outcome_counts_though_the_server_forgot_the_recall(client: Asy
     recall = await client.recall_patterns("order the items of a list")
     recall.response.retrieval_id = "r-forgotten"
 
-    [after] = await client.record_outcome(saved.pattern.pattern_id, "SUCCESS", recall=recall)
+    counted = await client.record_outcome(saved.pattern.pattern_id, "SUCCESS", recall=recall)
 
-    assert after.outcomes.success_count == 1
+    assert counted.patterns[0].outcomes.success_count == 1
+
+
+async def test_an_outcome_names_what_was_used_of_any_kind(client: AsyncLotClient):
+    memory = (await client.create_memory("The staging server is called sid")).memory
+    episode = await client.start_episode("Deploy to the staging server")
+    found = await client.search_memories("what is the staging server called", seed=1)
+    counted = await client.record_outcome(
+        [], "SUCCESS", memory_ids=[memory.memory_id], retrieval_id=found.retrieval_id
+    )
+    assert counted.memories[0].outcomes.success_count == 1
+    nothing = await client.record_outcome([], "FAILURE", retrieval_id=found.retrieval_id)
+    assert nothing.outcome_id
+    assert not nothing.memories
+    seen = await client.recall_episodes("deploy to staging", seed=1)
+    counted = await client.record_outcome(
+        (), "PARTIAL", episode_ids=[episode.episode_id], retrieval_id=seen.retrieval_id
+    )
+    assert counted.episodes[0].outcomes.partial_count == 1
 
 
 async def test_an_update_sets_what_it_names_even_to_nothing(client: AsyncLotClient):
@@ -243,8 +262,9 @@ async def test_a_round_of_learning(client: AsyncLotClient):
     async with client.record_events(episode.episode_id) as stream:
         last = await stream.send([{"event_type": "row", "data": {"n": n}} for n in range(2500)])
     await client.end_episode(episode.episode_id, "SUCCEEDED")
-    [after] = await client.record_outcome("csv", "PARTIAL", recall=recall, request_id="once")
-    [again] = await client.record_outcome("csv", "PARTIAL", recall=recall, request_id="once")
+    once = {"recall": recall, "request_id": "once"}
+    [after] = (await client.record_outcome("csv", "PARTIAL", **once)).patterns
+    [again] = (await client.record_outcome("csv", "PARTIAL", **once)).patterns
     events = [e async for e in client.list_episode_events(episode.episode_id, page_size=1000)]
 
     assert [hit.pattern.pattern_id for hit in recall.hits] == ["csv"]

@@ -88,7 +88,7 @@ async def test_a_request_id_with_other_content_is_refused(client: AsyncLotClient
 async def test_a_write_whose_answer_is_lost_counts_once(cut_client: AsyncLotClient, cutter: Cutter):
     await cut_client.save_pattern("A task", pattern_id="p")
     cutter.lose_next_answer()
-    [after] = await cut_client.record_outcome("p", "SUCCESS")
+    [after] = (await cut_client.record_outcome("p", "SUCCESS")).patterns
 
     assert after.outcomes.usage_count == 1
     assert cutter.connections == 2

@@ -7,6 +7,7 @@ deletes over all namespaces, and vectors of what is there.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,12 +20,17 @@ from lot_grpc.services.store_metadata import META_NAMESPACE
 
 
 class ClearGuardStore(ForwardingStore):
-    """Wraps a ``VectorStore``. Refused writes raise NamespaceClearingError and change nothing."""
+    """Wraps a ``VectorStore``. Refused writes raise NamespaceClearingError and change nothing.
+
+    Attributes:
+        insert_counts: How many inserts into each collection have ended, successful or not.
+    """
 
     def __init__(
         self, inner: VectorStore, extent: ClearExtent, clear_registry: ClearRegistry
     ) -> None:
         super().__init__(inner)
+        self.insert_counts: Counter[str] = Counter()
         self._extent = extent
         self._clear_registry = clear_registry
 
@@ -35,6 +41,7 @@ class ClearGuardStore(ForwardingStore):
         try:
             inserted = await self._inner.insert(collection, records)
         finally:
+            self.insert_counts[collection] += 1
             self._clear_registry.leave(namespaces)
         await self._take_back(collection, records, namespaces, entered)
         return inserted

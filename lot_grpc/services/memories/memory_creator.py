@@ -42,8 +42,9 @@ from lot_grpc.services.memories.conflict_finder import ConflictFinder
 from lot_grpc.services.memories.drafts import Created, MemoryDraft
 from lot_grpc.services.memories.indexing import MemoryIndexing
 from lot_grpc.services.memories.spec import MEMORY
+from lot_grpc.services.outcomes.known_empty import KnownEmpty
 from lot_grpc.services.outcomes.logs import forget_older_logs
-from lot_grpc.services.records.collections import MEMORIES
+from lot_grpc.services.records.collections import MEMORIES, OUTCOMES
 from lot_grpc.services.records.memories import (
     memory_from_record,
     memory_point,
@@ -97,6 +98,7 @@ class MemoryCreator:
         self._time = runtime.time
         self._create = runtime.create
         self._policies = Policies(runtime.store, runtime.time)
+        self._never_used = KnownEmpty(runtime, OUTCOMES, MEMORY.kind)
 
     async def create_many(
         self, namespace: str, drafts: Sequence[MemoryDraft]
@@ -173,6 +175,9 @@ class MemoryCreator:
         if not works:
             return
         there = await self._store.get(MEMORIES, namespace, [work.point for work in works])
+        written = [one for work in works if (one := there.get(work.point)) and work.wrote(one)]
+        if written:  # by a try that may have died before it did this
+            await forget_older_logs(self._store, MEMORY, written)
         moved = []
         for work in works:
             if work.point in there:
@@ -246,7 +251,7 @@ class MemoryCreator:
         new = {work.point for work in group if not work.may_be_there}
         inserted = await self._lineage.insert(records, new)
         reused = [one for one in records if one.id in inserted and one.id not in new]
-        if reused:
+        if reused and not await self._never_used(reused[0].namespace):
             await forget_older_logs(self._store, MEMORY, reused)
         for work, record in zip(group, records, strict=True):
             if record.id in inserted:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lot_grpc.domain.context_stats import Evidence, Neighbour, evidence, least_cosine, neighbour
-from lot_grpc.ports import AnyOf, Equals, SearchQuery
+from lot_grpc.ports import AnyOf, SearchQuery
+from lot_grpc.services.outcomes.known_empty import KnownEmpty
 from lot_grpc.services.records.collections import CONTEXT_STATS, QUERY_VECTOR
 from lot_grpc.services.records.context_stats import MERGED_INTO, context_stats_from_payload
-from lot_grpc.services.records.resource_refs import RESOURCE, RESOURCE_KIND
+from lot_grpc.services.records.resource_refs import RESOURCE
 from lot_grpc.services.runtime import Runtime
 
 NEIGHBOURS_AT_MOST = 256
@@ -22,14 +23,7 @@ class OutcomesOnQueries:
         self._store = runtime.store
         self._time = runtime.time
         self._weights = runtime.settings.weights
-        self._of_kind = Equals(RESOURCE_KIND, str(kind))
-
-    async def nothing(self, namespace: str) -> bool:
-        """Whether the kind has no stats here; False for a store outside this process."""
-        if not self._store.exclusive:
-            return False
-        where = [self._of_kind]
-        return not await self._store.scroll(CONTEXT_STATS, namespace, where, limit=1, payload=())
+        self.nothing = KnownEmpty(runtime, CONTEXT_STATS, kind)
 
     async def of(
         self, namespace: str, vector: Sequence[float], points: Sequence[str]

@@ -77,9 +77,7 @@ class Ordering(Generic[T]):
         """The best candidates. ``found``: most relevant first; ``known``: records by point."""
         contending = self._contending(found, request)
         page = _with_reserved(contending, request.limit, request)
-        evidence, records = await asyncio.gather(
-            self._evidence(request, found), self._read(request.namespace, page, known)
-        )
+        evidence, records = await self._look_up(request, found, page, known)
         near = contending if evidence else page
         if self._important is not None:
             rising = await self._rising(request, contending, evidence, records)
@@ -94,6 +92,23 @@ class Ordering(Generic[T]):
             near = [one for one in contending if one.id in records]
             ranked = self._rank(request, near, evidence, records)
         return Ordered(ranked, records, evidence)
+
+    async def _look_up(
+        self,
+        request: OrderRequest,
+        found: Sequence[Relevance],
+        page: Sequence[Relevance],
+        known: Mapping[str, Record],
+    ) -> tuple[Mapping[str, Evidence], Mapping[str, Record]]:
+        """The outcomes, and the records of the page; another server is asked for both at once."""
+        if not self._store.exclusive:
+            return await asyncio.gather(
+                self._evidence(request, found), self._read(request.namespace, page, known)
+            )
+        evidence = await self._evidence(request, found)
+        if evidence and self._important is None:
+            return evidence, known  # which records are needed is known once they are ranked
+        return evidence, await self._read(request.namespace, page, known)
 
     def _contending(self, found: Sequence[Relevance], request: OrderRequest) -> list[Relevance]:
         """Those that can reach the page."""
@@ -118,11 +133,11 @@ class Ordering(Generic[T]):
     ) -> Mapping[str, Evidence]:
         """What outcomes say about the near-ties; nothing else is reordered."""
         learned, weights = self._target.learned, self._weights
-        if learned is None or not request.learned or not weights.weight_of(request.ranking):
+        if learned is None or not request.learned or not found:
+            return {}
+        if not weights.weight_of(request.ranking) or await learned.nothing(request.namespace):
             return {}
         near = within_margin([one.value for one in found], request.ranking, weights)
-        if not near or await learned.nothing(request.namespace):
-            return {}
         points = [one.id for one in found[:near]]
         return await learned.of(request.namespace, request.vector, points)
 

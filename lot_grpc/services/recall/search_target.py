@@ -26,8 +26,9 @@ class Matching(Protocol):
 class Learned(Protocol):
     """Looks up what outcomes on similar queries say about resources."""
 
-    async def nothing(self, namespace: str) -> bool:
-        """Whether the namespace has none; False if only a search could tell."""
+    @property
+    def nothing(self) -> Callable[[str], Awaitable[bool]]:
+        """Tells whether a namespace has none; False if only a search could tell."""
 
     async def of(
         self, namespace: str, vector: Sequence[float], points: Sequence[str]

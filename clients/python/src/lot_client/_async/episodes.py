@@ -140,6 +140,7 @@ class AsyncEpisodeCalls(AsyncBaseClient):
         min_similarity: float | None = None,
         min_match: float | None = None,
         ranking: fields.RankingLike | None = None,
+        seed: int | None = None,
         explain: bool = False,
     ) -> episodes.RecallEpisodesResponse:
         """The episodes most relevant by meaning and words, within the filter."""
@@ -152,6 +153,7 @@ class AsyncEpisodeCalls(AsyncBaseClient):
             min_similarity=min_similarity,
             min_match=min_match,
             ranking=ranking,
+            seed=seed,
             explain=explain,
         )
         return await self.call(self.episodes.RecallEpisodes, request)

@@ -111,6 +111,9 @@ class AsyncPatternCalls(AsyncBaseClient):
         pattern_ids: str | Iterable[str],
         outcome: fields.OutcomeLike,
         *,
+        memory_ids: Iterable[str] = (),
+        episode_ids: Iterable[str] = (),
+        error_solution_ids: Iterable[str] = (),
         recall: PatternRecall | None = None,
         query: str = "",
         retrieval_id: str = "",
@@ -118,20 +121,27 @@ class AsyncPatternCalls(AsyncBaseClient):
         duration: timedelta | float | None = None,
         note: str = "",
         request_id: str = "",
-    ) -> list[Pattern]:
-        """Record how well these patterns worked, for the recall or query that found them."""
+    ) -> patterns.RecordOutcomeResponse:
+        """Record how it went for what was used of a recall, a search or a context.
+
+        Pass what ``recall_patterns`` returned as ``recall``, or the ``retrieval_id`` of any other
+        response. Without any ids, nothing of it was used.
+        """
         request = self._requests.outcome(
             pattern_ids,
             recall,
             query,
             retrieval_id,
+            memory_ids=memory_ids,
+            episode_ids=episode_ids,
+            error_solution_ids=error_solution_ids,
             outcome=outcome,
             reward=reward,
             duration=duration,
             note=note,
             request_id=request_id,
         )
-        return list((await self.call(self.patterns.RecordOutcome, request)).patterns)
+        return await self.call(self.patterns.RecordOutcome, request)
 
     async def get_pattern_stats(
         self, *, filter: fields.PatternFilterLike | None = None

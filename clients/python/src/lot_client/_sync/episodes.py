@@ -141,6 +141,7 @@ class EpisodeCalls(BaseClient):
         min_similarity: float | None = None,
         min_match: float | None = None,
         ranking: fields.RankingLike | None = None,
+        seed: int | None = None,
         explain: bool = False,
     ) -> episodes.RecallEpisodesResponse:
         """The episodes most relevant by meaning and words, within the filter."""
@@ -153,6 +154,7 @@ class EpisodeCalls(BaseClient):
             min_similarity=min_similarity,
             min_match=min_match,
             ranking=ranking,
+            seed=seed,
             explain=explain,
         )
         return self.call(self.episodes.RecallEpisodes, request)
