@@ -16,6 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lot_grpc.domain.error_solution import search_text as error_text
+from lot_grpc.domain.error_text.signature import read_error, same_errors
+from lot_grpc.domain.memory import MemoryContent, MemoryKind
+from lot_grpc.domain.memory import search_text as memory_text
+from lot_grpc.domain.passages import passages_of
 from lot_grpc.domain.pattern import search_text as pattern_text
 from lot_grpc.domain.search_text import SearchText
 from lot_grpc.evaluation.as_error_solution import are_errors, as_error_solution
@@ -25,11 +29,15 @@ from lot_grpc.evaluation.loading import load_dataset
 from lot_grpc.lexical.bm25 import document_vector, lexical_query
 from tests.calibration.pairs import TaskPair
 from tests.calibration.vectors import CachedVectors
+from tests.fusion.conversations import conversations
 
 SETS = ("webarena", "tau_retail", "humanevalpack", "programs", "code_search")
 """Of tasks with right answers; of some a field narrows the search."""
 ERRORS = "errors"
-"""Of errors with the right solutions: no tasks, so they take no part in the fit."""
+"""Of errors with the right solutions: no tasks, so they have weights of their own."""
+CONVERSATIONS = "conversations"
+MEMORIES = ("scifact", CONVERSATIONS)
+"""Of questions and claims with the memories that answer them. They take no part in the fit."""
 FILTERS = {"humanevalpack": "language", "programs": "language"}
 
 QUERIES, DOCUMENTS = 400, 2_000
@@ -47,6 +55,14 @@ class Judged:
     similarity: float
     right: bool
     kind: str = ""
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What is found for a query: with its answers stored, and once they are removed."""
+
+    answered: Sequence[Judged]
+    removed: Sequence[Judged]
 
 
 def sampled(folder: Path) -> Dataset:
@@ -70,25 +86,85 @@ def search_texts(documents: Sequence[Document]) -> list[SearchText]:
     return [pattern_text(as_pattern(one, code=code)) for one in documents]
 
 
-async def judged_hits(folder: Path, embedder: CachedVectors) -> list[Judged]:
-    """The hits of a set."""
-    data = sampled(folder)
-    texts = search_texts(data.documents)
-    queries = await embedder.vectors("query", [query.text for query in data.queries])
-    cosines = queries @ (await embedder.vectors("document", [one.meaning for one in texts])).T
-    other = [one.spoken_code if one.code else one.solved for one in texts]
-    if any(other):
-        second = queries @ (await embedder.vectors("document", other)).T
-        cosines = np.maximum(cosines, second)
-    words = _bm25([query.text for query in data.queries], texts)
-    found = []
-    for number, query in enumerate(data.queries):
-        allowed = _allowed(query, data)
-        for one in _best(cosines[number], words[number], allowed):
-            right = query.judged.get(data.documents[one].id, 0) > 0
-            similarity = float(cosines[number][one])
-            found.append(Judged(data.name, query.text, texts[one], similarity, right))
-    return found
+def memory_texts(documents: Sequence[Document]) -> list[SearchText]:
+    """What each is found by, saved as a memory."""
+    kind = MemoryKind.CODE_SNIPPET if are_code(documents) else MemoryKind.NOTE
+    return [memory_text(MemoryContent(one.text, kind)) for one in documents]
+
+
+class Stored:
+    """A set as a store would have it."""
+
+    def __init__(self, data: Dataset, texts: Sequence[SearchText], embedder: CachedVectors) -> None:
+        self.data, self._texts, self._embedder = data, texts, embedder
+        documents = data.documents
+        self._errors = (
+            [read_error("", as_error_solution(one).error_message) for one in documents]
+            if are_errors(documents)
+            else []
+        )
+
+    async def searched(self, queries: Sequence[EvalQuery]) -> list[Searched]:
+        """What a recall would look at for each, with what is right for it and without."""
+        embedded = [_embedded(one) for one in self._texts]
+        parts = [part for several in embedded for part in several]
+        starts = np.cumsum([0, *(len(several) for several in embedded[:-1])])
+        asked = await self._embedder.vectors("query", [one.text for one in queries])
+        similar = asked @ (await self._embedder.vectors("document", parts)).T
+        cosines = np.maximum.reduceat(similar, starts, axis=1)
+        words = _bm25([one.text for one in queries], self._texts)
+        found = []
+        for query, meaning, lexical in zip(queries, cosines, words, strict=True):
+            allowed, right = self._allowed(query), self._right(query)
+            hits = [
+                [
+                    self._judged(query, place, float(meaning[place]), right=bool(right[place]))
+                    for place in _best(meaning, lexical, among)
+                    if not self._same_error(query, place)
+                ]
+                for among in (allowed, allowed & ~right)
+            ]
+            found.append(Searched(*hits))
+        return found
+
+    def _judged(self, query: EvalQuery, place: int, similarity: float, *, right: bool) -> Judged:
+        text, kind = self._texts[place], query.groups[-1] if query.groups else ""
+        return Judged(self.data.name, query.text, text, similarity, right, kind)
+
+    def _same_error(self, query: EvalQuery, place: int) -> bool:
+        """Whether it would be found by its signature, so that no probability is asked for."""
+        if not self._errors:
+            return False
+        return same_errors(read_error("", query.text), [self._errors[place]])[0] is not None
+
+    def _right(self, query: EvalQuery) -> NDArray[np.bool_]:
+        return np.array([query.judged.get(one.id, 0) > 0 for one in self.data.documents])
+
+    def _allowed(self, query: EvalQuery) -> NDArray[np.bool_]:
+        """Of another set's query, which has no value to filter by, all."""
+        field = self.data.filter_field if query.filter_value else ""
+        return np.array(
+            [
+                one.id not in query.exclude
+                and (not field or one.fields.get(field) == query.filter_value)
+                for one in self.data.documents
+            ]
+        )
+
+
+def _embedded(text: SearchText) -> list[str]:
+    """The texts whose vectors it has: those of its passages, or its own."""
+    if text.long:
+        return [text.passage(*span) for span in passages_of(text.long).spans]
+    other = text.spoken_code if text.code else text.solved
+    return list(dict.fromkeys((text.meaning, other or text.meaning)))
+
+
+def stored(folder: Path, embedder: CachedVectors) -> Stored:
+    """A set, saved as what it is made for: as patterns, as error solutions, or as memories."""
+    data = conversations() if folder.name == CONVERSATIONS else sampled(folder)
+    texts = memory_texts if folder.name in MEMORIES else search_texts
+    return Stored(data, texts(data.documents), embedder)
 
 
 async def judged_pairs(
@@ -102,16 +178,6 @@ async def judged_pairs(
         Judged(name, one.query, SearchText(one.stored), float(cosine), one.same, one.kind)
         for one, cosine in zip(pairs, cosines, strict=True)
     ]
-
-
-def _allowed(query: EvalQuery, data: Dataset) -> NDArray[np.bool_]:
-    return np.array(
-        [
-            one.id not in query.exclude
-            and (not data.filter_field or one.fields.get(data.filter_field) == query.filter_value)
-            for one in data.documents
-        ]
-    )
 
 
 def _best(
