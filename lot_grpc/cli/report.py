@@ -6,15 +6,16 @@ from collections.abc import Iterable
 
 import grpc
 import typer
+from google.protobuf.timestamp_pb2 import Timestamp
 from rich.text import Text
 from typer import Option
 
 from lot_grpc.cli.calls import Server
 from lot_grpc.cli.fields import field_text
-from lot_grpc.cli.options import Json, Namespace
+from lot_grpc.cli.options import Json, Namespace, time_option
 from lot_grpc.cli.tables import Column, print_page, print_table, screen
 from lot_grpc.cli.texts import clean, one_line
-from lot_grpc.cli.words import json_page
+from lot_grpc.cli.words import RESOURCE_KINDS, json_page
 from lot_grpc.domain.counting import counted
 from lot_grpc.pb.lot.v1 import performance_pb2 as pb
 from lot_grpc.pb.lot.v1.learning_service_pb2_grpc import LearningServiceStub
@@ -36,14 +37,22 @@ def report(
     sample: int = Option(
         0, "--sample", min=0, max=1000, metavar="N", help="Rate the latest N; 0: 20."
     ),
+    after: Timestamp | None = time_option(
+        "--after",
+        "What was recalled after this time: ISO 8601, or how long ago, such as 2h or 3d. Without "
+        "it: 7 days.",
+    ),
+    before: Timestamp | None = time_option("--before", "What was recalled before this time."),
     markdown: bool = Option(False, "--markdown", help="Print a Markdown page."),
     server: Server,
     as_json: Json = False,
 ) -> None:
-    """Report how tasks are going: rates, trends, what worked, what to improve."""
+    """Report how tasks are going, and whether what is recalled is used and helps."""
     if as_json and markdown:
         raise typer.BadParameter("--json and --markdown are mutually exclusive")
-    request = pb.GetPerformanceReportRequest(namespace=namespace, sample_size=sample)
+    request = pb.GetPerformanceReportRequest(
+        namespace=namespace, sample_size=sample, start_time=after, end_time=before
+    )
     with server.stub(LearningServiceStub, _HINTS) as stub:
         found = stub.GetPerformanceReport(request, timeout=server.timeout).report
     if as_json:
@@ -70,6 +79,36 @@ def _print(found: pb.PerformanceReport, namespace: str) -> None:
             console.print(Text(title, style="bold"))
         for line in lines:
             console.print(Text(f"  {clean(line.message)}"))
+    if found.adoption.retrieval_count:
+        console.print(Text("Use of what was recalled", style="bold"))
+        console.print(Text(f"  {_recalled(found.adoption)}"))
+        print_table(console, _ADOPTION_COLUMNS, found.adoption.kinds)
+    if found.HasField("holdout"):
+        console.print(Text("What learning gains", style="bold"))
+        print_table(console, _ARM_COLUMNS, _arms(found.holdout))
+        console.print(Text(f"  {_gain(found.holdout)}"))
+
+
+def _recalled(adoption: pb.Adoption) -> str:
+    latest = "; only the latest were read" if adoption.truncated else ""
+    made = counted(adoption.retrieval_count, "retrieval")
+    since = field_text(adoption, "start_time")
+    return f"{made} since {since}, {adoption.outcome_retrieval_count:,} with an outcome{latest}."
+
+
+def _share(count: int, of: int) -> str:
+    return f"{count:,} ({count / of:.1%})" if of else f"{count:,}"
+
+
+def _arms(comparison: pb.HoldoutComparison) -> list[tuple[str, pb.HoldoutArm]]:
+    return [("used what was learned", comparison.learned), ("held out", comparison.holdout)]
+
+
+def _gain(comparison: pb.HoldoutComparison) -> str:
+    if not comparison.HasField("gain"):
+        return "The gain is known once both have outcomes."
+    lower, upper = comparison.gain_lower, comparison.gain_upper
+    return f"Gain: {comparison.gain:+.3f} (95 % interval {lower:+.3f} to {upper:+.3f})."
 
 
 def _summary(found: pb.PerformanceReport) -> str:
@@ -105,4 +144,26 @@ _COLUMNS = (
     Column[pb.CategoryTrend]("time", "average_duration", 2, numeric=True),
     Column[pb.CategoryTrend]("ended", "total_count", 4, numeric=True),
     Column[pb.CategoryTrend]("best approach", _best, stretched=True),
+)
+_ADOPTION_COLUMNS = (
+    Column[pb.KindAdoption]("kind", lambda one: RESOURCE_KINDS.word(one.resource_kind)),
+    Column[pb.KindAdoption]("shown", "shown_count", numeric=True),
+    Column[pb.KindAdoption](
+        "used", lambda one: _share(one.used_count, one.shown_count), numeric=True
+    ),
+    Column[pb.KindAdoption](
+        "helped", lambda one: _share(one.helped_count, one.used_count), numeric=True
+    ),
+)
+_ARM_COLUMNS = (
+    Column[tuple[str, pb.HoldoutArm]]("recalls that", lambda arm: arm[0]),
+    Column[tuple[str, pb.HoldoutArm]](
+        "number", lambda arm: f"{arm[1].retrieval_count:,}", numeric=True
+    ),
+    Column[tuple[str, pb.HoldoutArm]](
+        "with an outcome", lambda arm: f"{arm[1].outcome_retrieval_count:,}", numeric=True
+    ),
+    Column[tuple[str, pb.HoldoutArm]](
+        "mean value", lambda arm: field_text(arm[1], "mean_value", ".3f"), numeric=True
+    ),
 )

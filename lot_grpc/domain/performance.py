@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lot_grpc.domain.adoption import Adoption, HoldoutComparison
 from lot_grpc.domain.spans import span
 from lot_grpc.domain.trends import CategoryTrend, NamedCount, TrendDirection
 
@@ -64,6 +65,8 @@ class PerformanceReport:
     trends: tuple[CategoryTrend, ...]
     advice: tuple[Advice, ...]
     insights: tuple[Insight, ...]
+    adoption: Adoption | None = None
+    holdout: HoldoutComparison | None = None
 
     @property
     def success_rate(self) -> float | None:

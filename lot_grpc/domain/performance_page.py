@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
+from lot_grpc.domain.adoption import Adoption, HoldoutArm, HoldoutComparison
+from lot_grpc.domain.counting import counted
 from lot_grpc.domain.performance import PerformanceReport
 from lot_grpc.domain.spans import span
 from lot_grpc.domain.trends import CategoryTrend, Change, TrendDirection
@@ -33,12 +35,54 @@ def page_of(report: PerformanceReport) -> str:
     blocks.append("## Advice\n\n" + _items(one.message for one in report.advice))
     if report.insights:
         blocks.append("## What worked\n\n" + _items(one.message for one in report.insights))
+    if report.adoption is not None and report.adoption.retrievals:
+        blocks.append("## Use of what was recalled\n\n" + "\n".join(_adopted(report.adoption)))
+    if report.holdout is not None:
+        blocks.append(f"## What learning gains\n\n{_compared(report.holdout)}")
     return "\n\n".join(blocks) + "\n"
 
 
+def _adopted(adoption: Adoption) -> Iterator[str]:
+    latest = "; only the latest were read" if adoption.truncated else ""
+    first, last = (f"{_time(one):%Y-%m-%d}" for one in (adoption.period.start, adoption.period.end))
+    yield (
+        f"{first} to {last}: {counted(adoption.retrievals, 'retrieval')}, "
+        f"{adoption.with_outcome:,} with an outcome{latest}."
+    )
+    yield ""
+    yield "| kind | shown | used | helped |"
+    yield "| --- | ---: | ---: | ---: |"
+    for one in adoption.kinds:
+        used = f"{one.used:,} ({one.used / one.shown:.1%})"
+        helped = f"{one.helped:,} ({one.helped / one.used:.1%})" if one.used else "0"
+        yield f"| {one.resource_kind} | {one.shown:,} | {used} | {helped} |"
+
+
+def _compared(comparison: HoldoutComparison) -> str:
+    arms = (
+        f"Recalls that used what was learned: {_arm(comparison.learned)}. Held out: "
+        f"{_arm(comparison.holdout)}."
+    )
+    gain = comparison.gain
+    if gain is None:
+        return f"{arms} The gain is known once both have outcomes."
+    return (
+        f"{arms} Gain: {gain.estimate:+.3f} (95 % interval {gain.lower:+.3f} to {gain.upper:+.3f})."
+    )
+
+
+def _arm(arm: HoldoutArm) -> str:
+    mean = arm.values.mean
+    went = "" if mean is None else f", mean value {mean:.3f}"
+    return f"{arm.retrievals:,}, {arm.values.count:,} with an outcome{went}"
+
+
+def _time(micros: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+
+
 def _in_all(report: PerformanceReport) -> str:
-    when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=report.generate_time)
-    heading = f"{when:%Y-%m-%d %H:%M} UTC. "
+    heading = f"{_time(report.generate_time):%Y-%m-%d %H:%M} UTC. "
     if report.success_rate is None:
         return heading + "No episode has ended."
     heading += (

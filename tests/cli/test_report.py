@@ -6,12 +6,22 @@ from __future__ import annotations
 
 import json
 from concurrent import futures
+from dataclasses import replace
 
 import grpc
 import pytest
 from rich.cells import cell_len
 
 from lot_grpc.cli.app import app as command_line
+from lot_grpc.domain.adoption import (
+    DAY,
+    Adoption,
+    HoldoutArm,
+    HoldoutComparison,
+    KindAdoption,
+    Period,
+)
+from lot_grpc.domain.holdout import Arm
 from lot_grpc.domain.performance import PerformanceReport, advice_on, insights_of
 from lot_grpc.domain.trends import CategoryTrend, Change, NamedCount, TrendDirection
 from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc as pb_grpc
@@ -161,3 +171,33 @@ def test_a_server_that_is_not_there_is_told_with_a_hint(runner, told, address, m
     result = runner.invoke(command_line, ["report"])
     assert result.exit_code == 1
     assert result.stderr.startswith(f"error: {address}: UNAVAILABLE\nhint: is the server running")
+
+
+def test_adoption_and_the_gain_are_shown(runner, told, address):
+    kinds = (KindAdoption("pattern", 40, 10, 9), KindAdoption("memory", 5, 0, 0))
+    arms = HoldoutArm(90, Arm(80, 60.0, 60.0)), HoldoutArm(30, Arm(20, 10.0, 10.0))
+    told.report = replace(
+        EMPTY,
+        adoption=Adoption(Period(0, 7 * DAY), 45, 12, True, kinds, ()),
+        holdout=HoldoutComparison(*arms),
+    )
+    options = ["--after", "2026-03-01T12:00Z", "--before", "2026-03-02T12:00Z"]
+    result = runner.invoke(command_line, ["report", "-a", address, *options])
+    assert result.exit_code == 0, result
+    [asked] = told.asked
+    assert asked.end_time.seconds - asked.start_time.seconds == 24 * 3600
+    shown = result.stdout
+    assert "45 retrievals since" in shown
+    assert "12 with an outcome; only the latest were read" in shown
+    rows = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if line.split()}
+    assert rows["pattern"] == ["40", "10", "(25.0%)", "9", "(90.0%)"]
+    assert rows["memory"] == ["5", "0", "(0.0%)", "0"]
+    assert rows["held"][-3:] == ["30", "20", "0.500"]
+    assert "Gain: +0.250 (95 % interval" in shown
+
+
+def test_without_outcomes_in_both_arms_there_is_no_gain(runner, told, address):
+    none = HoldoutArm(3, Arm())
+    told.report = replace(EMPTY, holdout=HoldoutComparison(none, none))
+    result = runner.invoke(command_line, ["report", "-a", address])
+    assert "The gain is known once both have outcomes." in result.stdout

@@ -36,7 +36,10 @@ NAMING_CODE = [
 ]
 
 COMMANDS = {
-    name: {"--help", *(option for one in command.params for option in one.opts)}
+    name: {
+        "--help",
+        *(option for one in command.params for option in (*one.opts, *one.secondary_opts)),
+    }
     for name, command in typer.main.get_command(app).commands.items()  # type: ignore[attr-defined]
 }
 """The options of each command of ``lot-grpc``."""

@@ -5,6 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from lot_grpc.domain.action_values import ActionValue, LearningState
+from lot_grpc.domain.adoption import (
+    Adoption,
+    DayAdoption,
+    HoldoutArm,
+    HoldoutComparison,
+    KindAdoption,
+)
 from lot_grpc.domain.decision import Decision, DecisionContent, DecisionFilter
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.learning_event import (
@@ -33,7 +40,12 @@ from lot_grpc.server.codec.notices import unread_notices
 from lot_grpc.server.codec.pairs import fields_beside
 from lot_grpc.server.codec.patterns import same_id
 from lot_grpc.server.codec.sessions import preference_to_pb
-from lot_grpc.server.codec.values import struct_from_pb, time_to_pb
+from lot_grpc.server.codec.values import (
+    micros_of_time,
+    resource_kind_to_pb,
+    struct_from_pb,
+    time_to_pb,
+)
 from lot_grpc.services.learning.decisions import DecisionDraft, DecisionOutcomeDraft
 from lot_grpc.services.learning.feedback_handler import FeedbackTextDraft, Submitted
 from lot_grpc.services.learning.learning_events import LearningEventDraft
@@ -250,6 +262,63 @@ trend_to_pb = Encoder(
     },
     omit={"sample_successes"},
 )
+_kind_adoption_to_pb = Encoder(
+    KindAdoption,
+    performance_pb2.KindAdoption,
+    rename={"shown_count": "shown", "used_count": "used", "helped_count": "helped"},
+    values={"resource_kind": resource_kind_to_pb},
+)
+_day_adoption_to_pb = Encoder(
+    DayAdoption,
+    performance_pb2.DayAdoption,
+    rename={"retrieval_count": "retrievals"},
+    values={"kinds": _kind_adoption_to_pb},
+)
+_adoption_to_pb = Encoder(
+    Adoption,
+    performance_pb2.Adoption,
+    rename={
+        "start_time": "period.start",
+        "end_time": "period.end",
+        "retrieval_count": "retrievals",
+        "outcome_retrieval_count": "with_outcome",
+    },
+    values={"kinds": _kind_adoption_to_pb, "days": _day_adoption_to_pb},
+)
+_arm_to_pb = Encoder(
+    HoldoutArm,
+    performance_pb2.HoldoutArm,
+    rename={
+        "retrieval_count": "retrievals",
+        "outcome_retrieval_count": "values.count",
+        "mean_value": "values.mean",
+    },
+)
+_holdout_to_pb = Encoder(
+    HoldoutComparison,
+    performance_pb2.HoldoutComparison,
+    rename={"gain_lower": "gain", "gain_upper": "gain"},
+    values={
+        "learned": _arm_to_pb,
+        "holdout": _arm_to_pb,
+        "gain": lambda gain: gain.estimate,
+        "gain_lower": lambda gain: gain.lower,
+        "gain_upper": lambda gain: gain.upper,
+    },
+)
+
+
+def report_period_from_pb(
+    request: performance_pb2.GetPerformanceReportRequest,
+) -> tuple[int | None, int | None]:
+    """The start and the end of the time range; None if they are not given."""
+    start, end = (
+        micros_of_time(getattr(request, name), name) if request.HasField(name) else None
+        for name in ("start_time", "end_time")
+    )
+    return start, end
+
+
 report_to_pb = Encoder(
     PerformanceReport,
     performance_pb2.PerformanceReport,
@@ -257,6 +326,8 @@ report_to_pb = Encoder(
     values={
         "by_category": lambda trends: {trend.category: trend.total for trend in trends},
         "trends": trend_to_pb,
+        "adoption": _adoption_to_pb,
+        "holdout": _holdout_to_pb,
         "markdown": Whole(page_of),
     },
     omit={"namespace"},

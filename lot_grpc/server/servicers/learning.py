@@ -57,6 +57,7 @@ class LearningServicer(LearningServiceServicer):
             namespace_of(request),
             filter_from_pb(request.filter),
             request.sample_size or DEFAULT_SAMPLE,
+            *codec.report_period_from_pb(request),
         )
         return performance_pb2.GetPerformanceReportResponse(report=codec.report_to_pb(report))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.errors.error_solutions import ErrorSolutions
 from lot_grpc.services.learning.action_values import ActionValues
+from lot_grpc.services.learning.adoption import AdoptionReader
 from lot_grpc.services.learning.decisions import Decisions
 from lot_grpc.services.learning.feedback_handler import FeedbackHandler
 from lot_grpc.services.learning.learning_events import LearningEvents
@@ -41,7 +42,7 @@ class LearningModule:
         self.learning_events = LearningEvents(runtime)
         similarity = runtime.settings.similarity
         self.recommender = Recommender(store, runtime.model, similarity, policies.thresholds)
-        self.performance = Performance(store, time)
+        self.performance = Performance(store, time, AdoptionReader(runtime))
         checks = checks_of(
             patterns.patterns.get,
             episodes,

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
+from lot_grpc.domain.adoption import DEFAULT_PERIOD, Period
 from lot_grpc.domain.episode import EpisodeStatus
 from lot_grpc.domain.performance import (
     FEWEST_FOR_INSIGHTS,
@@ -31,6 +32,7 @@ from lot_grpc.domain.trends import (
     most_frequent,
 )
 from lot_grpc.ports import AnyOf, Condition, Equals, Missing, Record, VectorStore
+from lot_grpc.services.learning.adoption import AdoptionReader
 from lot_grpc.services.records.collections import END_TIME, EPISODES
 from lot_grpc.services.records.episodes import episode_conditions
 from lot_grpc.services.scanning import scan
@@ -49,9 +51,12 @@ _MICROS = 1_000_000
 class Performance:
     """Trends and reports of all namespaces."""
 
-    def __init__(self, store: VectorStore, time_source: TimeSource) -> None:
+    def __init__(
+        self, store: VectorStore, time_source: TimeSource, adoption: AdoptionReader
+    ) -> None:
         self._store = store
         self._time = time_source
+        self._adoption = adoption
 
     async def trends(
         self, namespace: str, criteria: EpisodeFilter, options: TrendOptions
@@ -77,9 +82,16 @@ class Performance:
         return _in_order(trends)
 
     async def report(
-        self, namespace: str, criteria: EpisodeFilter, sample_size: int
+        self,
+        namespace: str,
+        criteria: EpisodeFilter,
+        sample_size: int,
+        start: int | None = None,
+        end: int | None = None,
     ) -> PerformanceReport:
         """The whole report, with advice and insights. Reads all episodes that match the filter.
+
+        Adoption is that from ``start`` (None: 7 days before the end) to ``end`` (None: now).
 
         The store cannot sum durations, and an average over a sample would not be the stated one.
         """
@@ -101,6 +113,9 @@ class Performance:
             await time_slice.give_way()
         trends = _in_order(trends)
         enough = total >= FEWEST_FOR_INSIGHTS
+        until = self._time.sort_key() if end is None else end  # after all that there is
+        period = Period(until - DEFAULT_PERIOD if start is None else start, until)
+        adoption, holdout = await self._adoption.read(namespace, period)
         return PerformanceReport(
             namespace=namespace,
             generate_time=self._time.now(),
@@ -110,6 +125,8 @@ class Performance:
             trends=tuple(trends),
             advice=advice_on(trends),
             insights=await self._insights(namespace, where) if enough else (),
+            adoption=adoption,
+            holdout=holdout,
         )
 
     def _rows(

@@ -8,6 +8,7 @@ from typing import Any
 from lot_grpc.domain.errors import OutcomeCorrectedError
 from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.outcomes import Outcome
+from lot_grpc.domain.retrieval import RetrievalMethod, RetrievalOptions, RetrievedItem
 from lot_grpc.services.outcomes.outcome_log import CorrectionDraft
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.records.collections import OUTCOMES, RETRIEVALS
@@ -63,7 +64,10 @@ async def a_retrieval(world: World, ns: str) -> None:
     """The same, and a recall that is stored."""
     await one_of_each(world, ns)
     retrievals = world.services.runtime.retrievals
-    retrievals.remember(ns, "how", [1.0] * 64, [ResourceRef("memory", "m")])
+    begun = await retrievals.begin(ns)
+    items = [RetrievedItem(ResourceRef("memory", "m"))]
+    method = RetrievalMethod.GET_TASK_CONTEXT
+    retrievals.remember(begun, method, "how", [1.0] * 64, items, RetrievalOptions())
     await retrievals.flush()
 
 

@@ -52,8 +52,9 @@ type LearningServiceClient interface {
 	GetRecommendations(ctx context.Context, in *GetRecommendationsRequest, opts ...grpc.CallOption) (*GetRecommendationsResponse, error)
 	// GetTrends reports, by category, whether tasks succeed more or less often over time.
 	GetTrends(ctx context.Context, in *GetTrendsRequest, opts ...grpc.CallOption) (*GetTrendsResponse, error)
-	// GetPerformanceReport summarizes how tasks go, with advice and insights. It reads all ended
-	// episodes the filter matches: narrow it if there are many.
+	// GetPerformanceReport summarizes how tasks go, with advice and insights, and whether what is
+	// recalled is used and helps. It reads all ended episodes the filter matches (narrow it if there
+	// are many), and the latest 20,000 retrievals of a time range with their outcomes.
 	GetPerformanceReport(ctx context.Context, in *GetPerformanceReportRequest, opts ...grpc.CallOption) (*GetPerformanceReportResponse, error)
 	// RecordLearningEvent stores a learning event. Errors: LEARNING_EVENT_ID_IN_USE,
 	// REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
@@ -301,8 +302,9 @@ type LearningServiceServer interface {
 	GetRecommendations(context.Context, *GetRecommendationsRequest) (*GetRecommendationsResponse, error)
 	// GetTrends reports, by category, whether tasks succeed more or less often over time.
 	GetTrends(context.Context, *GetTrendsRequest) (*GetTrendsResponse, error)
-	// GetPerformanceReport summarizes how tasks go, with advice and insights. It reads all ended
-	// episodes the filter matches: narrow it if there are many.
+	// GetPerformanceReport summarizes how tasks go, with advice and insights, and whether what is
+	// recalled is used and helps. It reads all ended episodes the filter matches (narrow it if there
+	// are many), and the latest 20,000 retrievals of a time range with their outcomes.
 	GetPerformanceReport(context.Context, *GetPerformanceReportRequest) (*GetPerformanceReportResponse, error)
 	// RecordLearningEvent stores a learning event. Errors: LEARNING_EVENT_ID_IN_USE,
 	// REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.

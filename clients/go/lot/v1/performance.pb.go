@@ -596,7 +596,11 @@ type GetPerformanceReportRequest struct {
 	// Filter of the ended episodes to count; empty counts all.
 	Filter *EpisodeFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Sample size of trends, as in GetTrends.
-	SampleSize    int32 `protobuf:"varint,3,opt,name=sample_size,json=sampleSize,proto3" json:"sample_size,omitempty"`
+	SampleSize int32 `protobuf:"varint,3,opt,name=sample_size,json=sampleSize,proto3" json:"sample_size,omitempty"`
+	// Start of the time range of `adoption` and `holdout`; unset means 7 days before its end.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// End of that time range, exclusive; unset means now.
+	EndTime       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -650,6 +654,20 @@ func (x *GetPerformanceReportRequest) GetSampleSize() int32 {
 		return x.SampleSize
 	}
 	return 0
+}
+
+func (x *GetPerformanceReportRequest) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *GetPerformanceReportRequest) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
 }
 
 // Response of GetPerformanceReport.
@@ -730,7 +748,13 @@ type PerformanceReport struct {
 	// What worked; empty below 10 episodes.
 	Insights []*Insight `protobuf:"bytes,9,rep,name=insights,proto3" json:"insights,omitempty"`
 	// The whole report as human-readable Markdown.
-	Markdown      string `protobuf:"bytes,10,opt,name=markdown,proto3" json:"markdown,omitempty"`
+	Markdown string `protobuf:"bytes,10,opt,name=markdown,proto3" json:"markdown,omitempty"`
+	// How much of what was recalled was used, and helped. Read from retrievals and the outcomes that
+	// name them, so only as far back as NamespacePolicy.max_retrieval_age reaches.
+	Adoption *Adoption `protobuf:"bytes,11,opt,name=adoption,proto3" json:"adoption,omitempty"`
+	// How recalls went with and without what was learned; unset if nothing was held out (see
+	// NamespacePolicy.holdout_share).
+	Holdout       *HoldoutComparison `protobuf:"bytes,12,opt,name=holdout,proto3" json:"holdout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -835,6 +859,406 @@ func (x *PerformanceReport) GetMarkdown() string {
 	return ""
 }
 
+func (x *PerformanceReport) GetAdoption() *Adoption {
+	if x != nil {
+		return x.Adoption
+	}
+	return nil
+}
+
+func (x *PerformanceReport) GetHoldout() *HoldoutComparison {
+	if x != nil {
+		return x.Holdout
+	}
+	return nil
+}
+
+// Adoption counts what was recalled, used and helpful in a time range.
+type Adoption struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Start of the time range.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// End of the time range, exclusive.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// Number of retrievals in it.
+	RetrievalCount int64 `protobuf:"varint,3,opt,name=retrieval_count,json=retrievalCount,proto3" json:"retrieval_count,omitempty"`
+	// Number of these that an outcome names.
+	OutcomeRetrievalCount int64 `protobuf:"varint,4,opt,name=outcome_retrieval_count,json=outcomeRetrievalCount,proto3" json:"outcome_retrieval_count,omitempty"`
+	// Whether there are more than the 20,000 latest, which were read.
+	Truncated bool `protobuf:"varint,5,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// Counts by kind of record, the one shown most first.
+	Kinds []*KindAdoption `protobuf:"bytes,6,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	// Counts by day, oldest first; days without a retrieval are omitted.
+	Days          []*DayAdoption `protobuf:"bytes,7,rep,name=days,proto3" json:"days,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Adoption) Reset() {
+	*x = Adoption{}
+	mi := &file_lot_v1_performance_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Adoption) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Adoption) ProtoMessage() {}
+
+func (x *Adoption) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_performance_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Adoption.ProtoReflect.Descriptor instead.
+func (*Adoption) Descriptor() ([]byte, []int) {
+	return file_lot_v1_performance_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Adoption) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *Adoption) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *Adoption) GetRetrievalCount() int64 {
+	if x != nil {
+		return x.RetrievalCount
+	}
+	return 0
+}
+
+func (x *Adoption) GetOutcomeRetrievalCount() int64 {
+	if x != nil {
+		return x.OutcomeRetrievalCount
+	}
+	return 0
+}
+
+func (x *Adoption) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
+}
+
+func (x *Adoption) GetKinds() []*KindAdoption {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+func (x *Adoption) GetDays() []*DayAdoption {
+	if x != nil {
+		return x.Days
+	}
+	return nil
+}
+
+// KindAdoption counts records of a kind, each as often as a retrieval showed it.
+type KindAdoption struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Kind.
+	ResourceKind ResourceKind `protobuf:"varint,1,opt,name=resource_kind,json=resourceKind,proto3,enum=lot.v1.ResourceKind" json:"resource_kind,omitempty"`
+	// How often one was shown.
+	ShownCount int64 `protobuf:"varint,2,opt,name=shown_count,json=shownCount,proto3" json:"shown_count,omitempty"`
+	// How often one that was shown was used, as outcomes report it.
+	UsedCount int64 `protobuf:"varint,3,opt,name=used_count,json=usedCount,proto3" json:"used_count,omitempty"`
+	// How often one that was used helped: its latest outcome there that stands is SUCCESS.
+	HelpedCount   int64 `protobuf:"varint,4,opt,name=helped_count,json=helpedCount,proto3" json:"helped_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KindAdoption) Reset() {
+	*x = KindAdoption{}
+	mi := &file_lot_v1_performance_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KindAdoption) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KindAdoption) ProtoMessage() {}
+
+func (x *KindAdoption) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_performance_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KindAdoption.ProtoReflect.Descriptor instead.
+func (*KindAdoption) Descriptor() ([]byte, []int) {
+	return file_lot_v1_performance_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *KindAdoption) GetResourceKind() ResourceKind {
+	if x != nil {
+		return x.ResourceKind
+	}
+	return ResourceKind_RESOURCE_KIND_UNSPECIFIED
+}
+
+func (x *KindAdoption) GetShownCount() int64 {
+	if x != nil {
+		return x.ShownCount
+	}
+	return 0
+}
+
+func (x *KindAdoption) GetUsedCount() int64 {
+	if x != nil {
+		return x.UsedCount
+	}
+	return 0
+}
+
+func (x *KindAdoption) GetHelpedCount() int64 {
+	if x != nil {
+		return x.HelpedCount
+	}
+	return 0
+}
+
+// DayAdoption counts what was recalled on a day.
+type DayAdoption struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Start of the day, in UTC.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// Number of retrievals.
+	RetrievalCount int64 `protobuf:"varint,2,opt,name=retrieval_count,json=retrievalCount,proto3" json:"retrieval_count,omitempty"`
+	// Counts by kind of record.
+	Kinds         []*KindAdoption `protobuf:"bytes,3,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DayAdoption) Reset() {
+	*x = DayAdoption{}
+	mi := &file_lot_v1_performance_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DayAdoption) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DayAdoption) ProtoMessage() {}
+
+func (x *DayAdoption) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_performance_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DayAdoption.ProtoReflect.Descriptor instead.
+func (*DayAdoption) Descriptor() ([]byte, []int) {
+	return file_lot_v1_performance_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *DayAdoption) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *DayAdoption) GetRetrievalCount() int64 {
+	if x != nil {
+		return x.RetrievalCount
+	}
+	return 0
+}
+
+func (x *DayAdoption) GetKinds() []*KindAdoption {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+// HoldoutComparison compares recalls that used what was learned with those that were held out.
+type HoldoutComparison struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Recalls that used what was learned.
+	Learned *HoldoutArm `protobuf:"bytes,1,opt,name=learned,proto3" json:"learned,omitempty"`
+	// Recalls that were held out.
+	Holdout *HoldoutArm `protobuf:"bytes,2,opt,name=holdout,proto3" json:"holdout,omitempty"`
+	// Difference of the mean values, in [-1, 1]: above 0, learning helps. Unset while one of the arms
+	// has no outcome.
+	Gain *float64 `protobuf:"fixed64,3,opt,name=gain,proto3,oneof" json:"gain,omitempty"`
+	// Lower bound of the 95 % confidence interval of the gain. If it is above 0, the gain is hardly
+	// chance.
+	GainLower *float64 `protobuf:"fixed64,4,opt,name=gain_lower,json=gainLower,proto3,oneof" json:"gain_lower,omitempty"`
+	// Upper bound of the same interval.
+	GainUpper     *float64 `protobuf:"fixed64,5,opt,name=gain_upper,json=gainUpper,proto3,oneof" json:"gain_upper,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldoutComparison) Reset() {
+	*x = HoldoutComparison{}
+	mi := &file_lot_v1_performance_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldoutComparison) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldoutComparison) ProtoMessage() {}
+
+func (x *HoldoutComparison) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_performance_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldoutComparison.ProtoReflect.Descriptor instead.
+func (*HoldoutComparison) Descriptor() ([]byte, []int) {
+	return file_lot_v1_performance_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *HoldoutComparison) GetLearned() *HoldoutArm {
+	if x != nil {
+		return x.Learned
+	}
+	return nil
+}
+
+func (x *HoldoutComparison) GetHoldout() *HoldoutArm {
+	if x != nil {
+		return x.Holdout
+	}
+	return nil
+}
+
+func (x *HoldoutComparison) GetGain() float64 {
+	if x != nil && x.Gain != nil {
+		return *x.Gain
+	}
+	return 0
+}
+
+func (x *HoldoutComparison) GetGainLower() float64 {
+	if x != nil && x.GainLower != nil {
+		return *x.GainLower
+	}
+	return 0
+}
+
+func (x *HoldoutComparison) GetGainUpper() float64 {
+	if x != nil && x.GainUpper != nil {
+		return *x.GainUpper
+	}
+	return 0
+}
+
+// HoldoutArm is one side of a comparison.
+type HoldoutArm struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of retrievals.
+	RetrievalCount int64 `protobuf:"varint,1,opt,name=retrieval_count,json=retrievalCount,proto3" json:"retrieval_count,omitempty"`
+	// Number of these that an outcome names. Only they count for the mean.
+	OutcomeRetrievalCount int64 `protobuf:"varint,2,opt,name=outcome_retrieval_count,json=outcomeRetrievalCount,proto3" json:"outcome_retrieval_count,omitempty"`
+	// Mean value of their outcomes, in [0, 1], PARTIAL counting one half; of several outcomes of one
+	// retrieval their mean counts. Unset without outcomes.
+	MeanValue     *float64 `protobuf:"fixed64,3,opt,name=mean_value,json=meanValue,proto3,oneof" json:"mean_value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldoutArm) Reset() {
+	*x = HoldoutArm{}
+	mi := &file_lot_v1_performance_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldoutArm) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldoutArm) ProtoMessage() {}
+
+func (x *HoldoutArm) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_performance_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldoutArm.ProtoReflect.Descriptor instead.
+func (*HoldoutArm) Descriptor() ([]byte, []int) {
+	return file_lot_v1_performance_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *HoldoutArm) GetRetrievalCount() int64 {
+	if x != nil {
+		return x.RetrievalCount
+	}
+	return 0
+}
+
+func (x *HoldoutArm) GetOutcomeRetrievalCount() int64 {
+	if x != nil {
+		return x.OutcomeRetrievalCount
+	}
+	return 0
+}
+
+func (x *HoldoutArm) GetMeanValue() float64 {
+	if x != nil && x.MeanValue != nil {
+		return *x.MeanValue
+	}
+	return 0
+}
+
 // Advice is something to improve.
 type Advice struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -850,7 +1274,7 @@ type Advice struct {
 
 func (x *Advice) Reset() {
 	*x = Advice{}
-	mi := &file_lot_v1_performance_proto_msgTypes[7]
+	mi := &file_lot_v1_performance_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -862,7 +1286,7 @@ func (x *Advice) String() string {
 func (*Advice) ProtoMessage() {}
 
 func (x *Advice) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_performance_proto_msgTypes[7]
+	mi := &file_lot_v1_performance_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -875,7 +1299,7 @@ func (x *Advice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advice.ProtoReflect.Descriptor instead.
 func (*Advice) Descriptor() ([]byte, []int) {
-	return file_lot_v1_performance_proto_rawDescGZIP(), []int{7}
+	return file_lot_v1_performance_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Advice) GetKind() AdviceKind {
@@ -916,7 +1340,7 @@ type Insight struct {
 
 func (x *Insight) Reset() {
 	*x = Insight{}
-	mi := &file_lot_v1_performance_proto_msgTypes[8]
+	mi := &file_lot_v1_performance_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -928,7 +1352,7 @@ func (x *Insight) String() string {
 func (*Insight) ProtoMessage() {}
 
 func (x *Insight) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_performance_proto_msgTypes[8]
+	mi := &file_lot_v1_performance_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -941,7 +1365,7 @@ func (x *Insight) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Insight.ProtoReflect.Descriptor instead.
 func (*Insight) Descriptor() ([]byte, []int) {
-	return file_lot_v1_performance_proto_rawDescGZIP(), []int{8}
+	return file_lot_v1_performance_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Insight) GetKind() InsightKind {
@@ -976,7 +1400,7 @@ var File_lot_v1_performance_proto protoreflect.FileDescriptor
 
 const file_lot_v1_performance_proto_rawDesc = "" +
 	"\n" +
-	"\x18lot/v1/performance.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/episode.proto\x1a\x14lot/v1/outcome.proto\x1a\x1blot/v1/recommendation.proto\"\xd6\x01\n" +
+	"\x18lot/v1/performance.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/episode.proto\x1a\x14lot/v1/outcome.proto\x1a\x1blot/v1/recommendation.proto\x1a\x1alot/v1/resource_kind.proto\"\xd6\x01\n" +
 	"\x10GetTrendsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
 	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.EpisodeFilterR\x06filter\x12\x1f\n" +
@@ -1013,15 +1437,18 @@ const file_lot_v1_performance_proto_rawDesc = "" +
 	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12#\n" +
 	"\rsuccess_count\x18\x03 \x01(\x03R\fsuccessCount\x12D\n" +
-	"\x10average_duration\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x0faverageDuration\"\x8b\x01\n" +
+	"\x10average_duration\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x0faverageDuration\"\xfd\x01\n" +
 	"\x1bGetPerformanceReportRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
 	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.EpisodeFilterR\x06filter\x12\x1f\n" +
 	"\vsample_size\x18\x03 \x01(\x05R\n" +
-	"sampleSize\"{\n" +
+	"sampleSize\x129\n" +
+	"\n" +
+	"start_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"{\n" +
 	"\x1cGetPerformanceReportResponse\x121\n" +
 	"\x06report\x18\x01 \x01(\v2\x19.lot.v1.PerformanceReportR\x06report\x12(\n" +
-	"\anotices\x18\x02 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xc4\x04\n" +
+	"\anotices\x18\x02 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xa7\x05\n" +
 	"\x11PerformanceReport\x12?\n" +
 	"\rgenerate_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\fgenerateTime\x12\x1f\n" +
 	"\vtotal_count\x18\x02 \x01(\x03R\n" +
@@ -1035,11 +1462,52 @@ const file_lot_v1_performance_proto_rawDesc = "" +
 	"\x06advice\x18\b \x03(\v2\x0e.lot.v1.AdviceR\x06advice\x12+\n" +
 	"\binsights\x18\t \x03(\v2\x0f.lot.v1.InsightR\binsights\x12\x1a\n" +
 	"\bmarkdown\x18\n" +
-	" \x01(\tR\bmarkdown\x1a=\n" +
+	" \x01(\tR\bmarkdown\x12,\n" +
+	"\badoption\x18\v \x01(\v2\x10.lot.v1.AdoptionR\badoption\x123\n" +
+	"\aholdout\x18\f \x01(\v2\x19.lot.v1.HoldoutComparisonR\aholdout\x1a=\n" +
 	"\x0fByCategoryEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01B\x0f\n" +
-	"\r_success_rate\"f\n" +
+	"\r_success_rate\"\xd0\x02\n" +
+	"\bAdoption\x129\n" +
+	"\n" +
+	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12'\n" +
+	"\x0fretrieval_count\x18\x03 \x01(\x03R\x0eretrievalCount\x126\n" +
+	"\x17outcome_retrieval_count\x18\x04 \x01(\x03R\x15outcomeRetrievalCount\x12\x1c\n" +
+	"\ttruncated\x18\x05 \x01(\bR\ttruncated\x12*\n" +
+	"\x05kinds\x18\x06 \x03(\v2\x14.lot.v1.KindAdoptionR\x05kinds\x12'\n" +
+	"\x04days\x18\a \x03(\v2\x13.lot.v1.DayAdoptionR\x04days\"\xac\x01\n" +
+	"\fKindAdoption\x129\n" +
+	"\rresource_kind\x18\x01 \x01(\x0e2\x14.lot.v1.ResourceKindR\fresourceKind\x12\x1f\n" +
+	"\vshown_count\x18\x02 \x01(\x03R\n" +
+	"shownCount\x12\x1d\n" +
+	"\n" +
+	"used_count\x18\x03 \x01(\x03R\tusedCount\x12!\n" +
+	"\fhelped_count\x18\x04 \x01(\x03R\vhelpedCount\"\x9d\x01\n" +
+	"\vDayAdoption\x129\n" +
+	"\n" +
+	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12'\n" +
+	"\x0fretrieval_count\x18\x02 \x01(\x03R\x0eretrievalCount\x12*\n" +
+	"\x05kinds\x18\x03 \x03(\v2\x14.lot.v1.KindAdoptionR\x05kinds\"\xf7\x01\n" +
+	"\x11HoldoutComparison\x12,\n" +
+	"\alearned\x18\x01 \x01(\v2\x12.lot.v1.HoldoutArmR\alearned\x12,\n" +
+	"\aholdout\x18\x02 \x01(\v2\x12.lot.v1.HoldoutArmR\aholdout\x12\x17\n" +
+	"\x04gain\x18\x03 \x01(\x01H\x00R\x04gain\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"gain_lower\x18\x04 \x01(\x01H\x01R\tgainLower\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"gain_upper\x18\x05 \x01(\x01H\x02R\tgainUpper\x88\x01\x01B\a\n" +
+	"\x05_gainB\r\n" +
+	"\v_gain_lowerB\r\n" +
+	"\v_gain_upper\"\xa0\x01\n" +
+	"\n" +
+	"HoldoutArm\x12'\n" +
+	"\x0fretrieval_count\x18\x01 \x01(\x03R\x0eretrievalCount\x126\n" +
+	"\x17outcome_retrieval_count\x18\x02 \x01(\x03R\x15outcomeRetrievalCount\x12\"\n" +
+	"\n" +
+	"mean_value\x18\x03 \x01(\x01H\x00R\tmeanValue\x88\x01\x01B\r\n" +
+	"\v_mean_value\"f\n" +
 	"\x06Advice\x12&\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x12.lot.v1.AdviceKindR\x04kind\x12\x1a\n" +
 	"\bcategory\x18\x02 \x01(\tR\bcategory\x12\x18\n" +
@@ -1082,7 +1550,7 @@ func file_lot_v1_performance_proto_rawDescGZIP() []byte {
 }
 
 var file_lot_v1_performance_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_lot_v1_performance_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_lot_v1_performance_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_lot_v1_performance_proto_goTypes = []any{
 	(TrendDirection)(0),                  // 0: lot.v1.TrendDirection
 	(AdviceKind)(0),                      // 1: lot.v1.AdviceKind
@@ -1094,42 +1562,61 @@ var file_lot_v1_performance_proto_goTypes = []any{
 	(*GetPerformanceReportRequest)(nil),  // 7: lot.v1.GetPerformanceReportRequest
 	(*GetPerformanceReportResponse)(nil), // 8: lot.v1.GetPerformanceReportResponse
 	(*PerformanceReport)(nil),            // 9: lot.v1.PerformanceReport
-	(*Advice)(nil),                       // 10: lot.v1.Advice
-	(*Insight)(nil),                      // 11: lot.v1.Insight
-	nil,                                  // 12: lot.v1.PerformanceReport.ByCategoryEntry
-	(*EpisodeFilter)(nil),                // 13: lot.v1.EpisodeFilter
-	(*durationpb.Duration)(nil),          // 14: google.protobuf.Duration
-	(*Notice)(nil),                       // 15: lot.v1.Notice
-	(*NamedCount)(nil),                   // 16: lot.v1.NamedCount
-	(*timestamppb.Timestamp)(nil),        // 17: google.protobuf.Timestamp
+	(*Adoption)(nil),                     // 10: lot.v1.Adoption
+	(*KindAdoption)(nil),                 // 11: lot.v1.KindAdoption
+	(*DayAdoption)(nil),                  // 12: lot.v1.DayAdoption
+	(*HoldoutComparison)(nil),            // 13: lot.v1.HoldoutComparison
+	(*HoldoutArm)(nil),                   // 14: lot.v1.HoldoutArm
+	(*Advice)(nil),                       // 15: lot.v1.Advice
+	(*Insight)(nil),                      // 16: lot.v1.Insight
+	nil,                                  // 17: lot.v1.PerformanceReport.ByCategoryEntry
+	(*EpisodeFilter)(nil),                // 18: lot.v1.EpisodeFilter
+	(*durationpb.Duration)(nil),          // 19: google.protobuf.Duration
+	(*Notice)(nil),                       // 20: lot.v1.Notice
+	(*NamedCount)(nil),                   // 21: lot.v1.NamedCount
+	(*timestamppb.Timestamp)(nil),        // 22: google.protobuf.Timestamp
+	(ResourceKind)(0),                    // 23: lot.v1.ResourceKind
 }
 var file_lot_v1_performance_proto_depIdxs = []int32{
-	13, // 0: lot.v1.GetTrendsRequest.filter:type_name -> lot.v1.EpisodeFilter
-	14, // 1: lot.v1.GetTrendsRequest.interval:type_name -> google.protobuf.Duration
+	18, // 0: lot.v1.GetTrendsRequest.filter:type_name -> lot.v1.EpisodeFilter
+	19, // 1: lot.v1.GetTrendsRequest.interval:type_name -> google.protobuf.Duration
 	5,  // 2: lot.v1.GetTrendsResponse.trends:type_name -> lot.v1.CategoryTrend
-	15, // 3: lot.v1.GetTrendsResponse.notices:type_name -> lot.v1.Notice
+	20, // 3: lot.v1.GetTrendsResponse.notices:type_name -> lot.v1.Notice
 	0,  // 4: lot.v1.CategoryTrend.direction:type_name -> lot.v1.TrendDirection
-	14, // 5: lot.v1.CategoryTrend.average_duration:type_name -> google.protobuf.Duration
-	16, // 6: lot.v1.CategoryTrend.best_approaches:type_name -> lot.v1.NamedCount
+	19, // 5: lot.v1.CategoryTrend.average_duration:type_name -> google.protobuf.Duration
+	21, // 6: lot.v1.CategoryTrend.best_approaches:type_name -> lot.v1.NamedCount
 	6,  // 7: lot.v1.CategoryTrend.points:type_name -> lot.v1.TrendPoint
-	17, // 8: lot.v1.TrendPoint.start_time:type_name -> google.protobuf.Timestamp
-	14, // 9: lot.v1.TrendPoint.average_duration:type_name -> google.protobuf.Duration
-	13, // 10: lot.v1.GetPerformanceReportRequest.filter:type_name -> lot.v1.EpisodeFilter
-	9,  // 11: lot.v1.GetPerformanceReportResponse.report:type_name -> lot.v1.PerformanceReport
-	15, // 12: lot.v1.GetPerformanceReportResponse.notices:type_name -> lot.v1.Notice
-	17, // 13: lot.v1.PerformanceReport.generate_time:type_name -> google.protobuf.Timestamp
-	14, // 14: lot.v1.PerformanceReport.average_duration:type_name -> google.protobuf.Duration
-	12, // 15: lot.v1.PerformanceReport.by_category:type_name -> lot.v1.PerformanceReport.ByCategoryEntry
-	5,  // 16: lot.v1.PerformanceReport.trends:type_name -> lot.v1.CategoryTrend
-	10, // 17: lot.v1.PerformanceReport.advice:type_name -> lot.v1.Advice
-	11, // 18: lot.v1.PerformanceReport.insights:type_name -> lot.v1.Insight
-	1,  // 19: lot.v1.Advice.kind:type_name -> lot.v1.AdviceKind
-	2,  // 20: lot.v1.Insight.kind:type_name -> lot.v1.InsightKind
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	22, // 8: lot.v1.TrendPoint.start_time:type_name -> google.protobuf.Timestamp
+	19, // 9: lot.v1.TrendPoint.average_duration:type_name -> google.protobuf.Duration
+	18, // 10: lot.v1.GetPerformanceReportRequest.filter:type_name -> lot.v1.EpisodeFilter
+	22, // 11: lot.v1.GetPerformanceReportRequest.start_time:type_name -> google.protobuf.Timestamp
+	22, // 12: lot.v1.GetPerformanceReportRequest.end_time:type_name -> google.protobuf.Timestamp
+	9,  // 13: lot.v1.GetPerformanceReportResponse.report:type_name -> lot.v1.PerformanceReport
+	20, // 14: lot.v1.GetPerformanceReportResponse.notices:type_name -> lot.v1.Notice
+	22, // 15: lot.v1.PerformanceReport.generate_time:type_name -> google.protobuf.Timestamp
+	19, // 16: lot.v1.PerformanceReport.average_duration:type_name -> google.protobuf.Duration
+	17, // 17: lot.v1.PerformanceReport.by_category:type_name -> lot.v1.PerformanceReport.ByCategoryEntry
+	5,  // 18: lot.v1.PerformanceReport.trends:type_name -> lot.v1.CategoryTrend
+	15, // 19: lot.v1.PerformanceReport.advice:type_name -> lot.v1.Advice
+	16, // 20: lot.v1.PerformanceReport.insights:type_name -> lot.v1.Insight
+	10, // 21: lot.v1.PerformanceReport.adoption:type_name -> lot.v1.Adoption
+	13, // 22: lot.v1.PerformanceReport.holdout:type_name -> lot.v1.HoldoutComparison
+	22, // 23: lot.v1.Adoption.start_time:type_name -> google.protobuf.Timestamp
+	22, // 24: lot.v1.Adoption.end_time:type_name -> google.protobuf.Timestamp
+	11, // 25: lot.v1.Adoption.kinds:type_name -> lot.v1.KindAdoption
+	12, // 26: lot.v1.Adoption.days:type_name -> lot.v1.DayAdoption
+	23, // 27: lot.v1.KindAdoption.resource_kind:type_name -> lot.v1.ResourceKind
+	22, // 28: lot.v1.DayAdoption.start_time:type_name -> google.protobuf.Timestamp
+	11, // 29: lot.v1.DayAdoption.kinds:type_name -> lot.v1.KindAdoption
+	14, // 30: lot.v1.HoldoutComparison.learned:type_name -> lot.v1.HoldoutArm
+	14, // 31: lot.v1.HoldoutComparison.holdout:type_name -> lot.v1.HoldoutArm
+	1,  // 32: lot.v1.Advice.kind:type_name -> lot.v1.AdviceKind
+	2,  // 33: lot.v1.Insight.kind:type_name -> lot.v1.InsightKind
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_performance_proto_init() }
@@ -1140,15 +1627,18 @@ func file_lot_v1_performance_proto_init() {
 	file_lot_v1_episode_proto_init()
 	file_lot_v1_outcome_proto_init()
 	file_lot_v1_recommendation_proto_init()
+	file_lot_v1_resource_kind_proto_init()
 	file_lot_v1_performance_proto_msgTypes[2].OneofWrappers = []any{}
 	file_lot_v1_performance_proto_msgTypes[6].OneofWrappers = []any{}
+	file_lot_v1_performance_proto_msgTypes[10].OneofWrappers = []any{}
+	file_lot_v1_performance_proto_msgTypes[11].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_performance_proto_rawDesc), len(file_lot_v1_performance_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   10,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

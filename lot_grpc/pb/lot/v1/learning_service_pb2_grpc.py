@@ -157,8 +157,9 @@ class LearningServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetPerformanceReport(self, request, context):
-        """GetPerformanceReport summarizes how tasks go, with advice and insights. It reads all ended
-        episodes the filter matches: narrow it if there are many.
+        """GetPerformanceReport summarizes how tasks go, with advice and insights, and whether what is
+        recalled is used and helps. It reads all ended episodes the filter matches (narrow it if there
+        are many), and the latest 20,000 retrievals of a time range with their outcomes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -28,9 +28,10 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from lot_grpc.pb.lot.v1 import episode_pb2 as lot_dot_v1_dot_episode__pb2
 from lot_grpc.pb.lot.v1 import outcome_pb2 as lot_dot_v1_dot_outcome__pb2
 from lot_grpc.pb.lot.v1 import recommendation_pb2 as lot_dot_v1_dot_recommendation__pb2
+from lot_grpc.pb.lot.v1 import resource_kind_pb2 as lot_dot_v1_dot_resource__kind__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18lot/v1/performance.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/episode.proto\x1a\x14lot/v1/outcome.proto\x1a\x1blot/v1/recommendation.proto\"\xf5\x01\n\x10GetTrendsRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12%\n\x06\x66ilter\x18\x02 \x01(\x0b\x32\x15.lot.v1.EpisodeFilter\x12\x1f\n\x0bsample_size\x18\x03 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\x12\x37\n\x08interval\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationB\n\xbaH\x07\xaa\x01\x04\x32\x02\x08<\x12\x1e\n\nmax_points\x18\x05 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\"[\n\x11GetTrendsResponse\x12%\n\x06trends\x18\x01 \x03(\x0b\x32\x15.lot.v1.CategoryTrend\x12\x1f\n\x07notices\x18\x02 \x03(\x0b\x32\x0e.lot.v1.Notice\"\xe9\x03\n\rCategoryTrend\x12\x10\n\x08\x63\x61tegory\x18\x01 \x01(\t\x12)\n\tdirection\x18\x02 \x01(\x0e\x32\x16.lot.v1.TrendDirection\x12\x14\n\x0csuccess_rate\x18\x03 \x01(\x01\x12\x33\n\x10\x61verage_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x0btotal_count\x18\x05 \x01(\x03\x12\x14\n\x0csample_count\x18\x06 \x01(\x03\x12+\n\x0f\x62\x65st_approaches\x18\x07 \x03(\x0b\x32\x12.lot.v1.NamedCount\x12\x1c\n\x14\x65\x61rlier_success_rate\x18\x08 \x01(\x01\x12\x1a\n\x12later_success_rate\x18\t \x01(\x01\x12\"\n\x06points\x18\n \x03(\x0b\x32\x12.lot.v1.TrendPoint\x12\x1a\n\x12success_rate_lower\x18\x0b \x01(\x01\x12\x1a\n\x12success_rate_upper\x18\x0c \x01(\x01\x12\x16\n\x0e\x63ompared_count\x18\r \x01(\x03\x12\x1b\n\x0e\x63hange_p_value\x18\x0e \x01(\x01H\x00\x88\x01\x01\x12\x1a\n\x12\x63hange_significant\x18\x0f \x01(\x08\x42\x11\n\x0f_change_p_value\"\x97\x01\n\nTrendPoint\x12.\n\nstart_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\x12\x15\n\rsuccess_count\x18\x03 \x01(\x03\x12\x33\n\x10\x61verage_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xa7\x01\n\x1bGetPerformanceReportRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12%\n\x06\x66ilter\x18\x02 \x01(\x0b\x32\x15.lot.v1.EpisodeFilter\x12\x1f\n\x0bsample_size\x18\x03 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\"j\n\x1cGetPerformanceReportResponse\x12)\n\x06report\x18\x01 \x01(\x0b\x32\x19.lot.v1.PerformanceReport\x12\x1f\n\x07notices\x18\x02 \x03(\x0b\x32\x0e.lot.v1.Notice\"\xc2\x03\n\x11PerformanceReport\x12\x31\n\rgenerate_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0btotal_count\x18\x02 \x01(\x03\x12\x15\n\rsuccess_count\x18\x03 \x01(\x03\x12\x19\n\x0csuccess_rate\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x33\n\x10\x61verage_duration\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12>\n\x0b\x62y_category\x18\x06 \x03(\x0b\x32).lot.v1.PerformanceReport.ByCategoryEntry\x12%\n\x06trends\x18\x07 \x03(\x0b\x32\x15.lot.v1.CategoryTrend\x12\x1e\n\x06\x61\x64vice\x18\x08 \x03(\x0b\x32\x0e.lot.v1.Advice\x12!\n\x08insights\x18\t \x03(\x0b\x32\x0f.lot.v1.Insight\x12\x10\n\x08markdown\x18\n \x01(\t\x1a\x31\n\x0f\x42yCategoryEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\x0f\n\r_success_rate\"M\n\x06\x41\x64vice\x12 \n\x04kind\x18\x01 \x01(\x0e\x32\x12.lot.v1.AdviceKind\x12\x10\n\x08\x63\x61tegory\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\"Z\n\x07Insight\x12!\n\x04kind\x18\x01 \x01(\x0e\x32\x13.lot.v1.InsightKind\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x03\x12\x0f\n\x07message\x18\x04 \x01(\t*\xb2\x01\n\x0eTrendDirection\x12\x1f\n\x1bTREND_DIRECTION_UNSPECIFIED\x10\x00\x12%\n!TREND_DIRECTION_INSUFFICIENT_DATA\x10\x01\x12\x1d\n\x19TREND_DIRECTION_IMPROVING\x10\x02\x12\x1d\n\x19TREND_DIRECTION_DECLINING\x10\x03\x12\x1a\n\x16TREND_DIRECTION_STABLE\x10\x04*\x8f\x01\n\nAdviceKind\x12\x1b\n\x17\x41\x44VICE_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12\x41\x44VICE_KIND_STABLE\x10\x01\x12\x1b\n\x17\x41\x44VICE_KIND_LOW_SUCCESS\x10\x02\x12\x19\n\x15\x41\x44VICE_KIND_DECLINING\x10\x03\x12\x14\n\x10\x41\x44VICE_KIND_SLOW\x10\x04*~\n\x0bInsightKind\x12\x1c\n\x18INSIGHT_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15INSIGHT_KIND_APPROACH\x10\x01\x12\x1f\n\x1bINSIGHT_KIND_SUCCESS_FACTOR\x10\x02\x12\x15\n\x11INSIGHT_KIND_TOOL\x10\x03\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18lot/v1/performance.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/episode.proto\x1a\x14lot/v1/outcome.proto\x1a\x1blot/v1/recommendation.proto\x1a\x1alot/v1/resource_kind.proto\"\xf5\x01\n\x10GetTrendsRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12%\n\x06\x66ilter\x18\x02 \x01(\x0b\x32\x15.lot.v1.EpisodeFilter\x12\x1f\n\x0bsample_size\x18\x03 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\x12\x37\n\x08interval\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationB\n\xbaH\x07\xaa\x01\x04\x32\x02\x08<\x12\x1e\n\nmax_points\x18\x05 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\"[\n\x11GetTrendsResponse\x12%\n\x06trends\x18\x01 \x03(\x0b\x32\x15.lot.v1.CategoryTrend\x12\x1f\n\x07notices\x18\x02 \x03(\x0b\x32\x0e.lot.v1.Notice\"\xe9\x03\n\rCategoryTrend\x12\x10\n\x08\x63\x61tegory\x18\x01 \x01(\t\x12)\n\tdirection\x18\x02 \x01(\x0e\x32\x16.lot.v1.TrendDirection\x12\x14\n\x0csuccess_rate\x18\x03 \x01(\x01\x12\x33\n\x10\x61verage_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x0btotal_count\x18\x05 \x01(\x03\x12\x14\n\x0csample_count\x18\x06 \x01(\x03\x12+\n\x0f\x62\x65st_approaches\x18\x07 \x03(\x0b\x32\x12.lot.v1.NamedCount\x12\x1c\n\x14\x65\x61rlier_success_rate\x18\x08 \x01(\x01\x12\x1a\n\x12later_success_rate\x18\t \x01(\x01\x12\"\n\x06points\x18\n \x03(\x0b\x32\x12.lot.v1.TrendPoint\x12\x1a\n\x12success_rate_lower\x18\x0b \x01(\x01\x12\x1a\n\x12success_rate_upper\x18\x0c \x01(\x01\x12\x16\n\x0e\x63ompared_count\x18\r \x01(\x03\x12\x1b\n\x0e\x63hange_p_value\x18\x0e \x01(\x01H\x00\x88\x01\x01\x12\x1a\n\x12\x63hange_significant\x18\x0f \x01(\x08\x42\x11\n\x0f_change_p_value\"\x97\x01\n\nTrendPoint\x12.\n\nstart_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\x12\x15\n\rsuccess_count\x18\x03 \x01(\x03\x12\x33\n\x10\x61verage_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xa2\x03\n\x1bGetPerformanceReportRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12%\n\x06\x66ilter\x18\x02 \x01(\x0b\x32\x15.lot.v1.EpisodeFilter\x12\x1f\n\x0bsample_size\x18\x03 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\x12.\n\nstart_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp:\x9a\x01\xbaH\x96\x01\x1a\x93\x01\n\x1cget_performance_report.times\x12\"start_time must be before end_time\x1aO!has(this.start_time) || !has(this.end_time) || this.start_time < this.end_time\"j\n\x1cGetPerformanceReportResponse\x12)\n\x06report\x18\x01 \x01(\x0b\x32\x19.lot.v1.PerformanceReport\x12\x1f\n\x07notices\x18\x02 \x03(\x0b\x32\x0e.lot.v1.Notice\"\x92\x04\n\x11PerformanceReport\x12\x31\n\rgenerate_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0btotal_count\x18\x02 \x01(\x03\x12\x15\n\rsuccess_count\x18\x03 \x01(\x03\x12\x19\n\x0csuccess_rate\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x33\n\x10\x61verage_duration\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12>\n\x0b\x62y_category\x18\x06 \x03(\x0b\x32).lot.v1.PerformanceReport.ByCategoryEntry\x12%\n\x06trends\x18\x07 \x03(\x0b\x32\x15.lot.v1.CategoryTrend\x12\x1e\n\x06\x61\x64vice\x18\x08 \x03(\x0b\x32\x0e.lot.v1.Advice\x12!\n\x08insights\x18\t \x03(\x0b\x32\x0f.lot.v1.Insight\x12\x10\n\x08markdown\x18\n \x01(\t\x12\"\n\x08\x61\x64option\x18\x0b \x01(\x0b\x32\x10.lot.v1.Adoption\x12*\n\x07holdout\x18\x0c \x01(\x0b\x32\x19.lot.v1.HoldoutComparison\x1a\x31\n\x0f\x42yCategoryEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\x0f\n\r_success_rate\"\xfd\x01\n\x08\x41\x64option\x12.\n\nstart_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0fretrieval_count\x18\x03 \x01(\x03\x12\x1f\n\x17outcome_retrieval_count\x18\x04 \x01(\x03\x12\x11\n\ttruncated\x18\x05 \x01(\x08\x12#\n\x05kinds\x18\x06 \x03(\x0b\x32\x14.lot.v1.KindAdoption\x12!\n\x04\x64\x61ys\x18\x07 \x03(\x0b\x32\x13.lot.v1.DayAdoption\"z\n\x0cKindAdoption\x12+\n\rresource_kind\x18\x01 \x01(\x0e\x32\x14.lot.v1.ResourceKind\x12\x13\n\x0bshown_count\x18\x02 \x01(\x03\x12\x12\n\nused_count\x18\x03 \x01(\x03\x12\x14\n\x0chelped_count\x18\x04 \x01(\x03\"{\n\x0b\x44\x61yAdoption\x12.\n\nstart_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0fretrieval_count\x18\x02 \x01(\x03\x12#\n\x05kinds\x18\x03 \x03(\x0b\x32\x14.lot.v1.KindAdoption\"\xc9\x01\n\x11HoldoutComparison\x12#\n\x07learned\x18\x01 \x01(\x0b\x32\x12.lot.v1.HoldoutArm\x12#\n\x07holdout\x18\x02 \x01(\x0b\x32\x12.lot.v1.HoldoutArm\x12\x11\n\x04gain\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\ngain_lower\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x17\n\ngain_upper\x18\x05 \x01(\x01H\x02\x88\x01\x01\x42\x07\n\x05_gainB\r\n\x0b_gain_lowerB\r\n\x0b_gain_upper\"n\n\nHoldoutArm\x12\x17\n\x0fretrieval_count\x18\x01 \x01(\x03\x12\x1f\n\x17outcome_retrieval_count\x18\x02 \x01(\x03\x12\x17\n\nmean_value\x18\x03 \x01(\x01H\x00\x88\x01\x01\x42\r\n\x0b_mean_value\"M\n\x06\x41\x64vice\x12 \n\x04kind\x18\x01 \x01(\x0e\x32\x12.lot.v1.AdviceKind\x12\x10\n\x08\x63\x61tegory\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\"Z\n\x07Insight\x12!\n\x04kind\x18\x01 \x01(\x0e\x32\x13.lot.v1.InsightKind\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x03\x12\x0f\n\x07message\x18\x04 \x01(\t*\xb2\x01\n\x0eTrendDirection\x12\x1f\n\x1bTREND_DIRECTION_UNSPECIFIED\x10\x00\x12%\n!TREND_DIRECTION_INSUFFICIENT_DATA\x10\x01\x12\x1d\n\x19TREND_DIRECTION_IMPROVING\x10\x02\x12\x1d\n\x19TREND_DIRECTION_DECLINING\x10\x03\x12\x1a\n\x16TREND_DIRECTION_STABLE\x10\x04*\x8f\x01\n\nAdviceKind\x12\x1b\n\x17\x41\x44VICE_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12\x41\x44VICE_KIND_STABLE\x10\x01\x12\x1b\n\x17\x41\x44VICE_KIND_LOW_SUCCESS\x10\x02\x12\x19\n\x15\x41\x44VICE_KIND_DECLINING\x10\x03\x12\x14\n\x10\x41\x44VICE_KIND_SLOW\x10\x04*~\n\x0bInsightKind\x12\x1c\n\x18INSIGHT_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15INSIGHT_KIND_APPROACH\x10\x01\x12\x1f\n\x1bINSIGHT_KIND_SUCCESS_FACTOR\x10\x02\x12\x15\n\x11INSIGHT_KIND_TOOL\x10\x03\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -50,32 +51,44 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETPERFORMANCEREPORTREQUEST'].fields_by_name['namespace']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
   _globals['_GETPERFORMANCEREPORTREQUEST'].fields_by_name['sample_size']._loaded_options = None
   _globals['_GETPERFORMANCEREPORTREQUEST'].fields_by_name['sample_size']._serialized_options = b'\272H\007\032\005\030\350\007(\000'
+  _globals['_GETPERFORMANCEREPORTREQUEST']._loaded_options = None
+  _globals['_GETPERFORMANCEREPORTREQUEST']._serialized_options = b'\272H\226\001\032\223\001\n\034get_performance_report.times\022\"start_time must be before end_time\032O!has(this.start_time) || !has(this.end_time) || this.start_time < this.end_time'
   _globals['_PERFORMANCEREPORT_BYCATEGORYENTRY']._loaded_options = None
   _globals['_PERFORMANCEREPORT_BYCATEGORYENTRY']._serialized_options = b'8\001'
-  _globals['_TRENDDIRECTION']._serialized_start=2093
-  _globals['_TRENDDIRECTION']._serialized_end=2271
-  _globals['_ADVICEKIND']._serialized_start=2274
-  _globals['_ADVICEKIND']._serialized_end=2417
-  _globals['_INSIGHTKIND']._serialized_start=2419
-  _globals['_INSIGHTKIND']._serialized_end=2545
-  _globals['_GETTRENDSREQUEST']._serialized_start=204
-  _globals['_GETTRENDSREQUEST']._serialized_end=449
-  _globals['_GETTRENDSRESPONSE']._serialized_start=451
-  _globals['_GETTRENDSRESPONSE']._serialized_end=542
-  _globals['_CATEGORYTREND']._serialized_start=545
-  _globals['_CATEGORYTREND']._serialized_end=1034
-  _globals['_TRENDPOINT']._serialized_start=1037
-  _globals['_TRENDPOINT']._serialized_end=1188
-  _globals['_GETPERFORMANCEREPORTREQUEST']._serialized_start=1191
-  _globals['_GETPERFORMANCEREPORTREQUEST']._serialized_end=1358
-  _globals['_GETPERFORMANCEREPORTRESPONSE']._serialized_start=1360
-  _globals['_GETPERFORMANCEREPORTRESPONSE']._serialized_end=1466
-  _globals['_PERFORMANCEREPORT']._serialized_start=1469
-  _globals['_PERFORMANCEREPORT']._serialized_end=1919
-  _globals['_PERFORMANCEREPORT_BYCATEGORYENTRY']._serialized_start=1853
-  _globals['_PERFORMANCEREPORT_BYCATEGORYENTRY']._serialized_end=1902
-  _globals['_ADVICE']._serialized_start=1921
-  _globals['_ADVICE']._serialized_end=1998
-  _globals['_INSIGHT']._serialized_start=2000
-  _globals['_INSIGHT']._serialized_end=2090
+  _globals['_TRENDDIRECTION']._serialized_start=3273
+  _globals['_TRENDDIRECTION']._serialized_end=3451
+  _globals['_ADVICEKIND']._serialized_start=3454
+  _globals['_ADVICEKIND']._serialized_end=3597
+  _globals['_INSIGHTKIND']._serialized_start=3599
+  _globals['_INSIGHTKIND']._serialized_end=3725
+  _globals['_GETTRENDSREQUEST']._serialized_start=232
+  _globals['_GETTRENDSREQUEST']._serialized_end=477
+  _globals['_GETTRENDSRESPONSE']._serialized_start=479
+  _globals['_GETTRENDSRESPONSE']._serialized_end=570
+  _globals['_CATEGORYTREND']._serialized_start=573
+  _globals['_CATEGORYTREND']._serialized_end=1062
+  _globals['_TRENDPOINT']._serialized_start=1065
+  _globals['_TRENDPOINT']._serialized_end=1216
+  _globals['_GETPERFORMANCEREPORTREQUEST']._serialized_start=1219
+  _globals['_GETPERFORMANCEREPORTREQUEST']._serialized_end=1637
+  _globals['_GETPERFORMANCEREPORTRESPONSE']._serialized_start=1639
+  _globals['_GETPERFORMANCEREPORTRESPONSE']._serialized_end=1745
+  _globals['_PERFORMANCEREPORT']._serialized_start=1748
+  _globals['_PERFORMANCEREPORT']._serialized_end=2278
+  _globals['_PERFORMANCEREPORT_BYCATEGORYENTRY']._serialized_start=2212
+  _globals['_PERFORMANCEREPORT_BYCATEGORYENTRY']._serialized_end=2261
+  _globals['_ADOPTION']._serialized_start=2281
+  _globals['_ADOPTION']._serialized_end=2534
+  _globals['_KINDADOPTION']._serialized_start=2536
+  _globals['_KINDADOPTION']._serialized_end=2658
+  _globals['_DAYADOPTION']._serialized_start=2660
+  _globals['_DAYADOPTION']._serialized_end=2783
+  _globals['_HOLDOUTCOMPARISON']._serialized_start=2786
+  _globals['_HOLDOUTCOMPARISON']._serialized_end=2987
+  _globals['_HOLDOUTARM']._serialized_start=2989
+  _globals['_HOLDOUTARM']._serialized_end=3099
+  _globals['_ADVICE']._serialized_start=3101
+  _globals['_ADVICE']._serialized_end=3178
+  _globals['_INSIGHT']._serialized_start=3180
+  _globals['_INSIGHT']._serialized_end=3270
 # @@protoc_insertion_point(module_scope)

@@ -53,8 +53,9 @@ export const LearningService: GenService<{
     output: typeof GetTrendsResponseSchema;
   },
   /**
-   * GetPerformanceReport summarizes how tasks go, with advice and insights. It reads all ended
-   * episodes the filter matches: narrow it if there are many.
+   * GetPerformanceReport summarizes how tasks go, with advice and insights, and whether what is
+   * recalled is used and helps. It reads all ended episodes the filter matches (narrow it if there
+   * are many), and the latest 20,000 retrievals of a time range with their outcomes.
    *
    * @generated from rpc lot.v1.LearningService.GetPerformanceReport
    */

@@ -12,13 +12,15 @@ import type { Notice } from "./outcome_pb.js";
 import { file_lot_v1_outcome } from "./outcome_pb.js";
 import type { NamedCount } from "./recommendation_pb.js";
 import { file_lot_v1_recommendation } from "./recommendation_pb.js";
+import type { ResourceKind } from "./resource_kind_pb.js";
+import { file_lot_v1_resource_kind } from "./resource_kind_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file lot/v1/performance.proto.
  */
 export const file_lot_v1_performance: GenFile = /*@__PURE__*/
-  fileDesc("Chhsb3QvdjEvcGVyZm9ybWFuY2UucHJvdG8SBmxvdC52MSKiAQoQR2V0VHJlbmRzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLkVwaXNvZGVGaWx0ZXISEwoLc2FtcGxlX3NpemUYAyABKAUSKwoIaW50ZXJ2YWwYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKbWF4X3BvaW50cxgFIAEoBSJbChFHZXRUcmVuZHNSZXNwb25zZRIlCgZ0cmVuZHMYASADKAsyFS5sb3QudjEuQ2F0ZWdvcnlUcmVuZBIfCgdub3RpY2VzGAIgAygLMg4ubG90LnYxLk5vdGljZSLpAwoNQ2F0ZWdvcnlUcmVuZBIQCghjYXRlZ29yeRgBIAEoCRIpCglkaXJlY3Rpb24YAiABKA4yFi5sb3QudjEuVHJlbmREaXJlY3Rpb24SFAoMc3VjY2Vzc19yYXRlGAMgASgBEjMKEGF2ZXJhZ2VfZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEwoLdG90YWxfY291bnQYBSABKAMSFAoMc2FtcGxlX2NvdW50GAYgASgDEisKD2Jlc3RfYXBwcm9hY2hlcxgHIAMoCzISLmxvdC52MS5OYW1lZENvdW50EhwKFGVhcmxpZXJfc3VjY2Vzc19yYXRlGAggASgBEhoKEmxhdGVyX3N1Y2Nlc3NfcmF0ZRgJIAEoARIiCgZwb2ludHMYCiADKAsyEi5sb3QudjEuVHJlbmRQb2ludBIaChJzdWNjZXNzX3JhdGVfbG93ZXIYCyABKAESGgoSc3VjY2Vzc19yYXRlX3VwcGVyGAwgASgBEhYKDmNvbXBhcmVkX2NvdW50GA0gASgDEhsKDmNoYW5nZV9wX3ZhbHVlGA4gASgBSACIAQESGgoSY2hhbmdlX3NpZ25pZmljYW50GA8gASgIQhEKD19jaGFuZ2VfcF92YWx1ZSKXAQoKVHJlbmRQb2ludBIuCgpzdGFydF90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjb3VudBgCIAEoAxIVCg1zdWNjZXNzX2NvdW50GAMgASgDEjMKEGF2ZXJhZ2VfZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24ibAobR2V0UGVyZm9ybWFuY2VSZXBvcnRSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuRXBpc29kZUZpbHRlchITCgtzYW1wbGVfc2l6ZRgDIAEoBSJqChxHZXRQZXJmb3JtYW5jZVJlcG9ydFJlc3BvbnNlEikKBnJlcG9ydBgBIAEoCzIZLmxvdC52MS5QZXJmb3JtYW5jZVJlcG9ydBIfCgdub3RpY2VzGAIgAygLMg4ubG90LnYxLk5vdGljZSLCAwoRUGVyZm9ybWFuY2VSZXBvcnQSMQoNZ2VuZXJhdGVfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLdG90YWxfY291bnQYAiABKAMSFQoNc3VjY2Vzc19jb3VudBgDIAEoAxIZCgxzdWNjZXNzX3JhdGUYBCABKAFIAIgBARIzChBhdmVyYWdlX2R1cmF0aW9uGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEj4KC2J5X2NhdGVnb3J5GAYgAygLMikubG90LnYxLlBlcmZvcm1hbmNlUmVwb3J0LkJ5Q2F0ZWdvcnlFbnRyeRIlCgZ0cmVuZHMYByADKAsyFS5sb3QudjEuQ2F0ZWdvcnlUcmVuZBIeCgZhZHZpY2UYCCADKAsyDi5sb3QudjEuQWR2aWNlEiEKCGluc2lnaHRzGAkgAygLMg8ubG90LnYxLkluc2lnaHQSEAoIbWFya2Rvd24YCiABKAkaMQoPQnlDYXRlZ29yeUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAFCDwoNX3N1Y2Nlc3NfcmF0ZSJNCgZBZHZpY2USIAoEa2luZBgBIAEoDjISLmxvdC52MS5BZHZpY2VLaW5kEhAKCGNhdGVnb3J5GAIgASgJEg8KB21lc3NhZ2UYAyABKAkiWgoHSW5zaWdodBIhCgRraW5kGAEgASgOMhMubG90LnYxLkluc2lnaHRLaW5kEgwKBG5hbWUYAiABKAkSDQoFY291bnQYAyABKAMSDwoHbWVzc2FnZRgEIAEoCSqyAQoOVHJlbmREaXJlY3Rpb24SHwobVFJFTkRfRElSRUNUSU9OX1VOU1BFQ0lGSUVEEAASJQohVFJFTkRfRElSRUNUSU9OX0lOU1VGRklDSUVOVF9EQVRBEAESHQoZVFJFTkRfRElSRUNUSU9OX0lNUFJPVklORxACEh0KGVRSRU5EX0RJUkVDVElPTl9ERUNMSU5JTkcQAxIaChZUUkVORF9ESVJFQ1RJT05fU1RBQkxFEAQqjwEKCkFkdmljZUtpbmQSGwoXQURWSUNFX0tJTkRfVU5TUEVDSUZJRUQQABIWChJBRFZJQ0VfS0lORF9TVEFCTEUQARIbChdBRFZJQ0VfS0lORF9MT1dfU1VDQ0VTUxACEhkKFUFEVklDRV9LSU5EX0RFQ0xJTklORxADEhQKEEFEVklDRV9LSU5EX1NMT1cQBCp+CgtJbnNpZ2h0S2luZBIcChhJTlNJR0hUX0tJTkRfVU5TUEVDSUZJRUQQABIZChVJTlNJR0hUX0tJTkRfQVBQUk9BQ0gQARIfChtJTlNJR0hUX0tJTkRfU1VDQ0VTU19GQUNUT1IQAhIVChFJTlNJR0hUX0tJTkRfVE9PTBADQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_lot_v1_episode, file_lot_v1_outcome, file_lot_v1_recommendation]);
+  fileDesc("Chhsb3QvdjEvcGVyZm9ybWFuY2UucHJvdG8SBmxvdC52MSKiAQoQR2V0VHJlbmRzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLkVwaXNvZGVGaWx0ZXISEwoLc2FtcGxlX3NpemUYAyABKAUSKwoIaW50ZXJ2YWwYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKbWF4X3BvaW50cxgFIAEoBSJbChFHZXRUcmVuZHNSZXNwb25zZRIlCgZ0cmVuZHMYASADKAsyFS5sb3QudjEuQ2F0ZWdvcnlUcmVuZBIfCgdub3RpY2VzGAIgAygLMg4ubG90LnYxLk5vdGljZSLpAwoNQ2F0ZWdvcnlUcmVuZBIQCghjYXRlZ29yeRgBIAEoCRIpCglkaXJlY3Rpb24YAiABKA4yFi5sb3QudjEuVHJlbmREaXJlY3Rpb24SFAoMc3VjY2Vzc19yYXRlGAMgASgBEjMKEGF2ZXJhZ2VfZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEwoLdG90YWxfY291bnQYBSABKAMSFAoMc2FtcGxlX2NvdW50GAYgASgDEisKD2Jlc3RfYXBwcm9hY2hlcxgHIAMoCzISLmxvdC52MS5OYW1lZENvdW50EhwKFGVhcmxpZXJfc3VjY2Vzc19yYXRlGAggASgBEhoKEmxhdGVyX3N1Y2Nlc3NfcmF0ZRgJIAEoARIiCgZwb2ludHMYCiADKAsyEi5sb3QudjEuVHJlbmRQb2ludBIaChJzdWNjZXNzX3JhdGVfbG93ZXIYCyABKAESGgoSc3VjY2Vzc19yYXRlX3VwcGVyGAwgASgBEhYKDmNvbXBhcmVkX2NvdW50GA0gASgDEhsKDmNoYW5nZV9wX3ZhbHVlGA4gASgBSACIAQESGgoSY2hhbmdlX3NpZ25pZmljYW50GA8gASgIQhEKD19jaGFuZ2VfcF92YWx1ZSKXAQoKVHJlbmRQb2ludBIuCgpzdGFydF90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjb3VudBgCIAEoAxIVCg1zdWNjZXNzX2NvdW50GAMgASgDEjMKEGF2ZXJhZ2VfZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iygEKG0dldFBlcmZvcm1hbmNlUmVwb3J0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLkVwaXNvZGVGaWx0ZXISEwoLc2FtcGxlX3NpemUYAyABKAUSLgoKc3RhcnRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wImoKHEdldFBlcmZvcm1hbmNlUmVwb3J0UmVzcG9uc2USKQoGcmVwb3J0GAEgASgLMhkubG90LnYxLlBlcmZvcm1hbmNlUmVwb3J0Eh8KB25vdGljZXMYAiADKAsyDi5sb3QudjEuTm90aWNlIpIEChFQZXJmb3JtYW5jZVJlcG9ydBIxCg1nZW5lcmF0ZV90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgt0b3RhbF9jb3VudBgCIAEoAxIVCg1zdWNjZXNzX2NvdW50GAMgASgDEhkKDHN1Y2Nlc3NfcmF0ZRgEIAEoAUgAiAEBEjMKEGF2ZXJhZ2VfZHVyYXRpb24YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SPgoLYnlfY2F0ZWdvcnkYBiADKAsyKS5sb3QudjEuUGVyZm9ybWFuY2VSZXBvcnQuQnlDYXRlZ29yeUVudHJ5EiUKBnRyZW5kcxgHIAMoCzIVLmxvdC52MS5DYXRlZ29yeVRyZW5kEh4KBmFkdmljZRgIIAMoCzIOLmxvdC52MS5BZHZpY2USIQoIaW5zaWdodHMYCSADKAsyDy5sb3QudjEuSW5zaWdodBIQCghtYXJrZG93bhgKIAEoCRIiCghhZG9wdGlvbhgLIAEoCzIQLmxvdC52MS5BZG9wdGlvbhIqCgdob2xkb3V0GAwgASgLMhkubG90LnYxLkhvbGRvdXRDb21wYXJpc29uGjEKD0J5Q2F0ZWdvcnlFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBQg8KDV9zdWNjZXNzX3JhdGUi/QEKCEFkb3B0aW9uEi4KCnN0YXJ0X3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9yZXRyaWV2YWxfY291bnQYAyABKAMSHwoXb3V0Y29tZV9yZXRyaWV2YWxfY291bnQYBCABKAMSEQoJdHJ1bmNhdGVkGAUgASgIEiMKBWtpbmRzGAYgAygLMhQubG90LnYxLktpbmRBZG9wdGlvbhIhCgRkYXlzGAcgAygLMhMubG90LnYxLkRheUFkb3B0aW9uInoKDEtpbmRBZG9wdGlvbhIrCg1yZXNvdXJjZV9raW5kGAEgASgOMhQubG90LnYxLlJlc291cmNlS2luZBITCgtzaG93bl9jb3VudBgCIAEoAxISCgp1c2VkX2NvdW50GAMgASgDEhQKDGhlbHBlZF9jb3VudBgEIAEoAyJ7CgtEYXlBZG9wdGlvbhIuCgpzdGFydF90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9yZXRyaWV2YWxfY291bnQYAiABKAMSIwoFa2luZHMYAyADKAsyFC5sb3QudjEuS2luZEFkb3B0aW9uIskBChFIb2xkb3V0Q29tcGFyaXNvbhIjCgdsZWFybmVkGAEgASgLMhIubG90LnYxLkhvbGRvdXRBcm0SIwoHaG9sZG91dBgCIAEoCzISLmxvdC52MS5Ib2xkb3V0QXJtEhEKBGdhaW4YAyABKAFIAIgBARIXCgpnYWluX2xvd2VyGAQgASgBSAGIAQESFwoKZ2Fpbl91cHBlchgFIAEoAUgCiAEBQgcKBV9nYWluQg0KC19nYWluX2xvd2VyQg0KC19nYWluX3VwcGVyIm4KCkhvbGRvdXRBcm0SFwoPcmV0cmlldmFsX2NvdW50GAEgASgDEh8KF291dGNvbWVfcmV0cmlldmFsX2NvdW50GAIgASgDEhcKCm1lYW5fdmFsdWUYAyABKAFIAIgBAUINCgtfbWVhbl92YWx1ZSJNCgZBZHZpY2USIAoEa2luZBgBIAEoDjISLmxvdC52MS5BZHZpY2VLaW5kEhAKCGNhdGVnb3J5GAIgASgJEg8KB21lc3NhZ2UYAyABKAkiWgoHSW5zaWdodBIhCgRraW5kGAEgASgOMhMubG90LnYxLkluc2lnaHRLaW5kEgwKBG5hbWUYAiABKAkSDQoFY291bnQYAyABKAMSDwoHbWVzc2FnZRgEIAEoCSqyAQoOVHJlbmREaXJlY3Rpb24SHwobVFJFTkRfRElSRUNUSU9OX1VOU1BFQ0lGSUVEEAASJQohVFJFTkRfRElSRUNUSU9OX0lOU1VGRklDSUVOVF9EQVRBEAESHQoZVFJFTkRfRElSRUNUSU9OX0lNUFJPVklORxACEh0KGVRSRU5EX0RJUkVDVElPTl9ERUNMSU5JTkcQAxIaChZUUkVORF9ESVJFQ1RJT05fU1RBQkxFEAQqjwEKCkFkdmljZUtpbmQSGwoXQURWSUNFX0tJTkRfVU5TUEVDSUZJRUQQABIWChJBRFZJQ0VfS0lORF9TVEFCTEUQARIbChdBRFZJQ0VfS0lORF9MT1dfU1VDQ0VTUxACEhkKFUFEVklDRV9LSU5EX0RFQ0xJTklORxADEhQKEEFEVklDRV9LSU5EX1NMT1cQBCp+CgtJbnNpZ2h0S2luZBIcChhJTlNJR0hUX0tJTkRfVU5TUEVDSUZJRUQQABIZChVJTlNJR0hUX0tJTkRfQVBQUk9BQ0gQARIfChtJTlNJR0hUX0tJTkRfU1VDQ0VTU19GQUNUT1IQAhIVChFJTlNJR0hUX0tJTkRfVE9PTBADQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_lot_v1_episode, file_lot_v1_outcome, file_lot_v1_recommendation, file_lot_v1_resource_kind]);
 
 /**
  * Request of GetTrends.
@@ -288,6 +290,20 @@ export type GetPerformanceReportRequest = Message<"lot.v1.GetPerformanceReportRe
    * @generated from field: int32 sample_size = 3;
    */
   sampleSize: number;
+
+  /**
+   * Start of the time range of `adoption` and `holdout`; unset means 7 days before its end.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 4;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * End of that time range, exclusive; unset means now.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 5;
+   */
+  endTime?: Timestamp | undefined;
 };
 
 /**
@@ -401,6 +417,22 @@ export type PerformanceReport = Message<"lot.v1.PerformanceReport"> & {
    * @generated from field: string markdown = 10;
    */
   markdown: string;
+
+  /**
+   * How much of what was recalled was used, and helped. Read from retrievals and the outcomes that
+   * name them, so only as far back as NamespacePolicy.max_retrieval_age reaches.
+   *
+   * @generated from field: lot.v1.Adoption adoption = 11;
+   */
+  adoption?: Adoption | undefined;
+
+  /**
+   * How recalls went with and without what was learned; unset if nothing was held out (see
+   * NamespacePolicy.holdout_share).
+   *
+   * @generated from field: lot.v1.HoldoutComparison holdout = 12;
+   */
+  holdout?: HoldoutComparison | undefined;
 };
 
 /**
@@ -409,6 +441,233 @@ export type PerformanceReport = Message<"lot.v1.PerformanceReport"> & {
  */
 export const PerformanceReportSchema: GenMessage<PerformanceReport> = /*@__PURE__*/
   messageDesc(file_lot_v1_performance, 6);
+
+/**
+ * Adoption counts what was recalled, used and helpful in a time range.
+ *
+ * @generated from message lot.v1.Adoption
+ */
+export type Adoption = Message<"lot.v1.Adoption"> & {
+  /**
+   * Start of the time range.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 1;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * End of the time range, exclusive.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 2;
+   */
+  endTime?: Timestamp | undefined;
+
+  /**
+   * Number of retrievals in it.
+   *
+   * @generated from field: int64 retrieval_count = 3;
+   */
+  retrievalCount: bigint;
+
+  /**
+   * Number of these that an outcome names.
+   *
+   * @generated from field: int64 outcome_retrieval_count = 4;
+   */
+  outcomeRetrievalCount: bigint;
+
+  /**
+   * Whether there are more than the 20,000 latest, which were read.
+   *
+   * @generated from field: bool truncated = 5;
+   */
+  truncated: boolean;
+
+  /**
+   * Counts by kind of record, the one shown most first.
+   *
+   * @generated from field: repeated lot.v1.KindAdoption kinds = 6;
+   */
+  kinds: KindAdoption[];
+
+  /**
+   * Counts by day, oldest first; days without a retrieval are omitted.
+   *
+   * @generated from field: repeated lot.v1.DayAdoption days = 7;
+   */
+  days: DayAdoption[];
+};
+
+/**
+ * Describes the message lot.v1.Adoption.
+ * Use `create(AdoptionSchema)` to create a new message.
+ */
+export const AdoptionSchema: GenMessage<Adoption> = /*@__PURE__*/
+  messageDesc(file_lot_v1_performance, 7);
+
+/**
+ * KindAdoption counts records of a kind, each as often as a retrieval showed it.
+ *
+ * @generated from message lot.v1.KindAdoption
+ */
+export type KindAdoption = Message<"lot.v1.KindAdoption"> & {
+  /**
+   * Kind.
+   *
+   * @generated from field: lot.v1.ResourceKind resource_kind = 1;
+   */
+  resourceKind: ResourceKind;
+
+  /**
+   * How often one was shown.
+   *
+   * @generated from field: int64 shown_count = 2;
+   */
+  shownCount: bigint;
+
+  /**
+   * How often one that was shown was used, as outcomes report it.
+   *
+   * @generated from field: int64 used_count = 3;
+   */
+  usedCount: bigint;
+
+  /**
+   * How often one that was used helped: its latest outcome there that stands is SUCCESS.
+   *
+   * @generated from field: int64 helped_count = 4;
+   */
+  helpedCount: bigint;
+};
+
+/**
+ * Describes the message lot.v1.KindAdoption.
+ * Use `create(KindAdoptionSchema)` to create a new message.
+ */
+export const KindAdoptionSchema: GenMessage<KindAdoption> = /*@__PURE__*/
+  messageDesc(file_lot_v1_performance, 8);
+
+/**
+ * DayAdoption counts what was recalled on a day.
+ *
+ * @generated from message lot.v1.DayAdoption
+ */
+export type DayAdoption = Message<"lot.v1.DayAdoption"> & {
+  /**
+   * Start of the day, in UTC.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 1;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * Number of retrievals.
+   *
+   * @generated from field: int64 retrieval_count = 2;
+   */
+  retrievalCount: bigint;
+
+  /**
+   * Counts by kind of record.
+   *
+   * @generated from field: repeated lot.v1.KindAdoption kinds = 3;
+   */
+  kinds: KindAdoption[];
+};
+
+/**
+ * Describes the message lot.v1.DayAdoption.
+ * Use `create(DayAdoptionSchema)` to create a new message.
+ */
+export const DayAdoptionSchema: GenMessage<DayAdoption> = /*@__PURE__*/
+  messageDesc(file_lot_v1_performance, 9);
+
+/**
+ * HoldoutComparison compares recalls that used what was learned with those that were held out.
+ *
+ * @generated from message lot.v1.HoldoutComparison
+ */
+export type HoldoutComparison = Message<"lot.v1.HoldoutComparison"> & {
+  /**
+   * Recalls that used what was learned.
+   *
+   * @generated from field: lot.v1.HoldoutArm learned = 1;
+   */
+  learned?: HoldoutArm | undefined;
+
+  /**
+   * Recalls that were held out.
+   *
+   * @generated from field: lot.v1.HoldoutArm holdout = 2;
+   */
+  holdout?: HoldoutArm | undefined;
+
+  /**
+   * Difference of the mean values, in [-1, 1]: above 0, learning helps. Unset while one of the arms
+   * has no outcome.
+   *
+   * @generated from field: optional double gain = 3;
+   */
+  gain?: number | undefined;
+
+  /**
+   * Lower bound of the 95 % confidence interval of the gain. If it is above 0, the gain is hardly
+   * chance.
+   *
+   * @generated from field: optional double gain_lower = 4;
+   */
+  gainLower?: number | undefined;
+
+  /**
+   * Upper bound of the same interval.
+   *
+   * @generated from field: optional double gain_upper = 5;
+   */
+  gainUpper?: number | undefined;
+};
+
+/**
+ * Describes the message lot.v1.HoldoutComparison.
+ * Use `create(HoldoutComparisonSchema)` to create a new message.
+ */
+export const HoldoutComparisonSchema: GenMessage<HoldoutComparison> = /*@__PURE__*/
+  messageDesc(file_lot_v1_performance, 10);
+
+/**
+ * HoldoutArm is one side of a comparison.
+ *
+ * @generated from message lot.v1.HoldoutArm
+ */
+export type HoldoutArm = Message<"lot.v1.HoldoutArm"> & {
+  /**
+   * Number of retrievals.
+   *
+   * @generated from field: int64 retrieval_count = 1;
+   */
+  retrievalCount: bigint;
+
+  /**
+   * Number of these that an outcome names. Only they count for the mean.
+   *
+   * @generated from field: int64 outcome_retrieval_count = 2;
+   */
+  outcomeRetrievalCount: bigint;
+
+  /**
+   * Mean value of their outcomes, in [0, 1], PARTIAL counting one half; of several outcomes of one
+   * retrieval their mean counts. Unset without outcomes.
+   *
+   * @generated from field: optional double mean_value = 3;
+   */
+  meanValue?: number | undefined;
+};
+
+/**
+ * Describes the message lot.v1.HoldoutArm.
+ * Use `create(HoldoutArmSchema)` to create a new message.
+ */
+export const HoldoutArmSchema: GenMessage<HoldoutArm> = /*@__PURE__*/
+  messageDesc(file_lot_v1_performance, 11);
 
 /**
  * Advice is something to improve.
@@ -443,7 +702,7 @@ export type Advice = Message<"lot.v1.Advice"> & {
  * Use `create(AdviceSchema)` to create a new message.
  */
 export const AdviceSchema: GenMessage<Advice> = /*@__PURE__*/
-  messageDesc(file_lot_v1_performance, 7);
+  messageDesc(file_lot_v1_performance, 12);
 
 /**
  * Insight is something that worked.
@@ -485,7 +744,7 @@ export type Insight = Message<"lot.v1.Insight"> & {
  * Use `create(InsightSchema)` to create a new message.
  */
 export const InsightSchema: GenMessage<Insight> = /*@__PURE__*/
-  messageDesc(file_lot_v1_performance, 8);
+  messageDesc(file_lot_v1_performance, 13);
 
 /**
  * TrendDirection is the direction of a success rate.

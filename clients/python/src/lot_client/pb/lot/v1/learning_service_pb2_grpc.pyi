@@ -47,8 +47,9 @@ class LearningServiceStub:
     GetTrends: _grpc.UnaryUnaryMultiCallable[_performance_pb2.GetTrendsRequest, _performance_pb2.GetTrendsResponse]
     """GetTrends reports, by category, whether tasks succeed more or less often over time."""
     GetPerformanceReport: _grpc.UnaryUnaryMultiCallable[_performance_pb2.GetPerformanceReportRequest, _performance_pb2.GetPerformanceReportResponse]
-    """GetPerformanceReport summarizes how tasks go, with advice and insights. It reads all ended
-    episodes the filter matches: narrow it if there are many.
+    """GetPerformanceReport summarizes how tasks go, with advice and insights, and whether what is
+    recalled is used and helps. It reads all ended episodes the filter matches (narrow it if there
+    are many), and the latest 20,000 retrievals of a time range with their outcomes.
     """
     RecordLearningEvent: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.RecordLearningEventRequest, _learning_event_pb2.RecordLearningEventResponse]
     """RecordLearningEvent stores a learning event. Errors: LEARNING_EVENT_ID_IN_USE,
@@ -117,8 +118,9 @@ class LearningServiceAsyncStub(LearningServiceStub):
     GetTrends: _aio.UnaryUnaryMultiCallable[_performance_pb2.GetTrendsRequest, _performance_pb2.GetTrendsResponse]  # type: ignore[assignment]
     """GetTrends reports, by category, whether tasks succeed more or less often over time."""
     GetPerformanceReport: _aio.UnaryUnaryMultiCallable[_performance_pb2.GetPerformanceReportRequest, _performance_pb2.GetPerformanceReportResponse]  # type: ignore[assignment]
-    """GetPerformanceReport summarizes how tasks go, with advice and insights. It reads all ended
-    episodes the filter matches: narrow it if there are many.
+    """GetPerformanceReport summarizes how tasks go, with advice and insights, and whether what is
+    recalled is used and helps. It reads all ended episodes the filter matches (narrow it if there
+    are many), and the latest 20,000 retrievals of a time range with their outcomes.
     """
     RecordLearningEvent: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.RecordLearningEventRequest, _learning_event_pb2.RecordLearningEventResponse]  # type: ignore[assignment]
     """RecordLearningEvent stores a learning event. Errors: LEARNING_EVENT_ID_IN_USE,
@@ -202,8 +204,9 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _performance_pb2.GetPerformanceReportRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_performance_pb2.GetPerformanceReportResponse, _abc.Awaitable[_performance_pb2.GetPerformanceReportResponse]]:
-        """GetPerformanceReport summarizes how tasks go, with advice and insights. It reads all ended
-        episodes the filter matches: narrow it if there are many.
+        """GetPerformanceReport summarizes how tasks go, with advice and insights, and whether what is
+        recalled is used and helps. It reads all ended episodes the filter matches (narrow it if there
+        are many), and the latest 20,000 retrievals of a time range with their outcomes.
         """
 
     @_abc_1.abstractmethod

@@ -13,6 +13,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from lot_client.pb.lot.v1 import episode_pb2 as _episode_pb2
 from lot_client.pb.lot.v1 import outcome_pb2 as _outcome_pb2
 from lot_client.pb.lot.v1 import recommendation_pb2 as _recommendation_pb2
+from lot_client.pb.lot.v1 import resource_kind_pb2 as _resource_kind_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -328,6 +329,8 @@ class GetPerformanceReportRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     FILTER_FIELD_NUMBER: _builtins.int
     SAMPLE_SIZE_FIELD_NUMBER: _builtins.int
+    START_TIME_FIELD_NUMBER: _builtins.int
+    END_TIME_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means `default`."""
     sample_size: _builtins.int
@@ -336,16 +339,26 @@ class GetPerformanceReportRequest(_message.Message):
     def filter(self) -> _episode_pb2.EpisodeFilter:
         """Filter of the ended episodes to count; empty counts all."""
 
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp:
+        """Start of the time range of `adoption` and `holdout`; unset means 7 days before its end."""
+
+    @_builtins.property
+    def end_time(self) -> _timestamp_pb2.Timestamp:
+        """End of that time range, exclusive; unset means now."""
+
     def __init__(
         self,
         *,
         namespace: _builtins.str = ...,
         filter: _episode_pb2.EpisodeFilter | None = ...,
         sample_size: _builtins.int = ...,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
+        end_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "filter", b"filter", "start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "namespace", b"namespace", "sample_size", b"sample_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "filter", b"filter", "namespace", b"namespace", "sample_size", b"sample_size", "start_time", b"start_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -417,6 +430,8 @@ class PerformanceReport(_message.Message):
     ADVICE_FIELD_NUMBER: _builtins.int
     INSIGHTS_FIELD_NUMBER: _builtins.int
     MARKDOWN_FIELD_NUMBER: _builtins.int
+    ADOPTION_FIELD_NUMBER: _builtins.int
+    HOLDOUT_FIELD_NUMBER: _builtins.int
     total_count: _builtins.int
     """Number of ended episodes."""
     success_count: _builtins.int
@@ -451,6 +466,18 @@ class PerformanceReport(_message.Message):
     def insights(self) -> _containers.RepeatedCompositeFieldContainer[Global___Insight]:
         """What worked; empty below 10 episodes."""
 
+    @_builtins.property
+    def adoption(self) -> Global___Adoption:
+        """How much of what was recalled was used, and helped. Read from retrievals and the outcomes that
+        name them, so only as far back as NamespacePolicy.max_retrieval_age reaches.
+        """
+
+    @_builtins.property
+    def holdout(self) -> Global___HoldoutComparison:
+        """How recalls went with and without what was learned; unset if nothing was held out (see
+        NamespacePolicy.holdout_share).
+        """
+
     def __init__(
         self,
         *,
@@ -464,16 +491,231 @@ class PerformanceReport(_message.Message):
         advice: _abc.Iterable[Global___Advice] | None = ...,
         insights: _abc.Iterable[Global___Insight] | None = ...,
         markdown: _builtins.str = ...,
+        adoption: Global___Adoption | None = ...,
+        holdout: Global___HoldoutComparison | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_success_rate", b"_success_rate", "average_duration", b"average_duration", "generate_time", b"generate_time", "success_rate", b"success_rate"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_success_rate", b"_success_rate", "adoption", b"adoption", "average_duration", b"average_duration", "generate_time", b"generate_time", "holdout", b"holdout", "success_rate", b"success_rate"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_success_rate", b"_success_rate", "advice", b"advice", "average_duration", b"average_duration", "by_category", b"by_category", "generate_time", b"generate_time", "insights", b"insights", "markdown", b"markdown", "success_count", b"success_count", "success_rate", b"success_rate", "total_count", b"total_count", "trends", b"trends"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_success_rate", b"_success_rate", "adoption", b"adoption", "advice", b"advice", "average_duration", b"average_duration", "by_category", b"by_category", "generate_time", b"generate_time", "holdout", b"holdout", "insights", b"insights", "markdown", b"markdown", "success_count", b"success_count", "success_rate", b"success_rate", "total_count", b"total_count", "trends", b"trends"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__success_rate: _TypeAlias = _typing.Literal["success_rate"]  # noqa: Y015
     _WhichOneofArgType__success_rate: _TypeAlias = _typing.Literal["_success_rate", b"_success_rate"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__success_rate) -> _WhichOneofReturnType__success_rate | None: ...
 
 Global___PerformanceReport: _TypeAlias = PerformanceReport  # noqa: Y015
+
+@_typing.final
+class Adoption(_message.Message):
+    """Adoption counts what was recalled, used and helpful in a time range."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    START_TIME_FIELD_NUMBER: _builtins.int
+    END_TIME_FIELD_NUMBER: _builtins.int
+    RETRIEVAL_COUNT_FIELD_NUMBER: _builtins.int
+    OUTCOME_RETRIEVAL_COUNT_FIELD_NUMBER: _builtins.int
+    TRUNCATED_FIELD_NUMBER: _builtins.int
+    KINDS_FIELD_NUMBER: _builtins.int
+    DAYS_FIELD_NUMBER: _builtins.int
+    retrieval_count: _builtins.int
+    """Number of retrievals in it."""
+    outcome_retrieval_count: _builtins.int
+    """Number of these that an outcome names."""
+    truncated: _builtins.bool
+    """Whether there are more than the 20,000 latest, which were read."""
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp:
+        """Start of the time range."""
+
+    @_builtins.property
+    def end_time(self) -> _timestamp_pb2.Timestamp:
+        """End of the time range, exclusive."""
+
+    @_builtins.property
+    def kinds(self) -> _containers.RepeatedCompositeFieldContainer[Global___KindAdoption]:
+        """Counts by kind of record, the one shown most first."""
+
+    @_builtins.property
+    def days(self) -> _containers.RepeatedCompositeFieldContainer[Global___DayAdoption]:
+        """Counts by day, oldest first; days without a retrieval are omitted."""
+
+    def __init__(
+        self,
+        *,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
+        end_time: _timestamp_pb2.Timestamp | None = ...,
+        retrieval_count: _builtins.int = ...,
+        outcome_retrieval_count: _builtins.int = ...,
+        truncated: _builtins.bool = ...,
+        kinds: _abc.Iterable[Global___KindAdoption] | None = ...,
+        days: _abc.Iterable[Global___DayAdoption] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "start_time", b"start_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["days", b"days", "end_time", b"end_time", "kinds", b"kinds", "outcome_retrieval_count", b"outcome_retrieval_count", "retrieval_count", b"retrieval_count", "start_time", b"start_time", "truncated", b"truncated"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Adoption: _TypeAlias = Adoption  # noqa: Y015
+
+@_typing.final
+class KindAdoption(_message.Message):
+    """KindAdoption counts records of a kind, each as often as a retrieval showed it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESOURCE_KIND_FIELD_NUMBER: _builtins.int
+    SHOWN_COUNT_FIELD_NUMBER: _builtins.int
+    USED_COUNT_FIELD_NUMBER: _builtins.int
+    HELPED_COUNT_FIELD_NUMBER: _builtins.int
+    resource_kind: _resource_kind_pb2.ResourceKind.ValueType
+    """Kind."""
+    shown_count: _builtins.int
+    """How often one was shown."""
+    used_count: _builtins.int
+    """How often one that was shown was used, as outcomes report it."""
+    helped_count: _builtins.int
+    """How often one that was used helped: its latest outcome there that stands is SUCCESS."""
+    def __init__(
+        self,
+        *,
+        resource_kind: _resource_kind_pb2.ResourceKind.ValueType = ...,
+        shown_count: _builtins.int = ...,
+        used_count: _builtins.int = ...,
+        helped_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["helped_count", b"helped_count", "resource_kind", b"resource_kind", "shown_count", b"shown_count", "used_count", b"used_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KindAdoption: _TypeAlias = KindAdoption  # noqa: Y015
+
+@_typing.final
+class DayAdoption(_message.Message):
+    """DayAdoption counts what was recalled on a day."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    START_TIME_FIELD_NUMBER: _builtins.int
+    RETRIEVAL_COUNT_FIELD_NUMBER: _builtins.int
+    KINDS_FIELD_NUMBER: _builtins.int
+    retrieval_count: _builtins.int
+    """Number of retrievals."""
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp:
+        """Start of the day, in UTC."""
+
+    @_builtins.property
+    def kinds(self) -> _containers.RepeatedCompositeFieldContainer[Global___KindAdoption]:
+        """Counts by kind of record."""
+
+    def __init__(
+        self,
+        *,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
+        retrieval_count: _builtins.int = ...,
+        kinds: _abc.Iterable[Global___KindAdoption] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["start_time", b"start_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kinds", b"kinds", "retrieval_count", b"retrieval_count", "start_time", b"start_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DayAdoption: _TypeAlias = DayAdoption  # noqa: Y015
+
+@_typing.final
+class HoldoutComparison(_message.Message):
+    """HoldoutComparison compares recalls that used what was learned with those that were held out."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEARNED_FIELD_NUMBER: _builtins.int
+    HOLDOUT_FIELD_NUMBER: _builtins.int
+    GAIN_FIELD_NUMBER: _builtins.int
+    GAIN_LOWER_FIELD_NUMBER: _builtins.int
+    GAIN_UPPER_FIELD_NUMBER: _builtins.int
+    gain: _builtins.float
+    """Difference of the mean values, in [-1, 1]: above 0, learning helps. Unset while one of the arms
+    has no outcome.
+    """
+    gain_lower: _builtins.float
+    """Lower bound of the 95 % confidence interval of the gain. If it is above 0, the gain is hardly
+    chance.
+    """
+    gain_upper: _builtins.float
+    """Upper bound of the same interval."""
+    @_builtins.property
+    def learned(self) -> Global___HoldoutArm:
+        """Recalls that used what was learned."""
+
+    @_builtins.property
+    def holdout(self) -> Global___HoldoutArm:
+        """Recalls that were held out."""
+
+    def __init__(
+        self,
+        *,
+        learned: Global___HoldoutArm | None = ...,
+        holdout: Global___HoldoutArm | None = ...,
+        gain: _builtins.float | None = ...,
+        gain_lower: _builtins.float | None = ...,
+        gain_upper: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_gain", b"_gain", "_gain_lower", b"_gain_lower", "_gain_upper", b"_gain_upper", "gain", b"gain", "gain_lower", b"gain_lower", "gain_upper", b"gain_upper", "holdout", b"holdout", "learned", b"learned"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_gain", b"_gain", "_gain_lower", b"_gain_lower", "_gain_upper", b"_gain_upper", "gain", b"gain", "gain_lower", b"gain_lower", "gain_upper", b"gain_upper", "holdout", b"holdout", "learned", b"learned"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__gain: _TypeAlias = _typing.Literal["gain"]  # noqa: Y015
+    _WhichOneofArgType__gain: _TypeAlias = _typing.Literal["_gain", b"_gain"]  # noqa: Y015
+    _WhichOneofReturnType__gain_lower: _TypeAlias = _typing.Literal["gain_lower"]  # noqa: Y015
+    _WhichOneofArgType__gain_lower: _TypeAlias = _typing.Literal["_gain_lower", b"_gain_lower"]  # noqa: Y015
+    _WhichOneofReturnType__gain_upper: _TypeAlias = _typing.Literal["gain_upper"]  # noqa: Y015
+    _WhichOneofArgType__gain_upper: _TypeAlias = _typing.Literal["_gain_upper", b"_gain_upper"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gain) -> _WhichOneofReturnType__gain | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gain_lower) -> _WhichOneofReturnType__gain_lower | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gain_upper) -> _WhichOneofReturnType__gain_upper | None: ...
+
+Global___HoldoutComparison: _TypeAlias = HoldoutComparison  # noqa: Y015
+
+@_typing.final
+class HoldoutArm(_message.Message):
+    """HoldoutArm is one side of a comparison."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RETRIEVAL_COUNT_FIELD_NUMBER: _builtins.int
+    OUTCOME_RETRIEVAL_COUNT_FIELD_NUMBER: _builtins.int
+    MEAN_VALUE_FIELD_NUMBER: _builtins.int
+    retrieval_count: _builtins.int
+    """Number of retrievals."""
+    outcome_retrieval_count: _builtins.int
+    """Number of these that an outcome names. Only they count for the mean."""
+    mean_value: _builtins.float
+    """Mean value of their outcomes, in [0, 1], PARTIAL counting one half; of several outcomes of one
+    retrieval their mean counts. Unset without outcomes.
+    """
+    def __init__(
+        self,
+        *,
+        retrieval_count: _builtins.int = ...,
+        outcome_retrieval_count: _builtins.int = ...,
+        mean_value: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_mean_value", b"_mean_value", "mean_value", b"mean_value"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_mean_value", b"_mean_value", "mean_value", b"mean_value", "outcome_retrieval_count", b"outcome_retrieval_count", "retrieval_count", b"retrieval_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__mean_value: _TypeAlias = _typing.Literal["mean_value"]  # noqa: Y015
+    _WhichOneofArgType__mean_value: _TypeAlias = _typing.Literal["_mean_value", b"_mean_value"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__mean_value) -> _WhichOneofReturnType__mean_value | None: ...
+
+Global___HoldoutArm: _TypeAlias = HoldoutArm  # noqa: Y015
 
 @_typing.final
 class Advice(_message.Message):

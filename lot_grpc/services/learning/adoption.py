@@ -1,0 +1,57 @@
+"""Reads whether what is recalled is used and helps, from retrievals and the outcomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Final
+
+from lot_grpc.domain.adoption import Adoption, AdoptionTally, HoldoutComparison, Period
+from lot_grpc.domain.retrieval import Receipt
+from lot_grpc.ports import Range, Record
+from lot_grpc.services.records.collections import RETRIEVALS, SORT_KEY
+from lot_grpc.services.records.retrievals import retrieval_from_record
+from lot_grpc.services.retrievals.used import outcomes_of_retrievals
+from lot_grpc.services.runtime import Runtime
+from lot_grpc.services.scanning import scan
+
+MOST_READ: Final = 20_000
+"""Retrievals, the latest, that a report reads."""
+_BATCH: Final = 200
+
+
+class AdoptionReader:
+    """Adoption and holdout of all namespaces."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._store = runtime.store
+        self._retrievals = runtime.retrievals
+
+    async def read(
+        self, namespace: str, period: Period
+    ) -> tuple[Adoption, HoldoutComparison | None]:
+        """What was recalled in a period; at most the latest ``MOST_READ`` retrievals are read."""
+        await self._retrievals.flush()
+        tally, count, truncated = AdoptionTally(), 0, False
+        where = [Range(SORT_KEY, gte=period.start, lt=period.end)]
+        batch: list[Record] = []
+        rows = scan(self._store, RETRIEVALS, namespace, where, descending=True, batch=_BATCH)
+        async with aclosing(rows):
+            async for row in rows:
+                if count == MOST_READ:
+                    truncated = True
+                    break
+                count += 1
+                batch.append(row)
+                if len(batch) == _BATCH:
+                    await self._add(tally, namespace, batch)
+                    batch = []
+        await self._add(tally, namespace, batch)
+        return tally.adoption(period, truncated=truncated), tally.comparison()
+
+    async def _add(self, tally: AdoptionTally, namespace: str, rows: Sequence[Record]) -> None:
+        retrievals = [retrieval_from_record(row) for row in rows]
+        ids = [one.retrieval_id for one in retrievals]
+        outcomes = await outcomes_of_retrievals(self._store, namespace, ids)
+        for one in retrievals:
+            tally.add(Receipt(one, outcomes.get(one.retrieval_id, ())))
