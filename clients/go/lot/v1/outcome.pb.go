@@ -241,9 +241,10 @@ const (
 	// Some of the nearest records were omitted from the context because they are unlikely to help;
 	// the message gives their number by kind. Set min_similarity to 0 to include them.
 	NoticeCode_NOTICE_CODE_UNLIKELY_OMITTED NoticeCode = 8
-	// A saved memory contradicts stored ones: same subject, but another value, the opposite, or
-	// negated. All are kept. The message gives their IDs. If the new one is right, set its
-	// `supersedes`; if the old one was right until a time, set that one's `valid_until`.
+	// A saved memory contradicts stored ones, as far as their words show: same subject, but another
+	// value, the opposite, or negated. A hint: most contradictions in other words are not seen. All
+	// are kept. The message gives their IDs. If the new one is right, set its `supersedes`; if the
+	// old one was right until a time, set that one's `valid_until`.
 	NoticeCode_NOTICE_CODE_CONFLICTS_WITH NoticeCode = 10
 )
 

@@ -177,9 +177,10 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     the message gives their number by kind. Set min_similarity to 0 to include them.
     """
     NOTICE_CODE_CONFLICTS_WITH: _NoticeCode.ValueType  # 10
-    """A saved memory contradicts stored ones: same subject, but another value, the opposite, or
-    negated. All are kept. The message gives their IDs. If the new one is right, set its
-    `supersedes`; if the old one was right until a time, set that one's `valid_until`.
+    """A saved memory contradicts stored ones, as far as their words show: same subject, but another
+    value, the opposite, or negated. A hint: most contradictions in other words are not seen. All
+    are kept. The message gives their IDs. If the new one is right, set its `supersedes`; if the
+    old one was right until a time, set that one's `valid_until`.
     """
 
 class NoticeCode(_NoticeCode, metaclass=_NoticeCodeEnumTypeWrapper):
@@ -221,9 +222,10 @@ NOTICE_CODE_UNLIKELY_OMITTED: NoticeCode.ValueType  # 8
 the message gives their number by kind. Set min_similarity to 0 to include them.
 """
 NOTICE_CODE_CONFLICTS_WITH: NoticeCode.ValueType  # 10
-"""A saved memory contradicts stored ones: same subject, but another value, the opposite, or
-negated. All are kept. The message gives their IDs. If the new one is right, set its
-`supersedes`; if the old one was right until a time, set that one's `valid_until`.
+"""A saved memory contradicts stored ones, as far as their words show: same subject, but another
+value, the opposite, or negated. A hint: most contradictions in other words are not seen. All
+are kept. The message gives their IDs. If the new one is right, set its `supersedes`; if the
+old one was right until a time, set that one's `valid_until`.
 """
 Global___NoticeCode: _TypeAlias = NoticeCode  # noqa: Y015
 
