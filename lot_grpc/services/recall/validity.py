@@ -22,7 +22,7 @@ class Validity:
         """The conditions on what is true as of a time; None: now.
 
         A filter that takes superseded memories alone is not narrowed by when they were superseded.
-        Any condition makes each search a tenth slower, and a count takes a sixtieth of one with the
+        Any condition makes each search a tenth slower, and a count takes a fortieth of one with the
         embedded store: so where nothing is left out, there is none.
         """
         time = self._time.now() if as_of is None else as_of

@@ -244,9 +244,10 @@ const (
 	// Every candidate was below min_match, so nothing is returned. The message gives their number and
 	// the highest match_probability. Proceed without, or use a lower min_match.
 	NoticeCode_NOTICE_CODE_NOTHING_FITS NoticeCode = 9
-	// A saved memory contradicts stored ones: same subject, but another value, the opposite, or
-	// negated. All are kept. The message gives their IDs. If the new one is right, set its
-	// `supersedes`; if the old one was right until a time, set that one's `valid_until`.
+	// A saved memory contradicts stored ones, as far as their words show: same subject, but another
+	// value, the opposite, or negated. A hint: most contradictions in other words are not seen. All
+	// are kept. The message gives their IDs. If the new one is right, set its `supersedes`; if the
+	// old one was right until a time, set that one's `valid_until`.
 	NoticeCode_NOTICE_CODE_CONFLICTS_WITH NoticeCode = 10
 )
 

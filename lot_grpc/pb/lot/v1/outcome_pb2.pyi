@@ -181,9 +181,10 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     the highest match_probability. Proceed without, or use a lower min_match.
     """
     NOTICE_CODE_CONFLICTS_WITH: _NoticeCode.ValueType  # 10
-    """A saved memory contradicts stored ones: same subject, but another value, the opposite, or
-    negated. All are kept. The message gives their IDs. If the new one is right, set its
-    `supersedes`; if the old one was right until a time, set that one's `valid_until`.
+    """A saved memory contradicts stored ones, as far as their words show: same subject, but another
+    value, the opposite, or negated. A hint: most contradictions in other words are not seen. All
+    are kept. The message gives their IDs. If the new one is right, set its `supersedes`; if the
+    old one was right until a time, set that one's `valid_until`.
     """
 
 class NoticeCode(_NoticeCode, metaclass=_NoticeCodeEnumTypeWrapper):
@@ -229,9 +230,10 @@ NOTICE_CODE_NOTHING_FITS: NoticeCode.ValueType  # 9
 the highest match_probability. Proceed without, or use a lower min_match.
 """
 NOTICE_CODE_CONFLICTS_WITH: NoticeCode.ValueType  # 10
-"""A saved memory contradicts stored ones: same subject, but another value, the opposite, or
-negated. All are kept. The message gives their IDs. If the new one is right, set its
-`supersedes`; if the old one was right until a time, set that one's `valid_until`.
+"""A saved memory contradicts stored ones, as far as their words show: same subject, but another
+value, the opposite, or negated. A hint: most contradictions in other words are not seen. All
+are kept. The message gives their IDs. If the new one is right, set its `supersedes`; if the
+old one was right until a time, set that one's `valid_until`.
 """
 Global___NoticeCode: _TypeAlias = NoticeCode  # noqa: Y015
 

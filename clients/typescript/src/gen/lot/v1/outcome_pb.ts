@@ -471,9 +471,10 @@ export enum NoticeCode {
   NOTHING_FITS = 9,
 
   /**
-   * A saved memory contradicts stored ones: same subject, but another value, the opposite, or
-   * negated. All are kept. The message gives their IDs. If the new one is right, set its
-   * `supersedes`; if the old one was right until a time, set that one's `valid_until`.
+   * A saved memory contradicts stored ones, as far as their words show: same subject, but another
+   * value, the opposite, or negated. A hint: most contradictions in other words are not seen. All
+   * are kept. The message gives their IDs. If the new one is right, set its `supersedes`; if the
+   * old one was right until a time, set that one's `valid_until`.
    *
    * @generated from enum value: NOTICE_CODE_CONFLICTS_WITH = 10;
    */
