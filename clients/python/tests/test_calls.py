@@ -231,6 +231,22 @@ async def test_the_context_of_a_task_is_ready_for_a_prompt(client: AsyncLotClien
         await client.get_task_context(task_id="unknown")
 
 
+async def test_nothing_rather_than_what_does_not_fit(client: AsyncLotClient):
+    task = "Rotate the signing keys of the payment gateway"
+    await client.save_pattern(task)
+    await client.create_memory(task)
+    await client.record_episode(task, status="SUCCEEDED")
+    for query, count in ((task, 1), ("Bake a chocolate cake", 0)):
+        for found in (
+            await client.recall_patterns(query, min_match=0.5),
+            await client.search_memories(query, min_match=0.5),
+            await client.recall_episodes(query, min_match=0.5),
+        ):
+            assert len(found.hits) == count
+        context = await client.get_task_context(query, min_match=0.5)
+        assert len(context.patterns) == count
+
+
 async def test_namespaces_keep_apart_over_one_connection(client: AsyncLotClient, namespace: str):
     await client.save_pattern("A task")
     other = client.using(namespace=f"{namespace}-other")
