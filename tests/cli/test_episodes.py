@@ -16,7 +16,7 @@ from lot_grpc.cli.app import app as command_line
 from lot_grpc.cli.times import local_time
 from lot_grpc.pb.lot.v1 import episode_pb2 as pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as service_pb
-from lot_grpc.pb.lot.v1.outcome_pb2 import COMPLEXITY_MEDIUM
+from lot_grpc.pb.lot.v1.outcome_pb2 import COMPLEXITY_MEDIUM, OutcomeStats
 from tests.cli.scripted import NASTY
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -320,3 +320,10 @@ def test_colours_come_only_where_they_are_wanted(runner, fake):
     assert "\x1b[31m" not in ran(runner, fake, "episodes", NO_COLOR="1", **asked).stdout
     assert "\x1b" not in ran(runner, fake, "episodes").stdout
     assert "\x1b" not in ran(runner, fake, "episodes", "--json", **asked).stdout
+
+
+def test_an_episode_that_was_used_shows_how_that_went(runner, fake):
+    used = OutcomeStats(usage_count=3, success_count=2, failure_count=1)
+    hold(fake, pb.Episode(episode_id="e-1", task="t", outcomes=used))
+    shown = rows_of(ran(runner, fake, "episodes", "e-1").stdout)
+    assert shown["outcomes"].startswith("2 of 3 worked, 1 failed")

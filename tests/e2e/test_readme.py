@@ -1,4 +1,4 @@
-"""The Python in the README, and the quickstarts, run against a real server as they stand."""
+"""The Python in the pages, and the quickstarts, run against a real server as they stand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.e2e.process import PATIENCE, ROOT, Served
 
 ADDRESS = "127.0.0.1:50051"
 CLIENT = ROOT / "clients" / "python"
-PAGES = [ROOT / "README.md", CLIENT / "README.md"]
+PAGES = [ROOT / "README.md", CLIENT / "README.md", ROOT / "docs" / "learning.md"]
 
 
 def snippets() -> list[tuple[str, str]]:

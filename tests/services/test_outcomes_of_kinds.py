@@ -338,3 +338,14 @@ async def test_a_namespace_keeps_its_own_outcomes_though_another_has_the_same_id
     assert found.outcomes == NO_OUTCOMES
     with pytest.raises(EpisodeNotFoundError):
         await record(world, "episode")
+
+
+@of_each_kind
+async def test_the_change_feed_reports_an_outcome_as_an_update(world, kind):
+    await KINDS[kind].make(world, None)
+    collection = world.services.resources.of(kind).spec.collection.name
+    [before] = await payloads(world, collection)
+    await record(world, kind)
+    [after] = await payloads(world, collection)
+    assert after["change_seq"] > before["change_seq"]
+    assert after["stored_seq"] == before["stored_seq"]
