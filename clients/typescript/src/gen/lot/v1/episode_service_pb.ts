@@ -982,7 +982,7 @@ export type RecallEpisodesResponse = Message<"lot.v1.RecallEpisodesResponse"> & 
   hits: EpisodeHit[];
 
   /**
-   * ID of this recall, retained for 7 days.
+   * ID of this recall; see GetRetrieval.
    *
    * @generated from field: string retrieval_id = 2;
    */

@@ -666,7 +666,7 @@ export type SearchMemoriesResponse = Message<"lot.v1.SearchMemoriesResponse"> & 
   hits: MemoryHit[];
 
   /**
-   * ID of this search, for example for SubmitFeedback; retained for 7 days.
+   * ID of this search, for example for SubmitFeedback; see GetRetrieval.
    *
    * @generated from field: string retrieval_id = 2;
    */
