@@ -28,8 +28,7 @@ async def fill(lot: Lot) -> None:
 
 
 async def recalled(lot: Lot) -> str:
-    retrieval_id: str = (await lot.patterns.RecallPatterns(query=TASK)).retrieval_id
-    return retrieval_id
+    return str((await lot.patterns.RecallPatterns(query=TASK)).retrieval_id)
 
 
 async def report(lot: Lot, **requested: Any) -> Any:
@@ -40,8 +39,7 @@ async def used(lot: Lot, retrieval_id: str, outcome: int, *pattern_ids: str) -> 
     answer = await lot.patterns.RecordOutcome(
         pattern_ids=pattern_ids, retrieval_id=retrieval_id, outcome=outcome
     )
-    outcome_id: str = answer.outcome_id
-    return outcome_id
+    return str(answer.outcome_id)
 
 
 def counts(kinds: Any) -> dict[str, tuple[int, int, int]]:

@@ -120,6 +120,7 @@ from tests.services.steps.patterns import (
     three_patterns,
     updates,
 )
+from tests.services.steps.retrievals import a_hashed_recall, outcome_of_hashed, recalls
 from tests.services.steps.reviews import (
     approved,
     held_back,
@@ -168,6 +169,8 @@ CASES = [
     Case("outcome on a query", three_patterns, outcomes("", "how"), repeatable=False),
     Case("outcome on a query by request", three_patterns, outcomes("r", "How ")),
     Case("outcome on a new query by request", three_patterns, outcomes("r", "why")),
+    Case("outcome on a hashed query by request", a_hashed_recall, outcome_of_hashed),
+    Case("recalls", three_patterns, recalls, repeatable=False, contents=("one",)),
     Case("outcomes at once by request", three_patterns, outcomes_at_once("r")),
     Case("outcome that makes cells too many", many_cells, one_outcome("r", "one more")),
     Case("correct an outcome", an_outcome, corrects("", Outcome.FAILURE), repeatable=False),

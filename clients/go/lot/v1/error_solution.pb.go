@@ -1080,7 +1080,7 @@ type FindErrorSolutionsResponse struct {
 	// Solutions that worked, at most `limit`: those of the same signature first, each group best
 	// first.
 	Hits []*ErrorSolutionHit `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
-	// Retrieval ID for RecordErrorSolutionOutcome, retained for 7 days.
+	// Retrieval ID for RecordErrorSolutionOutcome; see GetRetrieval.
 	RetrievalId string `protobuf:"bytes,2,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
 	// Notices, for example that the message is longer than the model reads.
 	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`

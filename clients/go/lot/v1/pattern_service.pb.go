@@ -1392,7 +1392,7 @@ type RecallPatternsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Hits, best first.
 	Hits []*PatternHit `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
-	// Retrieval ID for RecordOutcome, retained for 7 days.
+	// Retrieval ID for RecordOutcome; see GetRetrieval.
 	RetrievalId string `protobuf:"bytes,2,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
 	// Notices, for example that the query is longer than the model reads.
 	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`

@@ -225,7 +225,7 @@ type GetTaskContextResponse struct {
 	// True if prompt_text omits or shortens something, for lack of tokens or because of its length:
 	// it has at most 2,000 characters of a field (4,000 of code). The other fields are complete.
 	Truncated bool `protobuf:"varint,11,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	// Retrieval ID for RecordOutcome and RecordErrorSolutionOutcome, retained for 7 days.
+	// Retrieval ID for RecordOutcome and RecordErrorSolutionOutcome; see GetRetrieval.
 	RetrievalId string `protobuf:"bytes,12,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
 	// Notices, for example that the task is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,13,rep,name=notices,proto3" json:"notices,omitempty"`

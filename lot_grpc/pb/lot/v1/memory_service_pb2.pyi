@@ -697,7 +697,7 @@ class SearchMemoriesResponse(_message.Message):
     NOTICES_FIELD_NUMBER: _builtins.int
     EXPLANATION_FIELD_NUMBER: _builtins.int
     retrieval_id: _builtins.str
-    """ID of this search for RecordOutcome and SubmitFeedback, retained for 7 days."""
+    """ID of this search for RecordOutcome and SubmitFeedback; see GetRetrieval."""
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.MemoryHit]:
         """Hits, best first."""

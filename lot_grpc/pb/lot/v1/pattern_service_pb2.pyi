@@ -764,7 +764,7 @@ class RecallPatternsResponse(_message.Message):
     NOTICES_FIELD_NUMBER: _builtins.int
     EXPLANATION_FIELD_NUMBER: _builtins.int
     retrieval_id: _builtins.str
-    """Retrieval ID for RecordOutcome, retained for 7 days."""
+    """Retrieval ID for RecordOutcome; see GetRetrieval."""
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[Global___PatternHit]:
         """Hits, best first."""

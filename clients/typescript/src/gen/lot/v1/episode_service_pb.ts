@@ -1000,7 +1000,7 @@ export type RecallEpisodesResponse = Message<"lot.v1.RecallEpisodesResponse"> & 
   hits: EpisodeHit[];
 
   /**
-   * Retrieval ID for RecordOutcome, retained for 7 days.
+   * ID of this recall for RecordOutcome; see GetRetrieval.
    *
    * @generated from field: string retrieval_id = 2;
    */

@@ -663,7 +663,7 @@ export type FindErrorSolutionsResponse = Message<"lot.v1.FindErrorSolutionsRespo
   hits: ErrorSolutionHit[];
 
   /**
-   * Retrieval ID for RecordErrorSolutionOutcome, retained for 7 days.
+   * Retrieval ID for RecordErrorSolutionOutcome; see GetRetrieval.
    *
    * @generated from field: string retrieval_id = 2;
    */

@@ -766,7 +766,7 @@ export type SearchMemoriesResponse = Message<"lot.v1.SearchMemoriesResponse"> & 
   hits: MemoryHit[];
 
   /**
-   * ID of this search for RecordOutcome and SubmitFeedback, retained for 7 days.
+   * ID of this search for RecordOutcome and SubmitFeedback; see GetRetrieval.
    *
    * @generated from field: string retrieval_id = 2;
    */

@@ -757,7 +757,7 @@ export type RecallPatternsResponse = Message<"lot.v1.RecallPatternsResponse"> & 
   hits: PatternHit[];
 
   /**
-   * Retrieval ID for RecordOutcome, retained for 7 days.
+   * Retrieval ID for RecordOutcome; see GetRetrieval.
    *
    * @generated from field: string retrieval_id = 2;
    */

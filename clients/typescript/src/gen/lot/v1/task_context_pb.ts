@@ -242,7 +242,7 @@ export type GetTaskContextResponse = Message<"lot.v1.GetTaskContextResponse"> & 
   truncated: boolean;
 
   /**
-   * Retrieval ID for RecordOutcome and RecordErrorSolutionOutcome, retained for 7 days.
+   * Retrieval ID for RecordOutcome and RecordErrorSolutionOutcome; see GetRetrieval.
    *
    * @generated from field: string retrieval_id = 12;
    */

@@ -964,7 +964,7 @@ class RecallEpisodesResponse(_message.Message):
     RETRIEVAL_ID_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     retrieval_id: _builtins.str
-    """Retrieval ID for RecordOutcome, retained for 7 days."""
+    """ID of this recall for RecordOutcome; see GetRetrieval."""
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[Global___EpisodeHit]:
         """Hits, best first."""

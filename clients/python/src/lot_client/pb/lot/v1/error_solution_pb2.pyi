@@ -672,7 +672,7 @@ class FindErrorSolutionsResponse(_message.Message):
     SIGNATURE_FIELD_NUMBER: _builtins.int
     UNSOLVED_FIELD_NUMBER: _builtins.int
     retrieval_id: _builtins.str
-    """Retrieval ID for RecordErrorSolutionOutcome, retained for 7 days."""
+    """Retrieval ID for RecordErrorSolutionOutcome; see GetRetrieval."""
     signature: _builtins.str
     """Signature of the requested error."""
     @_builtins.property

@@ -162,7 +162,7 @@ class GetTaskContextResponse(_message.Message):
     it has at most 2,000 characters of a field (4,000 of code). The other fields are complete.
     """
     retrieval_id: _builtins.str
-    """Retrieval ID for RecordOutcome and RecordErrorSolutionOutcome, retained for 7 days."""
+    """Retrieval ID for RecordOutcome and RecordErrorSolutionOutcome; see GetRetrieval."""
     @_builtins.property
     def episodes(self) -> _containers.RepeatedCompositeFieldContainer[_episode_service_pb2.EpisodeHit]:
         """Similar episodes that ended, in success or failure, best first. Further runs of a task with
