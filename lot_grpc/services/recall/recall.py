@@ -39,7 +39,7 @@ from lot_grpc.services.recall.reranks import Reranked, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
 from lot_grpc.services.recall.search_target import SearchTarget
-from lot_grpc.services.records.origin import held_back
+from lot_grpc.services.records.origin import RECALLABLE, held_back
 
 T = TypeVar("T")
 
@@ -198,6 +198,10 @@ class Recall(Generic[T]):
         )
         if records is None:
             records = await self._records(namespace, pages, reranked.records)
+        if RECALLABLE in request.filters.get("reviews", ()):  # as it is now, not when searched
+            records = {
+                one: record for one, record in records.items() if not held_back(record.payload)
+            }
         known: Mapping[str, Evidence] = {}
         if tried:
             known = await self._evidence(namespace, candidates.vector, found, records, ranking)
