@@ -19,6 +19,7 @@ from tests.e2e.process import PATIENCE, ROOT
 from tests.server.examples import EXAMPLES
 
 PAGE = ROOT / "docs" / "grpcurl.md"
+TRUST = ROOT / "docs" / "trust.md"
 README = ROOT / "README.md"
 ADDRESS = "127.0.0.1:50051"
 BESIDE = Path(sys.executable).parent
@@ -127,7 +128,7 @@ def test_the_recipes_answer_as_they_say(serve, data, tmp_path):
     in_readme = list(recipes(README))
     assert [recipe.script.count(".venv/bin/grpcurl -plaintext") for recipe in in_readme] == [2]
     assert all(recipe.answers for recipe in in_readme)
-    for recipe in [*in_readme, *recipes(PAGE)]:  # as a newcomer would
+    for recipe in [*in_readme, *recipes(PAGE), *recipes(TRUST)]:  # as a newcomer would
         run(recipe, server.address, tmp_path)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from lot_grpc.domain.episode import EpisodeEnd, EpisodeError, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.memory import ConversationSummary, MemoryKind, Project
+from lot_grpc.domain.origin import Origin, OriginKind
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Action, PatternKind, PatternType
 from lot_grpc.services.episodes.drafts import EpisodeDraft
@@ -259,6 +260,7 @@ async def _error_solutions(world: World) -> None:
             "ModuleNotFoundError: No module named 'requests'",
             error_solution_id="module-requests",
             language="python",
+            origin=Origin(OriginKind.TOOL),
             resolution="add requests to pyproject.toml and install again",
         ),
     )
@@ -297,6 +299,7 @@ async def _memories(world: World) -> None:
             "The cluster pulls images from registry.local; its token expires every 90 days.",
             memory_id="registry-token",
             kind=MemoryKind.FACT,
+            origin=Origin(OriginKind.PERSON, "olga"),
         ),
         memory(
             "Talked about the deploy of the web service.",
@@ -323,6 +326,7 @@ async def _memories(world: World) -> None:
             memory_id="pasted-page",
             title="Pasted from a web page about the login",
             source_uri="https://example.org/login",
+            origin=Origin(OriginKind.IMPORT, "`web`, [x](y)"),
         ),
     ):
         world.clock.advance(DAY)

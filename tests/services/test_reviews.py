@@ -185,6 +185,15 @@ async def test_a_text_that_comes_during_a_review_is_not_approved_unseen(interrup
 
 
 @each
+async def test_a_text_that_is_rewritten_during_a_recall_is_not_shown_unseen(interrupted, kind):
+    world = interrupted
+    await approved(world, NS)
+    assert await found(world, kind)
+    world.store.before("get", COLLECTION[kind], lambda: edit_text(world, kind, Editor()))
+    assert not await found(world, kind)
+
+
+@each
 async def test_a_review_during_an_edit_is_not_lost(interrupted, kind):
     world = interrupted
     await held_back(world, NS)

@@ -72,7 +72,7 @@ from lot_grpc.services.records.error_solutions import (
     error_solution_from_record,
     error_texts,
 )
-from lot_grpc.services.records.origin import RECALLABLE
+from lot_grpc.services.records.origin import RECALLABLE, held_back
 from lot_grpc.services.retrievals.retrievals import Retrievals
 
 _REMEMBERED: Final = 4_096
@@ -381,11 +381,12 @@ class ErrorSolutionFinder:
     async def _read(
         self, namespace: str, found: Sequence[Relevance]
     ) -> list[tuple[Relevance, Record]]:
-        """The records of the hits, without those deleted since."""
+        """The records of the hits, without those deleted or held back since."""
         if not found:
             return []
         records = await self._store.get(ERROR_SOLUTIONS, namespace, [one.id for one in found])
-        return [(one, records[one.id]) for one in found if one.id in records]
+        recallable = {one for one, record in records.items() if not held_back(record.payload)}
+        return [(one, records[one.id]) for one in found if one.id in recallable]
 
 
 def _conditions(request: ErrorQuery, *, worked: bool) -> list[Condition]:

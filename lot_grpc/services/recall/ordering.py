@@ -26,6 +26,7 @@ from lot_grpc.domain.ranking import (
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.recall.importance import ImportanceReader
 from lot_grpc.services.recall.search_target import SearchTarget
+from lot_grpc.services.records.origin import held_back
 
 T = TypeVar("T")
 
@@ -36,7 +37,8 @@ NOTHING_KNOWN = Evidence()
 class OrderRequest:
     """How to order candidates. ``vector`` is the query's; ``reserved`` as in ``ranking.rank``.
 
-    ``learned``: whether what was learned counts.
+    ``learned``: whether what was learned counts. ``recallable``: whether what is held back by its
+    review is left out, as it is now and not when it was searched.
     """
 
     namespace: str
@@ -46,6 +48,13 @@ class OrderRequest:
     seed: int
     reserved: Collection[str]
     learned: bool = True
+    recallable: bool = False
+
+    def admit(self, records: Mapping[str, Record]) -> Mapping[str, Record]:
+        """The records that may be returned."""
+        if not self.recallable:
+            return records
+        return {point: one for point, one in records.items() if not held_back(one.payload)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +84,23 @@ class Ordering(Generic[T]):
         self, request: OrderRequest, found: Sequence[Relevance], known: Mapping[str, Record]
     ) -> Ordered:
         """The best candidates. ``found``: most relevant first; ``known``: records by point."""
+        known = request.admit(known)
         contending = self._contending(found, request)
         page = _with_reserved(contending, request.limit, request)
         evidence, records = await self._look_up(request, found, page, known)
         near = contending if evidence else page
         if self._important is not None:
             rising = await self._rising(request, contending, evidence, records)
-            records = {**records, **rising}
+            records = {**records, **request.admit(rising)}
             near = contending if evidence else [one for one in contending if one.id in records]
         ranked = self._rank(request, near, evidence, records)
         chosen = [one.candidate for one in ranked]
         if self._important is None:
-            records = await self._read(request.namespace, chosen, records)
-        if any(one.id not in records for one in chosen):  # some were deleted since the search
-            records = await self._read(request.namespace, contending, records)
+            records = await self._read(request, chosen, records)
+        if any(
+            one.id not in records for one in chosen
+        ):  # some were deleted, or rejected, since the search
+            records = await self._read(request, contending, records)
             near = [one for one in contending if one.id in records]
             ranked = self._rank(request, near, evidence, records)
         return Ordered(ranked, records, evidence)
@@ -103,12 +115,12 @@ class Ordering(Generic[T]):
         """The outcomes, and the records of the page; another server is asked for both at once."""
         if not self._store.exclusive:
             return await asyncio.gather(
-                self._evidence(request, found), self._read(request.namespace, page, known)
+                self._evidence(request, found), self._read(request, page, known)
             )
         evidence = await self._evidence(request, found)
         if evidence and self._important is None:
             return evidence, known  # which records are needed is known once they are ranked
-        return evidence, await self._read(request.namespace, page, known)
+        return evidence, await self._read(request, page, known)
 
     def _contending(self, found: Sequence[Relevance], request: OrderRequest) -> list[Relevance]:
         """Those that can reach the page."""
@@ -118,7 +130,7 @@ class Ordering(Generic[T]):
 
     async def _read(
         self,
-        namespace: str,
+        request: OrderRequest,
         those: Iterable[Relevance | Candidate],
         known: Mapping[str, Record],
     ) -> Mapping[str, Record]:
@@ -126,7 +138,8 @@ class Ordering(Generic[T]):
         unread = [one.id for one in those if one.id not in known]
         if not unread:
             return known
-        return {**known, **await self._store.get(self._collection, namespace, unread)}
+        read = await self._store.get(self._collection, request.namespace, unread)
+        return {**known, **request.admit(read)}
 
     async def _evidence(
         self, request: OrderRequest, found: Sequence[Relevance]

@@ -35,7 +35,7 @@ from lot_grpc.services.recall.ordering import NOTHING_KNOWN, Ordered, Ordering, 
 from lot_grpc.services.recall.reranks import Reranked, Reranks
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
 from lot_grpc.services.recall.search_target import SearchTarget
-from lot_grpc.services.records.origin import held_back
+from lot_grpc.services.records.origin import RECALLABLE, held_back
 from lot_grpc.services.retrievals.retrievals import BegunRetrieval, Retrievals
 
 T = TypeVar("T")
@@ -211,6 +211,7 @@ class Recall(Generic[T]):
             seed or 0,
             candidates.also,
             learned=not request.holdout,
+            recallable=RECALLABLE in request.filters.get("reviews", ()),
         )
         ordered = await self._ordering.order(order, found, reranked.records)
         relevant = {one.id: one for one in found}
