@@ -21,6 +21,7 @@ from tests.learn.tasks import TaskSet
 LIMIT = 5
 """Hits of a recall, as by default. The first is taken."""
 _BATCH = 64
+_POOLS = "pools"
 _CACHED_TEXTS = 100_000
 """The same queries come again and again: each is embedded once."""
 
@@ -80,9 +81,9 @@ async def save_all(serving: Opened, namespace: str, tasks: TaskSet) -> None:
 
 async def read_pools(serving: Opened, tasks: TaskSet, progress: Progress) -> Pools:
     """The pools, by the search that recall makes. What was learned does not change them."""
-    kind, namespace = tasks.kind, f"pools-{tasks.kind}"
-    await save_all(serving, namespace, tasks)
-    points = {kind.point(namespace, _id(one)): one for one in range(len(tasks.stored))}
+    kind = tasks.kind
+    await save_all(serving, _POOLS, tasks)
+    points = {kind.point(_POOLS, _id(one)): one for one in range(len(tasks.stored))}
     searching = HybridSearch(
         serving.store, serving.embedder, kind.spec.collection.search_fields, FusionWeights()
     )
@@ -91,7 +92,7 @@ async def read_pools(serving: Opened, tasks: TaskSet, progress: Progress) -> Poo
         progress(f"searching {kind}", number, len(tasks.queries))
         request = kind.request(RecallOptions(query, LIMIT), tasks.filters[number])
         search = SearchRequest(query, request.where, pool_size(LIMIT))
-        found = await searching.search(namespace, search)
+        found = await searching.search(_POOLS, search)
         numbers = [points[one.id] for one in found.found]
         hits.append(
             tuple(
@@ -108,7 +109,7 @@ async def weights_told(serving: Opened, tasks: TaskSet) -> RankingWeights:
     """The weights that an answer gives back when asked to explain itself."""
     options = RecallOptions(tasks.queries[0], LIMIT, explain=True)
     request = tasks.kind.request(options, tasks.filters[0])
-    answer = await tasks.kind.find(serving.services, f"pools-{tasks.kind}", request)
+    answer = await tasks.kind.find(serving.services, _POOLS, request)
     assert answer.explanation is not None
     return answer.explanation.weights
 
