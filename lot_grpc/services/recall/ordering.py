@@ -97,9 +97,7 @@ class Ordering(Generic[T]):
         chosen = [one.candidate for one in ranked]
         if self._important is None:
             records = await self._read(request, chosen, records)
-        if any(
-            one.id not in records for one in chosen
-        ):  # some were deleted, or rejected, since the search
+        if any(one.id not in records for one in chosen):  # some are gone since the search
             records = await self._read(request, contending, records)
             near = [one for one in contending if one.id in records]
             ranked = self._rank(request, near, evidence, records)
