@@ -339,20 +339,20 @@ const (
 	//
 	//	{ "reason": "MATCH_UNAVAILABLE", "domain": "lot.v1",
 	//	  "metadata": { "model": "text-embedding-3-small" } }
-	ErrorReason_ERROR_REASON_MATCH_UNAVAILABLE ErrorReason = 69
+	ErrorReason_ERROR_REASON_MATCH_UNAVAILABLE ErrorReason = 60
 	// The request gives a record the origin EXTRACTION, which only the server sets. Code
 	// INVALID_ARGUMENT. Give the origin of whoever writes: PERSON, TOOL, AGENT, MODEL or IMPORT.
 	//
 	//	{ "reason": "ORIGIN_RESERVED", "domain": "lot.v1",
 	//	  "metadata": { "field": "memory.origin.kind", "given": "EXTRACTION" } }
-	ErrorReason_ERROR_REASON_ORIGIN_RESERVED ErrorReason = 78
+	ErrorReason_ERROR_REASON_ORIGIN_RESERVED ErrorReason = 61
 	// An update that names only the origin gives one that is not less trusted than the stored one.
 	// Code FAILED_PRECONDITION. An edit never raises trust: to vouch for a text, approve it with
 	// ReviewRecords, or store it as a new record.
 	//
 	//	{ "reason": "ORIGIN_RAISED", "domain": "lot.v1",
 	//	  "metadata": { "id": "m-1", "given": "PERSON", "current": "MODEL" } }
-	ErrorReason_ERROR_REASON_ORIGIN_RAISED ErrorReason = 79
+	ErrorReason_ERROR_REASON_ORIGIN_RAISED ErrorReason = 62
 )
 
 // Enum value maps for ErrorReason.
@@ -413,9 +413,9 @@ var (
 		48: "ERROR_REASON_SESSION_FULL",
 		50: "ERROR_REASON_IMPORT_FORMAT_TOO_NEW",
 		51: "ERROR_REASON_IMPORT_CONFLICT",
-		69: "ERROR_REASON_MATCH_UNAVAILABLE",
-		78: "ERROR_REASON_ORIGIN_RESERVED",
-		79: "ERROR_REASON_ORIGIN_RAISED",
+		60: "ERROR_REASON_MATCH_UNAVAILABLE",
+		61: "ERROR_REASON_ORIGIN_RESERVED",
+		62: "ERROR_REASON_ORIGIN_RAISED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                 0,
@@ -473,9 +473,9 @@ var (
 		"ERROR_REASON_SESSION_FULL":                48,
 		"ERROR_REASON_IMPORT_FORMAT_TOO_NEW":       50,
 		"ERROR_REASON_IMPORT_CONFLICT":             51,
-		"ERROR_REASON_MATCH_UNAVAILABLE":           69,
-		"ERROR_REASON_ORIGIN_RESERVED":             78,
-		"ERROR_REASON_ORIGIN_RAISED":               79,
+		"ERROR_REASON_MATCH_UNAVAILABLE":           60,
+		"ERROR_REASON_ORIGIN_RESERVED":             61,
+		"ERROR_REASON_ORIGIN_RAISED":               62,
 	}
 )
 
@@ -568,9 +568,9 @@ const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\x19ERROR_REASON_SESSION_FULL\x100\x12&\n" +
 	"\"ERROR_REASON_IMPORT_FORMAT_TOO_NEW\x102\x12 \n" +
 	"\x1cERROR_REASON_IMPORT_CONFLICT\x103\x12\"\n" +
-	"\x1eERROR_REASON_MATCH_UNAVAILABLE\x10E\x12 \n" +
-	"\x1cERROR_REASON_ORIGIN_RESERVED\x10N\x12\x1e\n" +
-	"\x1aERROR_REASON_ORIGIN_RAISED\x10OBG\n" +
+	"\x1eERROR_REASON_MATCH_UNAVAILABLE\x10<\x12 \n" +
+	"\x1cERROR_REASON_ORIGIN_RESERVED\x10=\x12\x1e\n" +
+	"\x1aERROR_REASON_ORIGIN_RAISED\x10>BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

@@ -381,7 +381,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
           "metadata": { "namespace": "default", "resource_kind": "pattern", "id": "p-1" } }
     """
-    ERROR_REASON_MATCH_UNAVAILABLE: _ErrorReason.ValueType  # 69
+    ERROR_REASON_MATCH_UNAVAILABLE: _ErrorReason.ValueType  # 60
     """min_match was set, but match_probability is not calibrated for the server's embedding model.
     Code FAILED_PRECONDITION. Nothing was searched. Use min_similarity instead, with a value chosen
     for that model.
@@ -389,14 +389,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "MATCH_UNAVAILABLE", "domain": "lot.v1",
           "metadata": { "model": "text-embedding-3-small" } }
     """
-    ERROR_REASON_ORIGIN_RESERVED: _ErrorReason.ValueType  # 78
+    ERROR_REASON_ORIGIN_RESERVED: _ErrorReason.ValueType  # 61
     """The request gives a record the origin EXTRACTION, which only the server sets. Code
     INVALID_ARGUMENT. Give the origin of whoever writes: PERSON, TOOL, AGENT, MODEL or IMPORT.
 
         { "reason": "ORIGIN_RESERVED", "domain": "lot.v1",
           "metadata": { "field": "memory.origin.kind", "given": "EXTRACTION" } }
     """
-    ERROR_REASON_ORIGIN_RAISED: _ErrorReason.ValueType  # 79
+    ERROR_REASON_ORIGIN_RAISED: _ErrorReason.ValueType  # 62
     """An update that names only the origin gives one that is not less trusted than the stored one.
     Code FAILED_PRECONDITION. An edit never raises trust: to vouch for a text, approve it with
     ReviewRecords, or store it as a new record.
@@ -771,7 +771,7 @@ again with IMPORT_CONFLICT_POLICY_SKIP or IMPORT_CONFLICT_POLICY_OVERWRITE.
     { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
       "metadata": { "namespace": "default", "resource_kind": "pattern", "id": "p-1" } }
 """
-ERROR_REASON_MATCH_UNAVAILABLE: ErrorReason.ValueType  # 69
+ERROR_REASON_MATCH_UNAVAILABLE: ErrorReason.ValueType  # 60
 """min_match was set, but match_probability is not calibrated for the server's embedding model.
 Code FAILED_PRECONDITION. Nothing was searched. Use min_similarity instead, with a value chosen
 for that model.
@@ -779,14 +779,14 @@ for that model.
     { "reason": "MATCH_UNAVAILABLE", "domain": "lot.v1",
       "metadata": { "model": "text-embedding-3-small" } }
 """
-ERROR_REASON_ORIGIN_RESERVED: ErrorReason.ValueType  # 78
+ERROR_REASON_ORIGIN_RESERVED: ErrorReason.ValueType  # 61
 """The request gives a record the origin EXTRACTION, which only the server sets. Code
 INVALID_ARGUMENT. Give the origin of whoever writes: PERSON, TOOL, AGENT, MODEL or IMPORT.
 
     { "reason": "ORIGIN_RESERVED", "domain": "lot.v1",
       "metadata": { "field": "memory.origin.kind", "given": "EXTRACTION" } }
 """
-ERROR_REASON_ORIGIN_RAISED: ErrorReason.ValueType  # 79
+ERROR_REASON_ORIGIN_RAISED: ErrorReason.ValueType  # 62
 """An update that names only the origin gives one that is not less trusted than the stored one.
 Code FAILED_PRECONDITION. An edit never raises trust: to vouch for a text, approve it with
 ReviewRecords, or store it as a new record.
