@@ -16,7 +16,6 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from typer import Option
 
 from lot_grpc.cli.failures import FAILED, reported
-from lot_grpc.cli.times import moment
 from lot_grpc.cli.words import ORIGIN_KINDS, PATTERN_KINDS, REVIEW_STATES
 from lot_grpc.pb.lot.v1.origin_pb2 import OriginKind, ReviewState
 from lot_grpc.pb.lot.v1.pattern_pb2 import PatternFilter, PatternKind
@@ -89,6 +88,8 @@ def _time(text: str) -> Timestamp | None:
     """The time of an option; None if it is empty, as scripts may pass it."""
     if not text:
         return None
+    from lot_grpc.cli.times import moment
+
     time = Timestamp()
     try:
         time.FromDatetime(moment(text, datetime.now(UTC)))

@@ -13,7 +13,12 @@ from tests.e2e.process import PATIENCE, ROOT, Served
 
 ADDRESS = "127.0.0.1:50051"
 CLIENT = ROOT / "clients" / "python"
-PAGES = [ROOT / "README.md", CLIENT / "README.md", ROOT / "docs" / "learning.md"]
+PAGES = [
+    ROOT / "README.md",
+    CLIENT / "README.md",
+    ROOT / "docs" / "learning.md",
+    ROOT / "docs" / "memories.md",
+]
 
 
 def snippets() -> list[tuple[str, str]]:

@@ -6,8 +6,17 @@ from typing import Any
 
 import pytest
 
+from lot_grpc.domain.adoption import (
+    Adoption,
+    DayAdoption,
+    HoldoutArm,
+    HoldoutComparison,
+    KindAdoption,
+    Period,
+)
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.episode import Episode, EpisodeStart, EpisodeStatus
+from lot_grpc.domain.holdout import Arm
 from lot_grpc.domain.performance import Advice, AdviceKind, Insight, InsightKind, PerformanceReport
 from lot_grpc.domain.ranking import ScorePart
 from lot_grpc.domain.recommendation import Recommendations, TaskProfile
@@ -37,6 +46,14 @@ TREND = CategoryTrend(
     compared_count=38,
     change=Change(TrendDirection.IMPROVING, 0.25, 0.75, 0.01),
     points=(TrendPoint(60_000_000, 3, 2, 0.5),),
+)
+ADOPTION = Adoption(
+    Period(60_000_000, 120_000_000),
+    retrievals=5,
+    with_outcome=4,
+    truncated=True,
+    kinds=(KindAdoption("memory", 3, 2, 1),),
+    days=(DayAdoption(60_000_000, 5, (KindAdoption("memory", 3, 2, 1),)),),
 )
 
 
@@ -97,9 +114,16 @@ def test_every_field_of_a_report_is_given():
         trends=(TREND,),
         advice=(Advice(AdviceKind.SLOW, "ops", "m"),),
         insights=(Insight(InsightKind.TOOL, "git", 3, "m"),),
+        adoption=ADOPTION,
+        holdout=HoldoutComparison(HoldoutArm(9, Arm(4, 3.0, 3.0)), HoldoutArm(3, Arm(2, 0.5, 0.5))),
     )
     shown = learning.report_to_pb(report)
-    all_said(shown)
+    for message in (shown, shown.adoption, shown.holdout, shown.holdout.learned):
+        all_said(message)
+    [kind] = shown.adoption.kinds
+    assert (kind.shown_count, kind.used_count, kind.helped_count) == (3, 2, 1)
+    assert (shown.holdout.learned.mean_value, shown.holdout.holdout.mean_value) == (0.75, 0.25)
+    assert shown.holdout.gain_lower < shown.holdout.gain == 0.5 < shown.holdout.gain_upper
     assert (shown.total_count, shown.success_count) == (41, 30)
     assert dict(shown.by_category) == {"ops": 40}
 
