@@ -295,3 +295,27 @@ async def test_hashes_are_stored_where_the_policy_says_so(lot):
     found = await read(lot, error.retrieval_id)
     assert found.query == query_hash(f"KeyError\n{ERROR}")
     assert [one.id for one in found.items] == ["s"]
+
+
+async def test_a_retrieval_that_many_outcomes_name_shows_the_latest(lot):
+    """All of them would exceed what gRPC clients accept."""
+    await fill(lot)
+    ids = [f"{number:0128d}" for number in range(99)]
+    for one in ids:
+        await lot.patterns.SavePattern(pattern={"task": f"{TASK} {one}"}, pattern_id=one)
+    answer = await lot.patterns.RecallPatterns(query=TASK, limit=100)
+    shown = [hit.pattern.pattern_id for hit in answer.hits]
+    outcomes = []
+    for number in range(52):
+        named = {"pattern_ids": shown, "note": f"{number:02}" * 8192}
+        recorded = await lot.patterns.RecordOutcome(
+            retrieval_id=answer.retrieval_id,
+            outcome="OUTCOME_FAILURE" if number else "OUTCOME_SUCCESS",
+            **(named if number else {}),
+        )
+        outcomes.append(recorded.outcome_id)
+    found = await read(lot, answer.retrieval_id)
+    assert found.ByteSize() < 3 * 2**20
+    assert [one.outcome_id for one in found.outcomes] == outcomes[-50:]
+    [again] = (await lot.learning.ListRetrievals()).retrievals
+    assert again == found

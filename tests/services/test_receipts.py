@@ -105,6 +105,22 @@ async def test_nothing_was_used_is_an_outcome_too(world):
     assert (only.outcome, only.used) == (FAILURE, ())
 
 
+@pytest.mark.parametrize("twice", [False, True])
+async def test_a_correction_of_an_earlier_use_is_not_the_latest_use(world, twice):
+    await save(world, QUERY, pattern_id="p")
+    answer = await recall(world, QUERY)
+    named = {"pattern_ids": ("p",), "retrieval_id": answer.retrieval_id}
+    wrong = await record(world, PARTIAL, **named)
+    latest = await record(world, FAILURE, **named)
+    log = world.services.outcomes.log
+    corrected = await log.correct(NS, CorrectionDraft(wrong, SUCCESS))
+    if twice:
+        corrected = await log.correct(NS, CorrectionDraft(corrected.outcome_id, PARTIAL))
+    found = await receipt(world, answer.retrieval_id)
+    assert [one.outcome_id for one in found.outcomes] == [corrected.outcome_id, latest]
+    assert found.outcome_by_resource == {of_pattern("p"): FAILURE}
+
+
 async def test_what_stands_after_a_correction_counts(world):
     await save(world, QUERY, pattern_id="p")
     answer = await recall(world, QUERY)

@@ -14,14 +14,15 @@ import pytest
 from lot_grpc.domain.change import ChangeType, ResourceKind
 from lot_grpc.domain.errors import RetrievalNotFoundError, StoreUnavailableError
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
-from lot_grpc.domain.query import MemoryFilter
+from lot_grpc.domain.query import MemoryFilter, PatternFilter
 from lot_grpc.domain.retrieval import (
     RetrievalFilter,
     RetrievalMethod,
     RetrievalQueries,
     query_hash,
 )
-from lot_grpc.services.recall.targets import RecallOptions, memory_request
+from lot_grpc.domain.transfer import ExportSpec
+from lot_grpc.services.recall.targets import RecallOptions, memory_request, pattern_request
 from lot_grpc.services.records.collections import RETRIEVALS
 from tests.contract.clock import FixedClock
 from tests.services.watching import change_watcher
@@ -195,6 +196,53 @@ async def test_watchers_of_matches_get_the_hash_as_well(world):
         await watcher.until(lambda: bool(watcher.told))
     [match] = watcher.told
     assert (match.type, match.thing.query) == (ChangeType.PATTERN_MATCHED, query_hash(QUERY))
+
+
+# --- exports and clears -----------------------------------------------------------------------
+
+
+async def test_an_export_includes_what_waits_to_be_written(world):
+    await save(world, QUERY)
+    answer = await recall(world, QUERY)
+    spec = ExportSpec(NS, frozenset({ResourceKind.RETRIEVAL}))
+    exporter = world.services.transfer.exporter
+    assert await exporter.counts(spec) == {ResourceKind.RETRIEVAL: 1}
+    later = await recall(world, QUERY)
+    moved = [row.record.payload["retrieval_id"] async for row, _ in exporter.rows(spec)]
+    assert moved == [answer.retrieval_id, later.retrieval_id]
+
+
+@pytest.mark.parametrize("written", [True, False])
+async def test_a_clear_of_another_kind_keeps_the_receipts(world, written):
+    await save(world, QUERY, pattern_id="p")
+    answer = await recall(world, QUERY)
+    if written:
+        await world.services.runtime.retrievals.flush()
+    await world.services.clearing.clearer.clear(NS, (ResourceKind.PATTERN,))
+    assert await listed(world) == [answer.retrieval_id]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize(
+    ("kinds", "kept"), [((ResourceKind.PATTERN,), True), ((ResourceKind.RETRIEVAL,), False)]
+)
+async def test_receipts_that_meet_a_clear_wait_for_its_end_unless_it_is_theirs(kinds, kept, shared):
+    clock = FixedClock()
+    world = await open_world(SharedStore(clock) if shared else None, clock)
+    await save(world, QUERY, pattern_id="p")
+    other = world.another_process() if shared else world
+    answer = await recall(other, QUERY)
+    request = pattern_request(RecallOptions(QUERY, 5), PatternFilter())
+    await other.services.recall.patterns.find("elsewhere", request)
+    registry, seen_by = world.services.runtime.stack.clears, other.services.runtime.stack.clears
+    clear = await registry.begin(NS, kinds)
+    await seen_by.of(NS, fresh=True)
+    await other.services.runtime.retrievals.flush()
+    assert await payloads(world, RETRIEVALS) == []
+    assert len(await world.store.scroll(RETRIEVALS, "elsewhere", [], limit=9)) == 1
+    await registry.end(clear, 0)
+    await seen_by.of(NS, fresh=True)
+    assert await listed(other) == ([answer.retrieval_id] if kept else [])
 
 
 # --- the change feed --------------------------------------------------------------------------

@@ -246,16 +246,20 @@ class ContentionError(LotError):
 
 
 class NamespaceClearingError(LotError):
-    """A write to a namespace that is being cleared, or of a call from before it was."""
+    """A write to a namespace that is being cleared, or of a call from before it was.
+
+    ``resource_kinds``: what is cleared; none: everything.
+    """
 
     reason = "NAMESPACE_CLEARING"
 
-    def __init__(self, namespace: str, why: str) -> None:
+    def __init__(self, namespace: str, why: str, resource_kinds: Sequence[str] = ()) -> None:
         super().__init__(
             f"namespace {namespace!r} {why}; nothing was written, retry once the clear is done",
             namespace=namespace,
         )
         self.namespace = namespace
+        self.resource_kinds = resource_kinds
 
 
 class OriginReservedError(LotError):

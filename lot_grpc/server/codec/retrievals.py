@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from lot_grpc.domain.retrieval import (
     Receipt,
     Retrieval,
@@ -43,10 +45,14 @@ _outcome_to_pb = Encoder(
 )
 
 
+_MOST_OUTCOMES: Final = 50
+"""In a message, the latest. Each may take 30 KiB, and any client must accept all of them."""
+
+
 def receipt_to_pb(receipt: Receipt) -> pb.Retrieval:
     """A retrieval with its outcomes."""
     message = retrieval_to_pb(receipt.retrieval)
-    message.outcomes.extend(map(_outcome_to_pb, receipt.outcomes))
+    message.outcomes.extend(map(_outcome_to_pb, receipt.outcomes[-_MOST_OUTCOMES:]))
     used = receipt.outcome_by_resource
     for one, item in zip(message.items, receipt.retrieval.items, strict=True):
         one.outcome = OUTCOME.to_pb(used.get(item.resource))

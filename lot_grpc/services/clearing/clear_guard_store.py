@@ -120,7 +120,9 @@ class ClearGuardStore(ForwardingStore):
             ):
                 theirs = tuple(one.id for one in records if one.namespace == clear.namespace)
                 await self._inner.delete(collection, clear.namespace, [IdIn(theirs)])
-                raise NamespaceClearingError(clear.namespace, "was cleared during this call")
+                raise NamespaceClearingError(
+                    clear.namespace, "was cleared during this call", clear.resource_kinds
+                )
 
 
 def _named(namespaces: Iterable[str]) -> Collection[str]:

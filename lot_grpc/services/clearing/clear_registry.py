@@ -138,11 +138,12 @@ class ClearRegistry:
         known = self._known.get(namespace)
         if known is None or known.clear is None:
             return
+        kinds = known.clear.resource_kinds
         if known.clear.at_work:
-            raise NamespaceClearingError(namespace, "is being cleared")
+            raise NamespaceClearingError(namespace, "is being cleared", kinds)
         work = current_work()
         if known.ended is not None and work is not None and work.began < known.ended:
-            raise NamespaceClearingError(namespace, "was cleared during this call")
+            raise NamespaceClearingError(namespace, "was cleared during this call", kinds)
 
     # --- what is known ------------------------------------------------------------------------
 

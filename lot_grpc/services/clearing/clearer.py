@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import NamespaceClearingError
 from lot_grpc.ports import Condition, IdIn, Not, Record
 from lot_grpc.services.clearing.clear_registry import SILENT, Clear
@@ -119,6 +120,7 @@ class NamespaceClearer:
     async def _carry_out(self, clear: Clear) -> dict[str, int]:
         hold = _ActiveClear(clear, time.monotonic())
         namespace = clear.namespace
+        self._forget(clear)
         await self._end_streams(namespace)
         await self._clear_registry.drained(namespace)
         await self._end_streams(namespace)  # of calls that had begun to open one
@@ -126,7 +128,7 @@ class NamespaceClearer:
         parts = self._extent.parts_of(clear.resource_kinds)
         while await self._delete(hold, parts):  # again, until nothing was found
             pass
-        self._retrievals.forget(namespace)
+        self._forget(clear)
         await self._mark(clear)
         # Before any process writes here again, so that watchers see the clear first.
         await self._sequencer.publish()
@@ -134,9 +136,13 @@ class NamespaceClearer:
         await self._clear_registry.end(hold.clear, self._sequencer.touched.get(TOMBSTONES, 0))
         return counts
 
+    def _forget(self, clear: Clear) -> None:
+        """Drop the retrievals that wait to be written, if they are cleared too."""
+        if ResourceKind.RETRIEVAL in (clear.resource_kinds or (ResourceKind.RETRIEVAL,)):
+            self._retrievals.forget(clear.namespace)
+
     async def _end_streams(self, namespace: str) -> None:
         """Stop the streams that record in the namespace, and wait for their current batches."""
-        self._retrievals.forget(namespace)
         for writer in self._active_streams.open():
             if writer.namespace == namespace:
                 writer.stop(NamespaceClearingError(namespace, "is being cleared"))

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from lot_grpc.domain.context_stats import MAX_CONTEXT_STATS, ContextStats
+from lot_grpc.domain.retrieval import is_query_hash
 from lot_grpc.kernel.apply_once import NewChanges, apply_new
 from lot_grpc.kernel.compare_and_set import (
     ConflictError,
@@ -167,7 +168,12 @@ class ContextStatsStore:
         raises ConflictError, so that the caller starts over.
         """
         namespace = recorded.namespace
-        nearest = await self._merger.nearest(namespace, recorded.resource_point, vector)
+        nearest = await self._merger.nearest(
+            namespace,
+            recorded.resource_point,
+            vector,
+            hashed=is_query_hash(recorded.query),
+        )
         if nearest is None:
             return
         point, key = _point_of(recorded), self._time.sort_key()

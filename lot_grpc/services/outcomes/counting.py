@@ -43,6 +43,7 @@ class _Call:
     outcomes: Sequence[RecordedOutcome]
     known: Mapping[str, Record]
     vector: Sequence[float] | None
+    again: bool
     counted: dict[str, Record] = field(default_factory=dict)
     crowded: set[str] = field(default_factory=set)
 
@@ -86,16 +87,19 @@ class OutcomeCounter:
         recorded_outcomes: Sequence[RecordedOutcome],
         known: Mapping[str, Record] | None = None,
         vector: Sequence[float] | None = None,
+        *,
+        again: bool = False,
     ) -> dict[str, Record]:
         """Count each outcome once; return the records of what was used, by point.
 
-        Outcomes that were written before (a retry) are not written again. Deleted records are
-        left out. ``known`` are the records by point, as read before this call, and ``vector`` that
-        of the outcomes' query; both save a read. Raises ContentionError; the outcomes are stored
-        then, and counted by the next retry or sweep.
+        Outcomes that were written before (a retry) are not written again, and count as they are in
+        the log. Deleted records are left out. ``known`` are the records by point, as read before
+        this call, and ``vector`` that of the outcomes' query; both save a read. ``again``: known is
+        what a retry read, when they may have been counted. Raises ContentionError; the outcomes are
+        stored then, and counted by the next retry or sweep.
         """
-        call = _Call(recorded_outcomes, known or {}, vector)
-        if known:
+        call = _Call(recorded_outcomes, known or {}, vector, again)
+        if known and not again:
             await self._groups.process(call)
         else:
             await self._count_calls([call])
@@ -103,13 +107,16 @@ class OutcomeCounter:
             await self._context_stats.merge_surplus(recorded_outcomes[0].namespace, point)
         return call.counted
 
+    async def finish(self, recorded: RecordedOutcome) -> None:
+        """Count an entry of the log, unless it was. Raises ContentionError."""
+        await self._count_again(_Entry(recorded, recorded.resource_point, None, None))
+        await self._pending.applied({recorded.point: recorded})
+
     async def roll_forward(self, before: int) -> int:
         """Count what was written before a time and is pending; return how many outcomes."""
 
         async def count(row: Record) -> None:
-            recorded = outcome_from_record(row)
-            await self._count_again(_Entry(recorded, recorded.resource_point, None, None))
-            await self._pending.applied({row.id: recorded})
+            await self.finish(outcome_from_record(row))
 
         return await self._pending.recover(before, count)
 
@@ -122,14 +129,17 @@ class OutcomeCounter:
             for name, recorded in zip(names, call.outcomes, strict=True):
                 if name not in entries:
                     resource = recorded.resource_point
-                    before = call.known.get(resource)
+                    before = call.known.get(resource) if not call.again else None
                     entries[name] = _Entry(recorded, resource, before, call.vector)
-        known = [one.before for one in entries.values() if one.before is not None]
+        known = [record for call in calls for record in call.known.values()]
         outcomes = {name: one.recorded for name, one in entries.items()}
         stats = await self._context_stats.before(
             one.recorded for one in entries.values() if one.before is not None
         )
         written = await self._pending.insert(outcomes, known)
+        others = [name for name in entries if name not in written]
+        for name, recorded in (await self._history.entries(outcomes, others)).items():
+            entries[name].recorded = recorded  # another may have corrected the same one otherwise
         new = {n: one for n, one in entries.items() if n in written and one.before is not None}
         crowded = await self._count_new(new, stats)
         for name, entry in entries.items():
@@ -175,7 +185,8 @@ class OutcomeCounter:
             return
 
         async def count(record: Record | None, pending: list[str]) -> Record | None:
-            if record is None:
+            if record is None or not await self._history.is_of(recorded, record):
+                await self._pending.withdraw(recorded)  # the next of its id would have it
                 return None
             counters = outcomes_payload(await self._counted(recorded, record))
             changed = {**counters, PENDING: pending}

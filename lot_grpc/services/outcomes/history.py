@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from lot_grpc.domain.outcomes import REACH
-from lot_grpc.ports import Equals, VectorStore
-from lot_grpc.services.records.collections import OUTCOMES
+from lot_grpc.ports import Equals, Record, VectorStore
+from lot_grpc.services.records.collections import OUTCOMES, SORT_KEY
 from lot_grpc.services.records.context_stats import same_query
-from lot_grpc.services.records.outcomes import APPLIED, RecordedOutcome, outcome_from_record
+from lot_grpc.services.records.outcomes import (
+    APPLIED,
+    RecordedOutcome,
+    outcome_from_record,
+    outcome_point,
+)
 from lot_grpc.services.records.resource_refs import RESOURCE
 from lot_grpc.services.scanning import scan
 
@@ -30,6 +35,29 @@ class History:
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store
+
+    async def entries(
+        self, outcomes: Mapping[str, RecordedOutcome], points: Sequence[str]
+    ) -> dict[str, RecordedOutcome]:
+        """As they are in the log, those of the outcomes, by point, that are there."""
+        found: dict[str, RecordedOutcome] = {}
+        for namespace in {outcomes[point].namespace for point in points}:
+            theirs = [point for point in points if outcomes[point].namespace == namespace]
+            rows = await self._store.get(OUTCOMES, namespace, theirs)
+            found |= {point: outcome_from_record(row) for point, row in rows.items()}
+        return found
+
+    async def is_of(self, recorded: RecordedOutcome, record: Record) -> bool:
+        """Whether what a correction undoes was counted for this record.
+
+        It was not where the record was deleted meanwhile, and this one has taken its id.
+        """
+        if recorded.correction is None:
+            return True
+        namespace = recorded.namespace
+        root = outcome_point(namespace, recorded.root, recorded.resource)
+        found = (await self._store.get(OUTCOMES, namespace, [root])).get(root)
+        return found is not None and found.payload[SORT_KEY] > record.payload[SORT_KEY]
 
     async def behind(self, correction: RecordedOutcome, pending: Collection[str]) -> Behind:
         """What was counted after the entry at the root of a correction, each as corrected since.

@@ -107,7 +107,8 @@ class OutcomeLog:
         recorded_outcomes = [
             self._correcting(recorded, entry.plan["outcome_id"], draft) for recorded in undone
         ]
-        await self._counting.count(undone)  # one that is still being counted comes first
+        for recorded in undone:  # one that is still being counted comes first
+            await self._counting.finish(recorded)
         # Whoever writes the first of them corrects them all.
         counted = await self._counting.count(recorded_outcomes[:1])
         await self._require_standing(namespace, undone[:1], entry.plan["outcome_id"])

@@ -144,13 +144,14 @@ class OutcomeRecorder:
         key = _key(namespace, draft, method)
         resources = self._counted.named(draft)
         entry = await self._idempotency.find(key)
+        again = entry is not None
         if entry is None:
             used_on = await self._used_on(namespace, draft, resources, required=True)
-            present = known = await self._require(namespace, resources)
+            present = await self._require(namespace, resources)
             key = replace(key, plan={**key.plan, CREATE_TIMES: create_times(present)})
             entry = await self._idempotency.begin(key)
         else:
-            present, known = await self._counted.records(namespace, resources), {}
+            present = await self._counted.records(namespace, resources)
             used_on = _UsedOn()
             if entry.result is None:
                 used_on = await self._used_on(namespace, draft, resources, required=False)
@@ -176,7 +177,9 @@ class OutcomeRecorder:
                 )
                 for one in there
             ]
-            present = await self._counting.count(recorded_outcomes, known, used_on.vector)
+            present = await self._counting.count(
+                recorded_outcomes, present, used_on.vector, again=again
+            )
             await self._idempotency.finish(entry, {})
         return await self._counted.recorded(outcome_id, namespace, resources, present)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lot_grpc.kernel.intents import Journal, Mark
-from lot_grpc.ports import Record, VectorStore
+from lot_grpc.ports import IdIn, Record, VectorStore
 from lot_grpc.services.records.collections import OUTCOMES, SORT_KEY
 from lot_grpc.services.records.outcomes import APPLIED, RecordedOutcome, outcome_record
 from lot_grpc.services.time_source import TimeSource
@@ -39,3 +39,7 @@ class PendingOutcomes(Journal):
     async def applied(self, outcomes: Mapping[str, RecordedOutcome]) -> None:
         """Mark outcomes, given by point, as applied: all of their targets have them."""
         await self.finish_all([(one.namespace, point) for point, one in outcomes.items()])
+
+    async def withdraw(self, recorded: RecordedOutcome) -> None:
+        """Delete an entry that can no longer be counted for anything."""
+        await self._store.delete(OUTCOMES, recorded.namespace, [IdIn((recorded.point,))])

@@ -29,6 +29,7 @@ from lot_grpc.kernel.intents import Journal, Mark, recover
 from lot_grpc.ports import Condition, Equals, IdIn, Missing, Record, SearchQuery, VectorStore
 from lot_grpc.services.records.collections import CONTEXT_STATS, QUERY_VECTOR, SORT_KEY
 from lot_grpc.services.records.context_stats import (
+    HASHED,
     MERGED_INTO,
     MERGING,
     PENDING,
@@ -86,10 +87,14 @@ class StatsMerger:
         return into
 
     async def nearest(
-        self, namespace: str, resource: str, vector: Sequence[float]
+        self, namespace: str, resource: str, vector: Sequence[float], *, hashed: bool
     ) -> Record | None:
-        """The stats of a resource, by its point, on the query that is nearest to a vector."""
-        search = SearchQuery(QUERY_VECTOR, vector, 1, _counting(resource), records=1)
+        """The stats of a resource, by its point, on the query that is nearest to a vector.
+
+        ``hashed``: among those of hashed queries; else among those of which the text is known.
+        """
+        sort = Equals(HASHED, True) if hashed else Missing(HASHED)
+        search = SearchQuery(QUERY_VECTOR, vector, 1, [*_counting(resource), sort], records=1)
         found = await self._store.search(CONTEXT_STATS, namespace, [search])
         return next(iter(found.records.values()), None)
 
@@ -188,11 +193,15 @@ def _between(
 
 
 def _nearest_pairs(records: Sequence[Record], count: int) -> list[tuple[Record, Record]]:
-    """Pairs of the nearest queries, each record in at most one pair; the older one first."""
+    """Pairs of the nearest queries, each record in at most one pair; the older one first.
+
+    Both are hashed, or neither is: a switch of the model deletes what hashed queries taught.
+    """
     ordered = sorted(records, key=lambda stats: (stats.payload["sort_key"], stats.id))
     vectors = np.stack([_vector_of(stats) for stats in ordered])
     cosines = vectors @ vectors.T
-    rows, columns = np.triu_indices(len(ordered), k=1)
+    hashed = np.array([HASHED in stats.payload for stats in ordered])
+    rows, columns = np.nonzero(np.triu(hashed[:, None] == hashed, k=1))
     pairs: list[tuple[Record, Record]] = []
     used: set[int] = set()
     for place in np.argsort(-cosines[rows, columns], kind="stable"):

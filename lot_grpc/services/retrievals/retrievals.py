@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import NamespaceClearingError
 from lot_grpc.domain.holdout import in_holdout
 from lot_grpc.domain.ids import new_id
@@ -131,17 +133,29 @@ class Retrievals:
                 del known[point]
 
     async def flush(self) -> None:
-        """Write the pending rows; those that cannot be written stay pending."""
+        """Write the pending rows.
+
+        Those that cannot be written stay pending, also while other kinds of their namespace are
+        being cleared.
+        """
+        held: set[str] = set()
         async with self._writing:
-            while self._waiting:
-                await self._write(dict(list(self._waiting.items())[:_BATCH]))
+            while batch := self._batch(held):
+                await self._write(batch, held)
                 await asyncio.sleep(0)
 
-    async def _write(self, batch: dict[str, Retrieval]) -> None:
+    def _batch(self, held: Collection[str]) -> dict[str, Retrieval]:
+        waiting = self._waiting.items()
+        return dict(islice((one for one in waiting if one[1].namespace not in held), _BATCH))
+
+    async def _write(self, batch: dict[str, Retrieval], held: set[str]) -> None:
         try:
             await self._store.put(RETRIEVALS, [retrieval_record(one) for one in batch.values()])
         except NamespaceClearingError as error:
-            self.forget(error.namespace)
+            if ResourceKind.RETRIEVAL in (error.resource_kinds or (ResourceKind.RETRIEVAL,)):
+                self.forget(error.namespace)
+            else:
+                held.add(error.namespace)
             return
         for point, one in batch.items():
             if self._waiting.pop(point, None) and self._store.exclusive:

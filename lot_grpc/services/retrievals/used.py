@@ -27,17 +27,22 @@ async def outcomes_of_retrievals(
 
 
 def standing(entries: Iterable[RecordedOutcome]) -> tuple[RetrievalOutcome, ...]:
-    """The outcomes of log entries, in their order.
+    """The outcomes of log entries, which are in the order of their times.
 
-    What a correction undid is left out, and so is a correction that puts nothing in its place.
+    What a correction undid is left out, and so is a correction that puts nothing in its place. Any
+    other takes the place of what it corrects: it says how that use went, and is no later use.
     """
     entries = list(entries)
+    places: dict[str, int] = {}
+    for place, one in enumerate(entries):
+        places.setdefault(one.outcome_id, places.get(one.root, place))
     undone = {(one.corrects_outcome_id, one.resource) for one in entries}
     found: dict[str, list[RecordedOutcome]] = {}
     for one in entries:
         if one.outcome is not None and (one.outcome_id, one.resource) not in undone:
             found.setdefault(one.outcome_id, []).append(one)
-    return tuple(_outcome(theirs) for theirs in found.values())
+    ordered = sorted(found, key=places.__getitem__)
+    return tuple(_outcome(found[outcome_id]) for outcome_id in ordered)
 
 
 def _outcome(entries: Sequence[RecordedOutcome]) -> RetrievalOutcome:

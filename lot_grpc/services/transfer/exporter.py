@@ -16,6 +16,7 @@ from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.registry import ExportedCollection
 from lot_grpc.services.resource_spec import InnerReader
+from lot_grpc.services.retrievals.retrievals import Retrievals
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.transfer.rows import Row, births_at
 
@@ -27,12 +28,16 @@ _EVERY_ONE = 100_000
 class Exporter:
     """Reads the records to export."""
 
-    def __init__(self, store: VectorStore, resources: ResourcesByKind) -> None:
+    def __init__(
+        self, store: VectorStore, resources: ResourcesByKind, retrievals: Retrievals
+    ) -> None:
         self._store = store
         self._resources = resources
+        self._retrievals = retrievals
 
     async def counts(self, spec: ExportSpec) -> dict[str, int]:
         """The number of records to export, by kind."""
+        await self._retrievals.flush()
         counts: dict[str, int] = {}
         time_slice = TimeSlice()
         for kind in self._chosen(spec):
@@ -47,6 +52,7 @@ class Exporter:
         self, spec: ExportSpec, after: ExportPosition | None = None
     ) -> AsyncGenerator[tuple[Row, ExportPosition]]:
         """Every record after a position, each with its own position."""
+        await self._retrievals.flush()
         kinds = self._chosen(spec)
         names = [kind.collection for kind in kinds]
         for namespace in sorted(await self._namespaces(spec, kinds)):

@@ -14,5 +14,5 @@ class TransferModule:
 
     def __init__(self, runtime: Runtime, resources: ResourcesByKind) -> None:
         store, embedder = runtime.store, RecordEmbedder(runtime.model)
-        self.exporter = Exporter(store, resources)
+        self.exporter = Exporter(store, resources, runtime.retrievals)
         self.importer = Importer(store, embedder, runtime.time, resources)

@@ -122,8 +122,8 @@ type Retrieval struct {
 	// What it showed: the hits in order. In a context: patterns, memories, episodes, error solutions,
 	// and episodes that only its warnings and recommendations cite.
 	Items []*RetrievedItem `protobuf:"bytes,12,rep,name=items,proto3" json:"items,omitempty"`
-	// Outcomes that name it and stand, oldest first; a corrected outcome is replaced by its
-	// correction. Empty in exports and in the change feed.
+	// Outcomes that name it and stand, oldest first; the latest 50 if there are more. A corrected
+	// outcome is replaced by its correction. Empty in exports and in the change feed.
 	Outcomes []*RetrievalOutcome `protobuf:"bytes,13,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
 	// When it was made.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`

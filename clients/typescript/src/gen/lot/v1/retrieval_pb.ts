@@ -115,8 +115,8 @@ export type Retrieval = Message<"lot.v1.Retrieval"> & {
   items: RetrievedItem[];
 
   /**
-   * Outcomes that name it and stand, oldest first; a corrected outcome is replaced by its
-   * correction. Empty in exports and in the change feed.
+   * Outcomes that name it and stand, oldest first; the latest 50 if there are more. A corrected
+   * outcome is replaced by its correction. Empty in exports and in the change feed.
    *
    * @generated from field: repeated lot.v1.RetrievalOutcome outcomes = 13;
    */

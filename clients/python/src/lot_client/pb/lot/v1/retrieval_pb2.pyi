@@ -121,8 +121,8 @@ class Retrieval(_message.Message):
 
     @_builtins.property
     def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[Global___RetrievalOutcome]:
-        """Outcomes that name it and stand, oldest first; a corrected outcome is replaced by its
-        correction. Empty in exports and in the change feed.
+        """Outcomes that name it and stand, oldest first; the latest 50 if there are more. A corrected
+        outcome is replaced by its correction. Empty in exports and in the change feed.
         """
 
     @_builtins.property
