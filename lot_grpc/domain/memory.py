@@ -153,9 +153,10 @@ class Memory:
         ends = (self.content.valid_until, self.superseded_time)
         return min((one for one in ends if one is not None), default=None)
 
-    def over(self, time: int) -> bool:
-        """Whether it has ended, or is superseded, at a time."""
-        return self.end is not None and self.end <= time
+    def covers(self, given: MemoryContent, now: int) -> bool:
+        """Whether the same content adds nothing: this is true from then on, and not over."""
+        given_from = now if given.valid_from is None else max(now, given.valid_from)
+        return self.begin <= given_from and (self.end is None or self.end > now)
 
 
 def same_memory_id(content: MemoryContent, number: int = 0) -> str:

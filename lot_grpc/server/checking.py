@@ -36,6 +36,9 @@ _MANY_ITEMS: Final = 10_000
 _RULE: Final = re.compile(r"(?<=^error evaluating )[^\s:]+")
 """The rule named in the validator's message."""
 
+_OF_NAMES: Final = ("string.pattern", ".characters")
+"""How the rules on the characters of ids and names end."""
+
 _CAUSES: Final = (
     ("UTF-8", "a string is not valid UTF-8"),
     ("MaxDepth", "it is nested too deeply"),
@@ -88,6 +91,18 @@ class Checker:
             found += [violation for violation in told if violation.field not in known]
             raise RequestInvalidError(found, more)
         return message
+
+    def names(self, message: Message) -> list[Violation]:
+        """What is wrong with the ids and names in a message that the server made itself.
+
+        Its other fields may exceed what a request may send.
+        """
+        seen = message
+        if self._view is not self._type:
+            seen = self._view.FromString(message.SerializeToString())
+        broken = self._validator.collect_violations(seen)
+        found = [_violation(one, self._descriptor) for one in broken]
+        return [one for one in found if one.rule.endswith(_OF_NAMES)]
 
     def _malformed(self, error: DecodeError) -> RequestMalformedError:
         name, text = self._type.DESCRIPTOR.full_name, str(error)

@@ -103,6 +103,7 @@ class ExportRule:
         excluded: Whether a record is not exported: it is unfinished, or only refers to another.
         vectors_missing: Whether a record lacks some vectors. If so, none are exported.
         inner: Reads the records of a parent, if they have no sort key of their own.
+        required: Keys that a record must have, besides those it is decoded from.
         last: Whether it is exported after all other collections.
     """
 
@@ -118,6 +119,7 @@ class ExportRule:
     excluded: Callable[[Payload], bool] = lambda payload: False
     vectors_missing: Callable[[Payload], bool] = lambda payload: False
     inner: InnerReader | None = None
+    required: tuple[str, ...] = (SORT_KEY,)
     last: bool = False
 
 

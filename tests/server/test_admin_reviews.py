@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
-from lot_grpc.pb.lot.v1 import admin_service_pb2, change_pb2, origin_pb2
+from lot_grpc.pb.lot.v1 import (
+    admin_service_pb2,
+    change_pb2,
+    origin_pb2,
+    outcome_pb2,
+    pattern_service_pb2,
+)
 from tests.server.service import Lot
 from tests.server.test_memories_watching import change_watcher
 from tests.server.transfers import exported, records_of
@@ -240,3 +247,27 @@ async def test_reviews_and_origins_are_exported_and_imported(lot):
     records = records_of(await exported(lot))
     [stored] = [one.memory for one in records if one.HasField("memory")]
     assert (stored.origin.name, stored.review.note) == ("m1", "no source")
+
+
+@each
+@pytest.mark.parametrize("state", [PENDING, REJECTED])
+async def test_a_save_that_meets_what_is_held_back_is_told_what_to_do(lot: Lot, kind: str, state):
+    save = {
+        "memory": partial(lot.memories.CreateMemory, dedupe=pattern_service_pb2.DEDUPE_EXACT),
+        "pattern": partial(lot.patterns.SavePattern, dedupe=pattern_service_pb2.DEDUPE_EXACT),
+        "error_solution": lot.memories.SaveErrorSolution,
+    }[kind]
+    first = await save(**{kind: FIELDS[kind]})
+    assert not first.notices
+    record_id = getattr(getattr(first, kind), f"{kind}_id")
+    item = {"resource_kind": KINDS[kind], "items": [{"id": record_id}]}
+    await lot.admin.ReviewRecords(**item, state=state)
+    again = await save(**{kind: FIELDS[kind]})
+    assert not again.created
+    [notice] = again.notices
+    assert notice.code == outcome_pb2.NOTICE_CODE_HELD_BACK
+    assert notice.field == f"{kind}.review"
+    assert "approve it with ReviewRecords" in notice.message
+    await lot.admin.ReviewRecords(**item, state=APPROVED)
+    assert not (await save(**{kind: FIELDS[kind]})).notices
+    assert await recalled(lot, kind) == [record_id]

@@ -15,7 +15,7 @@ from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_invariants
 from tests.services.truth import TTL, create, edit, found, get, listed
-from tests.services.world import MINUTE, NS, SharedStore, World, open_world
+from tests.services.world import MINUTE, NS, SharedStore, World, memory, open_world
 
 
 @pytest.fixture(params=["memory", "shared", "edge", "qdrant"])
@@ -123,3 +123,18 @@ async def test_the_context_of_a_task_shows_what_is_true_now(world):
     await create(world, "c", valid_from=world.clock.now() + TTL)
     context = await world.services.task_contexts.gather(NS, ContextRequest(task="fact"))
     assert {hit.thing.memory_id for hit in context.memories} == {"b"}
+
+
+async def test_what_begins_later_is_no_repeat_of_what_is_true_now(world):
+    """Else the caller is told that it is stored, and nothing recalls it."""
+    contents, later = world.services.memories.memories, world.clock.now() + TTL
+    first = await contents.create(NS, memory("tabs", unique=True, valid_from=later))
+    again = await contents.create(NS, memory("tabs", unique=True, valid_from=later))
+    assert (again.created, again.memory.memory_id) == (False, first.memory.memory_id)
+    now = await contents.create(NS, memory("tabs", unique=True))
+    assert now.created
+    assert await found(world) == {now.memory.memory_id}
+    for given in ({}, {"valid_from": 1}, {"valid_from": world.clock.now()}):
+        repeat = await contents.create(NS, memory("tabs", unique=True, **given))
+        assert (repeat.created, repeat.memory.memory_id) == (False, now.memory.memory_id)
+    await check_invariants(world.store, NS)

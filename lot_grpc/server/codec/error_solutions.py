@@ -14,6 +14,7 @@ from lot_grpc.domain.languages import language_name
 from lot_grpc.pb.lot.v1 import error_solution_pb2 as pb
 from lot_grpc.server.codec.generic import Decoder, Encoder, Whole
 from lot_grpc.server.codec.notices import (
+    held_back_notices,
     nothing_fits_notices,
     text_notices,
     unchanged_notices,
@@ -89,6 +90,9 @@ def saved_to_pb(saved: SavedErrorSolution) -> pb.SaveErrorSolutionResponse:
         created=saved.created,
         notices=[
             *text_notices("error_solution.error_message", truncated=saved.truncated),
+            *held_back_notices(
+                "error_solution", saved.error_solution.review, created=saved.created
+            ),
             *unchanged_notices("error_solution", saved.unchanged_fields, why),
         ],
     )

@@ -18,7 +18,12 @@ from lot_grpc.pb.lot.v1 import memory_pb2 as pb
 from lot_grpc.pb.lot.v1 import memory_service_pb2 as service_pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2
 from lot_grpc.server.codec.generic import Decoder, Encoder
-from lot_grpc.server.codec.notices import conflict_notices, passage_notices, unchanged_notices
+from lot_grpc.server.codec.notices import (
+    conflict_notices,
+    held_back_notices,
+    passage_notices,
+    unchanged_notices,
+)
 from lot_grpc.server.codec.origin import check_origin, editor_of
 from lot_grpc.server.codec.outcomes import explain_hit, outcomes_if_any_to_pb
 from lot_grpc.server.codec.patterns import same_id
@@ -132,6 +137,7 @@ def created_to_pb(created: Created) -> service_pb.CreateMemoryResponse:
         created=created.created,
         notices=[
             *passage_notices(truncated=created.truncated),
+            *held_back_notices("memory", created.memory.review, created=created.created),
             *unchanged_notices("memory", created.unchanged_fields, why),
             *conflict_notices(created.conflicts),
         ],

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lot_grpc.domain.match_probability import LeftOut
+from lot_grpc.domain.origin import HELD_BACK, Review
 from lot_grpc.domain.passages import MOST_PASSAGES
 from lot_grpc.lexical.conflicts import Contradiction
 from lot_grpc.pb.lot.v1 import outcome_pb2 as pb
@@ -54,6 +55,22 @@ def merged_notices(resource_kind: str, id: str, similarity: float | None) -> lis
             field=resource_kind,
             message=f"similarity {similarity:.3f} to {resource_kind} {id}: nothing was stored, "
             "this save counted as a success of it. Use dedupe NONE or EXACT to store both",
+        )
+    ]
+
+
+def held_back_notices(
+    resource_kind: str, review: Review | None, *, created: bool
+) -> list[pb.Notice]:
+    """Notice that a repeated save met what is held back by its review."""
+    if created or review is None or review.state not in HELD_BACK:
+        return []
+    return [
+        pb.Notice(
+            code=pb.NOTICE_CODE_HELD_BACK,
+            field=f"{resource_kind}.review",
+            message=f"this is already stored and {review.state} by its review, so no recall shows "
+            "it; if it is right, approve it with ReviewRecords",
         )
     ]
 

@@ -15,7 +15,12 @@ from lot_grpc.pb.lot.v1 import feedback_pb2, outcome_pb2
 from lot_grpc.pb.lot.v1 import pattern_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as service_pb
 from lot_grpc.server.codec.generic import Decoder, Encoder, Whole
-from lot_grpc.server.codec.notices import merged_notices, text_notices, unchanged_notices
+from lot_grpc.server.codec.notices import (
+    held_back_notices,
+    merged_notices,
+    text_notices,
+    unchanged_notices,
+)
 from lot_grpc.server.codec.origin import check_origin, editor_of
 from lot_grpc.server.codec.outcomes import (
     explain_hit,
@@ -125,6 +130,7 @@ def saved_to_pb(saved: Saved) -> service_pb.SavePatternResponse:
         created=saved.created,
         notices=[
             *_unread_notices(saved),
+            *held_back_notices("pattern", saved.pattern.review, created=saved.created),
             *unchanged_notices("pattern", saved.unchanged_fields, why),
             *merged_notices("pattern", saved.pattern.pattern_id, saved.merged_at),
         ],

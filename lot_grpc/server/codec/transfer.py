@@ -20,6 +20,7 @@ from lot_grpc.pb.lot.v1 import preference_pb2, session_pb2
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 from lot_grpc.ports import CollectionSpec, MultiVector, Payload, Record, SparseVector, Vector
 from lot_grpc.server.answers import ANSWER_BYTES, clear_long
+from lot_grpc.server.checking import checker_of
 from lot_grpc.server.codec.resources import TO_PB
 from lot_grpc.server.codec.sessions import (
     add_value,
@@ -28,6 +29,7 @@ from lot_grpc.server.codec.sessions import (
 )
 from lot_grpc.server.codec.values import EnumCodec
 from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.records.counters import uncounted
 from lot_grpc.services.records.sessions import LATEST, PART, VALUE, message_from_payload
 from lot_grpc.services.registry import ExportedCollection
 from lot_grpc.services.transfer.rows import Row
@@ -193,11 +195,11 @@ def row_from_pb(message: pb.ExportRecord, path: str, reading: Reading) -> Row:
         namespace = reading.namespace or was
         point = kind.point(namespace, payload)
     except RequestInvalidError as error:
-        raise invalid(f"{path}.{error.violations[0].field}", "record.agrees", str(error)) from None
+        [found] = error.violations
+        rule = found.rule or "record.agrees"
+        raise invalid(f"{path}.{found.field}", rule, found.description) from None
     except (KeyError, TypeError, ValueError, AttributeError, DecodeError) as error:
-        raise invalid(
-            f"{path}.stored_form.{_ROW}", "record.whole", f"is not a record of {kind.collection}"
-        ) from error
+        raise _broken(path, f"is not a record of {kind.collection}") from error
     vectors = _vectors(message, kind, path, reading)
     record = Record(point, namespace, payload, vectors)
     return Row(kind, record, birth, _CLAIMED in stored_form and stored_form[_CLAIMED].bool_value)
@@ -209,10 +211,15 @@ def _payload(kind: ExportedCollection, text: str, path: str) -> Payload:
     except (ValueError, RecursionError):
         payload = None
     if not isinstance(payload, dict) or not _is_number(payload.get(SORT_KEY, 0)):
-        raise invalid(
-            f"{path}.stored_form.{_ROW}", "record.whole", "is not the JSON object of a record"
-        )
-    return kind.as_done(payload)
+        raise _broken(path, "is not the JSON object of a record")
+    if lacking := [key for key in kind.rule.required if key not in payload]:
+        raise _broken(path, f"lacks {', '.join(lacking)}")
+    counters = uncounted() if kind.is_thing and kind.resource.counted else {}
+    return kind.as_done({**counters, **payload})
+
+
+def _broken(path: str, why: str) -> RequestInvalidError:
+    return invalid(f"{path}.stored_form.{_ROW}", "record.whole", f"{why}; import it as exported")
 
 
 def _refused(name: str) -> float:
@@ -233,6 +240,9 @@ def _check(
         raise invalid(given or field, "", f"must be {field or 'unset'}, as in stored_form")
     if made is None:
         return
+    for one in checker_of(type(made)).names(made)[:1]:
+        why = f"{one.description}; rename it where it was exported"
+        raise invalid(f"{field}.{one.field}", one.rule, why)
     if _SHORT in message.stored_form.fields:
         deque(clear_long(made, _LONG), 0)
     thing = getattr(message, field)

@@ -176,6 +176,7 @@ EPISODE_EVENT: Final = ResourceSpec(
             parents=(EPISODES,),
             parent=_episode_of,
             inner=_events_of,
+            required=("epoch",),
         ),
     ),
     cleared_with=(ResourceKind.EPISODE,),

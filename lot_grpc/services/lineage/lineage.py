@@ -118,7 +118,7 @@ class Lineage(Generic[T]):
         Raises RequestInvalidError if another process made it a circle at the same time; then the
         record no longer supersedes. Raises ContentionError.
         """
-        circle = await self._break_circle(note)
+        circle = await self._break_circle(note.namespace, note.id)
         for superseded in note.superseded:
             await self.settle(note.namespace, superseded)
         await self.drop(note)
@@ -204,23 +204,37 @@ class Lineage(Generic[T]):
     ) -> None:
         """Mark what records that came supersede, and those of them that others supersede.
 
-        Marks that come along stay, if the kind exports them: who is named by them may come later.
-        ``former`` are the records that they replaced.
+        A mark that comes along stays while the one that it names may come later. One that closes a
+        circle no longer supersedes. ``former`` are the records that they replaced.
         """
-        export = self._spec.collection.export
-        marks_come = export is not None and SUPERSEDED not in export.dropped
-        key, point_of = self._spec.id_key, self._spec.point_of
+        key = self._spec.id_key
         given = [row.record.payload for row in rows.values()]
-        ids = {one[key] for one in given} | {one.get(SUPERSEDES) for one in given}
-        points = [point_of(namespace, one) for one in ids if one]
-        stored = (await self._store.get(self._collection, namespace, points)).values()
+        await self._break_circles(namespace, [one[key] for one in given if one.get(SUPERSEDES)])
+        concerned = {each for one in given for each in (one[key], one.get(SUPERSEDES))}
+        stored = await self._stored(namespace, concerned)
+        marked_by = {one.payload.get(SUPERSEDED_BY) for one in stored.values()}
+        absent = marked_by - (await self._stored(namespace, marked_by)).keys() - {None, ""}
         await self.settle_all(
-            [one for one in stored if not (marks_come and one.payload.get(SUPERSEDED))]
+            [one for one in stored.values() if one.payload.get(SUPERSEDED_BY) not in absent]
         )
         for point, one in former.items():  # replaced by one that no longer supersedes it
             old, new = one.payload.get(SUPERSEDES), rows[point].record.payload.get(SUPERSEDES)
             if old and old != new:
                 await self.settle(namespace, old)
+
+    async def _break_circles(self, namespace: str, ids: Sequence[str]) -> None:
+        """Break those that records which came, and supersede others, have closed."""
+        if ids:
+            where = [AnyOf(SUPERSEDES, tuple(ids))]
+            rows = scan(self._store, self._collection, namespace, where, payload=(SUPERSEDES,))
+            for named in {row.payload[SUPERSEDES] async for row in rows}:
+                await self._break_circle(namespace, named)
+
+    async def _stored(self, namespace: str, ids: Collection[str | None]) -> dict[str, Record]:
+        """The records of the ids, as far as they are there, by id."""
+        points = {self._spec.point_of(namespace, one): one for one in ids if one}
+        found = await self._store.get(self._collection, namespace, list(points))
+        return {points[point]: record for point, record in found.items()}
 
     async def _with_marks(self, records: Sequence[Record]) -> list[tuple[Record, Payload]]:
         """Each record, and its mark; all are of one namespace."""
@@ -278,15 +292,15 @@ class Lineage(Generic[T]):
             after = found[point].payload.get(key, "")
         return list(chain.values())
 
-    async def _break_circle(self, note: Note) -> bool:
+    async def _break_circle(self, namespace: str, id: str) -> bool:
         """Let a record supersede nothing if the chain from it leads back to it.
 
         Of several writers that close a circle together the last one sees it whole.
         """
 
         async def attempt() -> bool:
-            chain = await self._chain(note.namespace, note.id)
-            if not chain or chain[-1].payload.get(SUPERSEDES) != note.id:
+            chain = await self._chain(namespace, id)
+            if not chain or chain[-1].payload.get(SUPERSEDES) != id:
                 return False
             record = chain[0]
             update_time = max(self._time.now(), record.payload["update_time"])
@@ -294,7 +308,7 @@ class Lineage(Generic[T]):
             await update_as_read(self._store, self._collection, record, changed, "revision")
             return True
 
-        return await compare_and_set(self._spec.kind, note.id, attempt)
+        return await compare_and_set(self._spec.kind, id, attempt)
 
     def _circle(self) -> RequestInvalidError:
         return invalid(

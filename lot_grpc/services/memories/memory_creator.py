@@ -197,8 +197,8 @@ class MemoryCreator:
                 if same
                 else MemoryIdInUseError(work.namespace, work.id)
             )
-        elif same_memory_id(stored.content) == same_memory_id(given) and not stored.over(
-            self._time.now()
+        elif same_memory_id(stored.content) == same_memory_id(given) and stored.covers(
+            given, self._time.now()
         ):
             unchanged_fields = different_fields(stored.content, given)
             work.result = Created(stored, created=False, unchanged_fields=unchanged_fields)

@@ -138,6 +138,7 @@ SESSION: Final = ResourceSpec(
                 parent=_session_of,
                 birth=lambda payload: payload[GENERATION],
                 inner=_parts_of,
+                required=(),
             ),
         ),
     ),

@@ -249,6 +249,9 @@ const (
 	// are kept. The message gives their IDs. If the new one is right, set its `supersedes`; if the
 	// old one was right until a time, set that one's `valid_until`.
 	NoticeCode_NOTICE_CODE_CONFLICTS_WITH NoticeCode = 10
+	// A repeated save found the record that is stored, and that is held back by its review: no recall
+	// and no context shows it. If what it says is right, approve it with ReviewRecords.
+	NoticeCode_NOTICE_CODE_HELD_BACK NoticeCode = 11
 )
 
 // Enum value maps for NoticeCode.
@@ -265,6 +268,7 @@ var (
 		8:  "NOTICE_CODE_UNLIKELY_OMITTED",
 		9:  "NOTICE_CODE_NOTHING_FITS",
 		10: "NOTICE_CODE_CONFLICTS_WITH",
+		11: "NOTICE_CODE_HELD_BACK",
 	}
 	NoticeCode_value = map[string]int32{
 		"NOTICE_CODE_UNSPECIFIED":          0,
@@ -278,6 +282,7 @@ var (
 		"NOTICE_CODE_UNLIKELY_OMITTED":     8,
 		"NOTICE_CODE_NOTHING_FITS":         9,
 		"NOTICE_CODE_CONFLICTS_WITH":       10,
+		"NOTICE_CODE_HELD_BACK":            11,
 	}
 )
 
@@ -715,7 +720,7 @@ const file_lot_v1_outcome_proto_rawDesc = "" +
 	"\x12RANKING_SIMILARITY\x10\x02\x12\x14\n" +
 	"\x10RANKING_RELIABLE\x10\x03\x12\x13\n" +
 	"\x0fRANKING_EXPLORE\x10\x04\x12\x15\n" +
-	"\x11RANKING_RELEVANCE\x10\x05*\xf1\x02\n" +
+	"\x11RANKING_RELEVANCE\x10\x05*\x8c\x03\n" +
 	"\n" +
 	"NoticeCode\x12\x1b\n" +
 	"\x17NOTICE_CODE_UNSPECIFIED\x10\x00\x12\x1e\n" +
@@ -729,7 +734,8 @@ const file_lot_v1_outcome_proto_rawDesc = "" +
 	"\x1cNOTICE_CODE_UNLIKELY_OMITTED\x10\b\x12\x1c\n" +
 	"\x18NOTICE_CODE_NOTHING_FITS\x10\t\x12\x1e\n" +
 	"\x1aNOTICE_CODE_CONFLICTS_WITH\x10\n" +
-	"BG\n" +
+	"\x12\x19\n" +
+	"\x15NOTICE_CODE_HELD_BACK\x10\vBG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

@@ -186,6 +186,10 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     are kept. The message gives their IDs. If the new one is right, set its `supersedes`; if the
     old one was right until a time, set that one's `valid_until`.
     """
+    NOTICE_CODE_HELD_BACK: _NoticeCode.ValueType  # 11
+    """A repeated save found the record that is stored, and that is held back by its review: no recall
+    and no context shows it. If what it says is right, approve it with ReviewRecords.
+    """
 
 class NoticeCode(_NoticeCode, metaclass=_NoticeCodeEnumTypeWrapper):
     """NoticeCode is the subject of a notice."""
@@ -234,6 +238,10 @@ NOTICE_CODE_CONFLICTS_WITH: NoticeCode.ValueType  # 10
 value, the opposite, or negated. A hint: most contradictions in other words are not seen. All
 are kept. The message gives their IDs. If the new one is right, set its `supersedes`; if the
 old one was right until a time, set that one's `valid_until`.
+"""
+NOTICE_CODE_HELD_BACK: NoticeCode.ValueType  # 11
+"""A repeated save found the record that is stored, and that is held back by its review: no recall
+and no context shows it. If what it says is right, approve it with ReviewRecords.
 """
 Global___NoticeCode: _TypeAlias = NoticeCode  # noqa: Y015
 
