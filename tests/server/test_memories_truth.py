@@ -65,7 +65,8 @@ async def test_recall_is_of_now_or_of_another_time(lot):
     assert await found(lot, as_of=NOW + 2 * HOUR) == {"now", "soon"}
     explained = await lot.memories.SearchMemories(query="fact", explain=True)
     assert [(one.field, one.excluded_count) for one in explained.explanation.filters] == [
-        ("as_of", 2)
+        ("reviews", 0),
+        ("as_of", 2),
     ]
 
 

@@ -6,8 +6,19 @@ from typing import Any
 
 import pytest
 
+from lot_grpc.domain.adoption import (
+    DAY,
+    Adoption,
+    DayAdoption,
+    HoldoutArm,
+    HoldoutComparison,
+    KindAdoption,
+    Period,
+)
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.episode import Episode, EpisodeStart, EpisodeStatus
+from lot_grpc.domain.holdout import Arm
 from lot_grpc.domain.performance import Advice, AdviceKind, Insight, InsightKind, PerformanceReport
 from lot_grpc.domain.ranking import ScorePart
 from lot_grpc.domain.recommendation import Recommendations, TaskProfile
@@ -38,6 +49,9 @@ TREND = CategoryTrend(
     change=Change(TrendDirection.IMPROVING, 0.25, 0.75, 0.01),
     points=(TrendPoint(60_000_000, 3, 2, 0.5),),
 )
+
+KINDS = (KindAdoption(ResourceKind.MEMORY, 3, 2, 1),)
+ADOPTION = Adoption(Period(1_000_000, 9_000_000), 4, 2, True, KINDS, (DayAdoption(DAY, 4, KINDS),))
 
 
 def all_said(message: Any) -> None:
@@ -97,9 +111,15 @@ def test_every_field_of_a_report_is_given():
         trends=(TREND,),
         advice=(Advice(AdviceKind.SLOW, "ops", "m"),),
         insights=(Insight(InsightKind.TOOL, "git", 3, "m"),),
+        adoption=ADOPTION,
+        holdout=HoldoutComparison(
+            HoldoutArm(3, Arm(2, 1.5, 1.25)), HoldoutArm(2, Arm(1, 0.5, 0.25))
+        ),
     )
     shown = learning.report_to_pb(report)
-    all_said(shown)
+    for one in (shown, shown.adoption, shown.holdout, shown.holdout.learned):
+        all_said(one)
+    assert (shown.holdout.gain, shown.holdout.holdout.mean_value) == (0.25, 0.5)
     assert (shown.total_count, shown.success_count) == (41, 30)
     assert dict(shown.by_category) == {"ops": 40}
 

@@ -1700,7 +1700,8 @@ func (x *RecallExplanation) GetSeed() int64 {
 // FilterCount reports what a filter excludes.
 type FilterCount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Field of the request's filter, for example `languages`.
+	// Field of the request's filter, for example `languages`; also `as_of`, and `reviews` where it is
+	// not set but recalls omit what is pending or rejected.
 	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
 	// Number of records of this kind in the namespace that this field alone excludes.
 	ExcludedCount int64 `protobuf:"varint,2,opt,name=excluded_count,json=excludedCount,proto3" json:"excluded_count,omitempty"`

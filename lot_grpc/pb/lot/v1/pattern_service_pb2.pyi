@@ -934,7 +934,9 @@ class FilterCount(_message.Message):
     FIELD_FIELD_NUMBER: _builtins.int
     EXCLUDED_COUNT_FIELD_NUMBER: _builtins.int
     field: _builtins.str
-    """Field of the request's filter, for example `languages`."""
+    """Field of the request's filter, for example `languages`; also `as_of`, and `reviews` where it is
+    not set but recalls omit what is pending or rejected.
+    """
     excluded_count: _builtins.int
     """Number of records of this kind in the namespace that this field alone excludes."""
     def __init__(

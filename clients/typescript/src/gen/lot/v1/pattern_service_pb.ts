@@ -949,7 +949,8 @@ export const RecallExplanationSchema: GenMessage<RecallExplanation> = /*@__PURE_
  */
 export type FilterCount = Message<"lot.v1.FilterCount"> & {
   /**
-   * Field of the request's filter, for example `languages`.
+   * Field of the request's filter, for example `languages`; also `as_of`, and `reviews` where it is
+   * not set but recalls omit what is pending or rejected.
    *
    * @generated from field: string field = 1;
    */
