@@ -85,7 +85,7 @@ def time_option(name: str, help: str) -> Any:
 
 
 def _time(text: str) -> Timestamp | None:
-    """The time of an option; None if it is empty, as scripts may pass it."""
+    """The time of an option; None if it is empty, which scripts may pass."""
     if not text:
         return None
     from lot_grpc.cli.times import moment
@@ -99,8 +99,8 @@ def _time(text: str) -> Timestamp | None:
 
 
 def min_match_option(what: str, usual: str = "0.05") -> Any:
-    """An option for the least probability with which ``what`` must fit."""
-    help_text = f"Leave out {what} that fit with a lower probability; {usual} is a good start."
+    """An option for the minimum probability that ``what`` fit."""
+    help_text = f"Omit {what} that are less likely to fit; {usual} is a good start."
     return Option(None, "--min-match", min=0, max=1, metavar="P", help=help_text)
 
 
@@ -138,7 +138,7 @@ class PatternOptions:
         ORIGIN_KINDS.option(
             ...,
             "--origin",
-            help="By this kind of origin: person, tool, agent, extraction, model or import. "
+            help="Of this kind of origin: person, tool, agent, extraction, model or import. "
             "Repeatable.",
         ),
     ] = None
@@ -147,8 +147,8 @@ class PatternOptions:
         REVIEW_STATES.option(
             ...,
             "--review",
-            help="With this state of review: pending, approved or rejected. Repeatable. A recall "
-            "finds pending and rejected patterns only with this.",
+            help="With this review state: pending, approved or rejected. Repeatable. Without it, a "
+            "recall omits pending and rejected patterns.",
         ),
     ] = None
     min_success_rate: Annotated[

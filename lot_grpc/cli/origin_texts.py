@@ -33,7 +33,7 @@ def review_text(review: origin_pb2.Review) -> str:
 
 
 def held_back_text(review: origin_pb2.Review) -> Text:
-    """A mark before the name of what is not recalled because of its review."""
+    """A mark before the name of a record that is held back."""
     if review.state not in _STYLES:
         return Text()
     return Text(f"{REVIEW_STATES.word(review.state)}: ", _STYLES[review.state])

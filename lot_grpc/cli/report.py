@@ -39,10 +39,12 @@ def report(
     ),
     after: Timestamp | None = time_option(
         "--after",
-        "What was recalled after this time: ISO 8601, or how long ago, such as 2h or 3d. Without "
-        "it: 7 days.",
+        "Count recalls after this time: ISO 8601, or how long ago, such as 2h or 3d; by default "
+        "7 days before the end.",
     ),
-    before: Timestamp | None = time_option("--before", "What was recalled before this time."),
+    before: Timestamp | None = time_option(
+        "--before", "Count recalls before this time; by default all until now."
+    ),
     markdown: bool = Option(False, "--markdown", help="Print a Markdown page."),
     server: Server,
     as_json: Json = False,
@@ -90,7 +92,7 @@ def _print(found: pb.PerformanceReport, namespace: str) -> None:
 
 
 def _recalled(adoption: pb.Adoption) -> str:
-    latest = "; only the latest were read" if adoption.truncated else ""
+    latest = "; only the latest are counted" if adoption.truncated else ""
     made = counted(adoption.retrieval_count, "retrieval")
     since = field_text(adoption, "start_time")
     return f"{made} since {since}, {adoption.outcome_retrieval_count:,} with an outcome{latest}."
@@ -101,12 +103,12 @@ def _share(count: int, of: int) -> str:
 
 
 def _arms(comparison: pb.HoldoutComparison) -> list[tuple[str, pb.HoldoutArm]]:
-    return [("used what was learned", comparison.learned), ("held out", comparison.holdout)]
+    return [("with learning", comparison.learned), ("held out", comparison.holdout)]
 
 
 def _gain(comparison: pb.HoldoutComparison) -> str:
     if not comparison.HasField("gain"):
-        return "The gain is known once both have outcomes."
+        return "The gain is unknown until both have outcomes."
     lower, upper = comparison.gain_lower, comparison.gain_upper
     return f"Gain: {comparison.gain:+.3f} (95 % interval {lower:+.3f} to {upper:+.3f})."
 
@@ -156,7 +158,7 @@ _ADOPTION_COLUMNS = (
     ),
 )
 _ARM_COLUMNS = (
-    Column[tuple[str, pb.HoldoutArm]]("recalls that", lambda arm: arm[0]),
+    Column[tuple[str, pb.HoldoutArm]]("recalls", lambda arm: arm[0]),
     Column[tuple[str, pb.HoldoutArm]](
         "number", lambda arm: f"{arm[1].retrieval_count:,}", numeric=True
     ),

@@ -31,19 +31,22 @@ def retrievals(
         None,
         "--method",
         help="recall_patterns, recall_episodes, search_memories, find_error_solutions or "
-        "get_task_context. Repeatable, like the next.",
+        "get_task_context. Repeatable.",
     ),
     kind: list[resource_kind_pb2.ResourceKind.ValueType] | None = RESOURCE_KINDS.option(
         None,
         "--kind",
-        help="Showed a record of this kind: memory, pattern, episode or error_solution.",
+        help="Showed a record of this kind: memory, pattern, episode or error_solution. "
+        "Repeatable.",
     ),
     item: str = Option("", "--item", metavar="ID", help="Showed the record with this ID."),
     outcome: bool | None = Option(
-        None, "--outcome/--no-outcome", help="Only those with an outcome, or those without."
+        None, "--outcome/--no-outcome", help="Only those with an outcome, or only those without."
     ),
     holdout: bool | None = Option(
-        None, "--holdout/--no-holdout", help="Only those held out, or those compared with them."
+        None,
+        "--holdout/--no-holdout",
+        help="Only those held out, or only those compared with them.",
     ),
     after: Timestamp | None = time_option(
         "--after", "Made after this time: ISO 8601, or how long ago, such as 2h or 3d."
@@ -54,7 +57,7 @@ def retrievals(
     server: Server,
     as_json: JsonLines = False,
 ) -> None:
-    """List what was recalled, newest first; or show what one retrieval showed, and how it went.
+    """List retrievals, newest first; or show what one of them showed, and how it went.
 
     lot-grpc retrievals --after 1d --no-outcome
 
@@ -72,7 +75,7 @@ def retrievals(
         holdout=holdout,
     )
     if retrieval_id and (limit or narrowed.ByteSize()):
-        raise typer.BadParameter("an ID goes with no other option of a list")
+        raise typer.BadParameter("an ID cannot be combined with options that narrow the list")
     with server.stub(LearningServiceStub) as stub:
         if retrieval_id:
             request = pb.GetRetrievalRequest(namespace=namespace, retrieval_id=retrieval_id)
@@ -119,7 +122,7 @@ _READ = ("retrieval_id", "create_time", "method", "items", "outcomes", "query")
 
 
 def _print_one(console: Console, found: pb.Retrieval) -> None:
-    """Print how it was asked, what it showed, and the outcomes that name it."""
+    """Print what was asked, what was shown, and the outcomes that name the retrieval."""
     print_message(
         console,
         found,

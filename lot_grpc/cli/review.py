@@ -1,4 +1,4 @@
-"""``lot-grpc review``: what is to be reviewed, and ``AdminService.ReviewRecords``."""
+"""``lot-grpc review``: what is pending, and ``AdminService.ReviewRecords``."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Listed:
     text: str
 
     def pending(self, channel: Any, namespace: str, timeout: float) -> Iterator[Any]:
-        """Those to be reviewed."""
+        """The pending ones."""
         filter_of = type(self.request().filter)
         narrowed = filter_of(reviews=[origin_pb2.REVIEW_STATE_PENDING])
         request = self.request(namespace=namespace, filter=narrowed)
@@ -82,22 +82,22 @@ _KINDS = {
 def review(
     *,
     ids: list[str] | None = Argument(
-        None, metavar="[ID[=ETAG]]...", help="Records to review; none: list what is pending."
+        None, metavar="[ID[=ETAG]]...", help="Records to review. Without any, list what is pending."
     ),
     resource_kind: resource_kind_pb2.ResourceKind.ValueType | None = RESOURCE_KINDS.option(
         None, "--kind", help="memory, pattern or error_solution. Required with IDs."
     ),
-    approve: bool = Option(False, "--approve", help="Approve them: they are recalled."),
-    reject: bool = Option(False, "--reject", help="Reject them: they are not recalled."),
+    approve: bool = Option(False, "--approve", help="Approve them, so that recalls return them."),
+    reject: bool = Option(False, "--reject", help="Reject them, so that recalls omit them."),
     reopen: bool = Option(False, "--reopen", help="Make them pending again."),
-    note: str = Option("", "--note", help="A note to keep with the review."),
+    note: str = Option("", "--note", help="Note to keep with the review."),
     namespace: Namespace = "",
     server: Server,
     as_json: JsonLines = False,
 ) -> bool:
-    """List what is to be reviewed, or approve or reject it.
+    """List what is pending, or approve or reject it.
 
-    With an etag, as `ID=ETAG`, a record that was edited since is not reviewed.
+    With `ID=ETAG`, a record that was edited since it had this etag is not reviewed.
 
     lot-grpc review
 
@@ -109,7 +109,7 @@ def review(
         raise typer.BadParameter("--kind is memory, pattern or error_solution")
     if not ids:
         if chosen:
-            raise typer.BadParameter("give the IDs to review; without any, lists what is pending")
+            raise typer.BadParameter("give the IDs of the records to review")
         _print_pending(server, namespace, resource_kind, as_json=as_json)
         return True
     if len(chosen) != 1 or resource_kind is None:
@@ -159,7 +159,7 @@ def _print_pending(
     if rows:
         print_table(screen(), _COLUMNS, rows)
     elif not as_json:
-        typer.echo("Nothing is to be reviewed.")
+        typer.echo("Nothing is pending.")
 
 
 # Text by agents comes last: right-to-left letters would move whatever follows them.

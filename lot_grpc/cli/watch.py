@@ -42,7 +42,7 @@ def watch(
         None,
         "--kind",
         help="memory, pattern, episode, error_solution, preference, learning_event, decision or "
-        "retrieval, which is only shown if named. Repeatable.",
+        "retrieval. Retrievals are watched only if named. Repeatable.",
     ),
     change_type: list[pb.ChangeType.ValueType] | None = CHANGE_TYPES.option(
         None,

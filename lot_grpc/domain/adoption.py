@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Final
 
 from lot_grpc.domain.holdout import Arm, Gain, gain
@@ -141,9 +142,5 @@ _EMPTY: Final = HoldoutArm(0, Arm())
 def _with(arm: HoldoutArm, receipt: Receipt) -> HoldoutArm:
     values = [one.outcome.value_in_rates for one in receipt.outcomes]
     return HoldoutArm(
-        arm.retrievals + 1, arm.values.record(_mean(values)) if values else arm.values
+        arm.retrievals + 1, arm.values.record(fmean(values)) if values else arm.values
     )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

@@ -61,7 +61,7 @@ JUDGED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Candidates below a minimum probability: how many, and the highest probability of theirs."""
+    """Candidates below a minimum probability: how many, and their highest probability."""
 
     count: int = 0
     best: float = 0.0
@@ -77,7 +77,7 @@ WEIGHTS: Final = (-15.04, 18.83, 14.59, -1.69, -6.35, -0.80)
 
 
 ERROR_WEIGHTS: Final = (-22.70, 24.58, 9.86, 0.0, 0.0, 0.0)
-"""For solutions of errors with other signatures. They seldom fit, however alike the errors read."""
+"""For solutions of errors with other signatures. They seldom fit, however similar they are."""
 
 
 def match_probability(likeness: Likeness, weights: Sequence[float] = WEIGHTS) -> float:

@@ -82,9 +82,9 @@ class MemoryContent:
     """Microseconds since 1970; None is never."""
     supersedes: str = ""
     valid_from: int | None = None
-    """Microseconds since 1970; None is from the creation on."""
+    """Microseconds since 1970; None: from its creation."""
     valid_until: int | None = None
-    """Microseconds since 1970, exclusive; None is without an end."""
+    """Microseconds since 1970, exclusive; None: no end."""
     origin: Origin = AGENT
 
     def check(self, create_time: int | None = None) -> None:
@@ -105,14 +105,14 @@ class MemoryContent:
             )
 
     def check_validity(self, create_time: int | None) -> None:
-        """Refuse what would never be true. Raises RequestInvalidError."""
+        """Refuse an end that is not after the start. Raises RequestInvalidError."""
         begin = create_time if self.valid_from is None else self.valid_from
         if self.valid_until is not None and begin is not None and self.valid_until <= begin:
             raise invalid(
                 "memory.valid_until",
                 "memory.valid_until.order",
-                "valid_until must be later than valid_from, or than the creation where that is "
-                "unset; for what was true in the past, set both",
+                "valid_until must be later than valid_from, or than create_time if that is unset; "
+                "for what was true in the past, set both",
             )
 
 
@@ -121,7 +121,7 @@ class Memory:
     """A stored memory. Times in microseconds since 1970.
 
     ``indexing_problem``: why the last attempt to index it failed; empty if none has failed.
-    ``superseded_by`` is the newest that supersedes it, ``superseded_time`` from when on.
+    ``superseded_by`` is the newest that supersedes it, ``superseded_time`` when that begins.
     """
 
     namespace: str
@@ -144,12 +144,12 @@ class Memory:
 
     @property
     def begin(self) -> int:
-        """From when on it is true."""
+        """When it becomes true."""
         return self.create_time if self.content.valid_from is None else self.content.valid_from
 
     @property
     def end(self) -> int | None:
-        """From when on it is no longer true, or superseded; None: never so far."""
+        """When it ends or becomes superseded, whichever is first; None: neither is known."""
         ends = (self.content.valid_until, self.superseded_time)
         return min((one for one in ends if one is not None), default=None)
 

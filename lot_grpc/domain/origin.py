@@ -1,4 +1,4 @@
-"""Who wrote a record, how far that is trusted, and whether it is to be reviewed.
+"""Who wrote a record, how far that is trusted, and whether it needs a review.
 
 Trust belongs to the text: whatever an agent may read and follow. An edit never raises it, and only
 a review approves.
@@ -137,7 +137,7 @@ class Editor:
         return PENDING if self._who(before).kind in review_origins else review
 
     def _who(self, before: Origin) -> Origin:
-        """Who edits a record with an origin; who does not say so is not trusted more than that."""
+        """Who edits a record with this origin; without a claim, nobody more trusted than that."""
         if self.origin is not None and (self.named or self.origin != before):
             return self.origin
         return before if before.less_trusted_than(AGENT) else AGENT
@@ -149,12 +149,12 @@ SERVER: Final = Editor(BY_SERVER, named=True)
 
 
 def rewrites(old: Any, new: Any) -> bool:
-    """Whether an edit changes the text or the origin, so that its review may not hold."""
+    """Whether an edit changes the text or the origin, so that its review may no longer apply."""
     return old.origin != new.origin or _text_changed(old, new)
 
 
 def rewritten(stored: C, content: Any, review_origins: Collection[OriginKind]) -> C:
-    """A stored record with the content that the server gives it anew, signed and reviewed."""
+    """A stored record that the server rewrites with a new content, with its origin and review."""
     signed = SERVER.sign(stored.content, content)
     review = stored.review
     if rewrites(stored.content, signed):

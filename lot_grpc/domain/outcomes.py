@@ -135,7 +135,7 @@ class OutcomeStats:
 
 
 NO_OUTCOMES: Final = OutcomeStats()
-"""The counters of what was never used."""
+"""The counters of a record that was never used."""
 
 
 def _one(instead: Outcome | None, undone: Outcome | None, kind: Outcome) -> int:

@@ -43,7 +43,7 @@ def page_of(report: PerformanceReport) -> str:
 
 
 def _adopted(adoption: Adoption) -> Iterator[str]:
-    latest = "; only the latest were read" if adoption.truncated else ""
+    latest = "; only the latest are counted" if adoption.truncated else ""
     first, last = (f"{_time(one):%Y-%m-%d}" for one in (adoption.period.start, adoption.period.end))
     yield (
         f"{first} to {last}: {counted(adoption.retrievals, 'retrieval')}, "
@@ -60,12 +60,11 @@ def _adopted(adoption: Adoption) -> Iterator[str]:
 
 def _compared(comparison: HoldoutComparison) -> str:
     arms = (
-        f"Recalls that used what was learned: {_arm(comparison.learned)}. Held out: "
-        f"{_arm(comparison.holdout)}."
+        f"Recalls with learning: {_arm(comparison.learned)}. Held out: {_arm(comparison.holdout)}."
     )
     gain = comparison.gain
     if gain is None:
-        return f"{arms} The gain is known once both have outcomes."
+        return f"{arms} The gain is unknown until both have outcomes."
     return (
         f"{arms} Gain: {gain.estimate:+.3f} (95 % interval {gain.lower:+.3f} to {gain.upper:+.3f})."
     )

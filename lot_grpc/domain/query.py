@@ -65,7 +65,7 @@ class PatternFilter:
     """None: recall and distillation leave superseded ones out, all else takes both."""
     origins: tuple[OriginKind, ...] = ()
     reviews: tuple[ReviewState, ...] = ()
-    """Empty: recall leaves those out that are held back, lists take all; for memories too."""
+    """Empty: recalls omit what is held back, lists include it; for memories too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +108,6 @@ class MemoryFilter:
     created_before: int | None = None
     pinned: bool | None = None
     superseded: bool | None = None
-    """None: recall leaves out those superseded by its time, all else takes both."""
+    """None: recalls omit those superseded by then, all else includes both."""
     origins: tuple[OriginKind, ...] = ()
     reviews: tuple[ReviewState, ...] = ()

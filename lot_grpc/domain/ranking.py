@@ -51,8 +51,8 @@ EXPLORED = 0.3
 """How far EXPLORE goes from the mean to a sample if there are many trials."""
 
 PROVEN_Z = 1.2815515655446004
-"""90 % quantile of the normal distribution: what RELIABLE takes for proven is so with 90 %. With
-97.5 %, one failure after eight successes would leave nothing of what they had proven."""
+"""90 % quantile of the normal distribution: the confidence that RELIABLE needs. With 97.5 %, one
+failure after eight successes would undo all of them."""
 
 IMPORTANCE = 0.05
 """The maximum change of the relevance of a resource by its importance."""

@@ -1,4 +1,4 @@
-"""What a recall was asked, and what it showed: its receipt."""
+"""Retrievals: what a recall was asked and what it showed; receipts: with its outcomes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class RetrievalOptions:
         limit: The maximum number of hits, of each kind in a context.
         min_similarity: The least similarity; 0: no bound.
         min_match: The least match probability; None: no bound.
-        as_of: The time of which it shows what was true; None: that of the call.
+        as_of: The time at which what it shows was true; None: the time of the call.
         rerank: Whether the cross-encoder was used.
         holdout: Whether it was ranked without what was learned, for comparison; None: the policy
             held nothing out, or the ranking does not use what was learned.
@@ -114,12 +114,12 @@ class Retrieval:
         namespace: Its namespace.
         retrieval_id: Its id.
         method: The call.
-        query: What it was asked; where the policy says so, a hash of that (``query_hash``).
+        query: The query, or its hash if the policy says so (``query_hash``).
         vector: That of the query. Empty: unknown, after an import.
         items: What it showed, best first of each kind.
         options: Its options.
         create_time: When it was made; different for each in a process.
-        expire_time: When it is forgotten.
+        expire_time: When it is deleted.
         epoch: The epoch of the model that made the vector (``reindex.epochs``).
     """
 

@@ -22,7 +22,6 @@ from lot_grpc.services.preferences.preferences import Preferences
 from lot_grpc.services.recall.module import RecallModule
 from lot_grpc.services.reindex.reindexer import OpenModel, Reindexer, no_other_model
 from lot_grpc.services.retention.module import RetentionModule
-from lot_grpc.services.retrievals.receipts import Receipts
 from lot_grpc.services.reviews import RecordReviewer
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.seeder import KnowledgeSeeder
@@ -43,7 +42,6 @@ class Services:
         self.errors = errors = ErrorsModule(runtime)
         self.preferences = preferences = Preferences(runtime)
         self.sessions = sessions = SessionsModule(runtime)
-        self.receipts = receipts = Receipts(runtime)
         self.learning = learning = LearningModule(
             runtime,
             patterns,
@@ -52,6 +50,7 @@ class Services:
             memories.memories,
             preferences,
         )
+        self.receipts = learning.receipts
 
         own = (
             patterns.patterns,
@@ -62,7 +61,7 @@ class Services:
             sessions.sessions,
             learning.decisions,
             learning.learning_events,
-            receipts,
+            self.receipts,
         )
         self.resources = resources = ResourcesByKind(runtime, own)
         self.outcomes = OutcomesModule(runtime, counting, resources)

@@ -188,7 +188,7 @@ def test_adoption_and_the_gain_are_shown(runner, told, address):
     assert asked.end_time.seconds - asked.start_time.seconds == 24 * 3600
     shown = result.stdout
     assert "45 retrievals since" in shown
-    assert "12 with an outcome; only the latest were read" in shown
+    assert "12 with an outcome; only the latest are counted" in shown
     rows = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if line.split()}
     assert rows["pattern"] == ["40", "10", "(25.0%)", "9", "(90.0%)"]
     assert rows["memory"] == ["5", "0", "(0.0%)", "0"]
@@ -200,4 +200,4 @@ def test_without_outcomes_in_both_arms_there_is_no_gain(runner, told, address):
     none = HoldoutArm(3, Arm())
     told.report = replace(EMPTY, holdout=HoldoutComparison(none, none))
     result = runner.invoke(command_line, ["report", "-a", address])
-    assert "The gain is known once both have outcomes." in result.stdout
+    assert "The gain is unknown until both have outcomes." in result.stdout

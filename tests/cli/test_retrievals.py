@@ -140,7 +140,7 @@ def test_nothing_of_a_stored_text_steers_the_terminal(runner, address, told):
 def test_an_id_goes_with_no_option_of_the_list(runner, address, options):
     result = ran(runner, address, "r-1", *options)
     assert result.exit_code == 2
-    assert "an ID goes with no other option of a list" in result.stderr
+    assert "an ID cannot be combined with options that narrow the list" in result.stderr
 
 
 def test_an_unknown_method_is_refused_with_those_there_are(runner, address):

@@ -30,7 +30,7 @@ async def held_back(lot: Lot) -> None:
 
 async def test_it_lists_what_is_pending_and_reviews_it():
     async with serving() as lot:
-        assert "Nothing is to be reviewed." in (await run(lot, "review")).stdout
+        assert "Nothing is pending." in (await run(lot, "review")).stdout
         await held_back(lot)
         pending = await run(lot, "review")
         assert pending.exit_code == 0
@@ -73,7 +73,7 @@ async def test_patterns_are_shown_with_origin_and_review_and_filtered_by_both():
 async def test_wrong_usage_says_what_is_missing():
     async with serving() as lot:
         for given, sentence in (
-            (["--approve"], "give the IDs to review"),
+            (["--approve"], "give the IDs of the records"),
             (["m", "--approve"], "IDs need --kind and one of"),
             (["m", "--kind", "memory"], "IDs need --kind and one of"),
             (["m", "--kind", "memory", "--approve", "--reject"], "IDs need --kind and one of"),

@@ -108,7 +108,7 @@ async def test_in_a_batch_only_the_item_is_refused(lot):
         {"memory": {"content": "b", "origin": {"kind": MODEL}}},
     ]
     refused, done = (await lot.memories.BatchCreateMemories(items=items)).results
-    assert "set by the server only" in refused.error.message
+    assert "only the server sets EXTRACTION" in refused.error.message
     assert done.response.memory.origin.kind == MODEL
 
 

@@ -113,7 +113,7 @@ async def test_only_the_latest_are_read_and_that_is_said(lot, monkeypatch):
     found = await report(lot)
     assert (found.adoption.retrieval_count, found.adoption.truncated) == (3, True)
     assert found.adoption.outcome_retrieval_count == 1
-    assert "only the latest were read" in found.markdown
+    assert "only the latest are counted" in found.markdown
 
 
 async def test_without_a_holdout_nothing_is_compared(lot):
@@ -162,4 +162,4 @@ async def test_the_gain_is_unset_until_both_arms_have_an_outcome(lot):
     found = await report(lot)
     assert found.HasField("holdout")
     assert not found.holdout.HasField("gain")
-    assert "The gain is known once both have outcomes" in found.markdown
+    assert "The gain is unknown until both have outcomes" in found.markdown

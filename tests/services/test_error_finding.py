@@ -15,7 +15,7 @@ from lot_grpc.domain.errors import ErrorSolutionNotFoundError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.services.episodes.drafts import EpisodeDraft
-from lot_grpc.services.errors import error_finder, error_reading
+from lot_grpc.services.errors import error_reading
 from lot_grpc.services.errors.error_finder import ErrorAnswer, ErrorQuery
 from lot_grpc.services.errors.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, OUTCOMES, RETRIEVALS
@@ -215,8 +215,7 @@ async def test_long_errors_are_read_and_compared_beside_the_loop(world, monkeypa
         return spy
 
     monkeypatch.setattr(error_reading, "read_error", seen("read_error"))
-    monkeypatch.setattr(error_finder, "read_error", seen("read_error"))
-    monkeypatch.setattr(error_finder, "same_errors", seen("same_errors"))
+    monkeypatch.setattr(error_reading, "same_errors", seen("same_errors"))
     text = "\n".join(f"Error: cannot open part {n} of the archive" for n in range(40))
     await save(world, text)
     await find(world, text)

@@ -129,7 +129,7 @@ async def test_only_what_was_shown_can_get_an_outcome(world):
     answer = await patterns(world, min_match=0.5)
     retrieval = await world.services.runtime.retrievals.find(NS, answer.retrieval_id)
     assert retrieval is not None
-    assert [one.resource.id for one in retrieval.items] == ["fits"]
+    assert [item.resource.id for item in retrieval.items] == ["fits"]
 
 
 @pytest.mark.parametrize("least", [None, 0.0])

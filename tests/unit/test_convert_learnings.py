@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lot_grpc.domain.adoption import (
+    DAY,
     Adoption,
     DayAdoption,
     HoldoutArm,
@@ -14,6 +15,7 @@ from lot_grpc.domain.adoption import (
     KindAdoption,
     Period,
 )
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.episode import Episode, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.holdout import Arm
@@ -47,14 +49,8 @@ TREND = CategoryTrend(
     change=Change(TrendDirection.IMPROVING, 0.25, 0.75, 0.01),
     points=(TrendPoint(60_000_000, 3, 2, 0.5),),
 )
-ADOPTION = Adoption(
-    Period(60_000_000, 120_000_000),
-    retrievals=5,
-    with_outcome=4,
-    truncated=True,
-    kinds=(KindAdoption("memory", 3, 2, 1),),
-    days=(DayAdoption(60_000_000, 5, (KindAdoption("memory", 3, 2, 1),)),),
-)
+KINDS = (KindAdoption(ResourceKind.MEMORY, 3, 2, 1),)
+ADOPTION = Adoption(Period(1_000_000, 9_000_000), 4, 2, True, KINDS, (DayAdoption(DAY, 4, KINDS),))
 
 
 def all_said(message: Any) -> None:
@@ -115,15 +111,14 @@ def test_every_field_of_a_report_is_given():
         advice=(Advice(AdviceKind.SLOW, "ops", "m"),),
         insights=(Insight(InsightKind.TOOL, "git", 3, "m"),),
         adoption=ADOPTION,
-        holdout=HoldoutComparison(HoldoutArm(9, Arm(4, 3.0, 3.0)), HoldoutArm(3, Arm(2, 0.5, 0.5))),
+        holdout=HoldoutComparison(
+            HoldoutArm(3, Arm(2, 1.5, 1.25)), HoldoutArm(2, Arm(1, 0.5, 0.25))
+        ),
     )
     shown = learning.report_to_pb(report)
-    for message in (shown, shown.adoption, shown.holdout, shown.holdout.learned):
-        all_said(message)
-    [kind] = shown.adoption.kinds
-    assert (kind.shown_count, kind.used_count, kind.helped_count) == (3, 2, 1)
-    assert (shown.holdout.learned.mean_value, shown.holdout.holdout.mean_value) == (0.75, 0.25)
-    assert shown.holdout.gain_lower < shown.holdout.gain == 0.5 < shown.holdout.gain_upper
+    for one in (shown, shown.adoption, shown.holdout, shown.holdout.learned):
+        all_said(one)
+    assert (shown.holdout.gain, shown.holdout.holdout.mean_value) == (0.25, 0.5)
     assert (shown.total_count, shown.success_count) == (41, 30)
     assert dict(shown.by_category) == {"ops": 40}
 

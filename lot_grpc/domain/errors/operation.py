@@ -64,14 +64,14 @@ class RerankerUnavailableError(LotError):
 
 
 class MatchUnavailableError(LotError):
-    """``min_match`` was given, but no probability is known for the embedding model."""
+    """``min_match`` is set, but the match probability is not calibrated for the model."""
 
     reason = "MATCH_UNAVAILABLE"
 
     def __init__(self, model: str) -> None:
         super().__init__(
             f"min_match: match_probability is not calibrated for the embedding model {model!r}; "
-            "omit min_match, and set min_similarity to a value chosen for this model",
+            "omit min_match, or set min_similarity instead, to a value chosen for this model",
             model=model,
         )
 

@@ -94,7 +94,7 @@ class RetrievalNotFoundError(NotFoundError):
 
 
 class NotInRetrievalError(LotError):
-    """An outcome names what its retrieval did not show, which gets no credit from it."""
+    """An outcome names records that its retrieval did not show."""
 
     reason = "NOT_IN_RETRIEVAL"
 
@@ -102,14 +102,14 @@ class NotInRetrievalError(LotError):
         named = ", ".join(map(repr, ids[:10])) + (", …" if len(ids) > 10 else "")
         super().__init__(
             f"retrieval {retrieval_id!r} did not show {named}; nothing was counted. Name only what "
-            "it showed, each under its kind, or send query instead of retrieval_id",
+            "it showed, each in the field of its kind, or send query instead of retrieval_id",
             retrieval_id=retrieval_id,
             ids=", ".join(ids[:10]),
         )
 
 
 class OutcomeNotFoundError(NotFoundError):
-    """No such entry in the log of outcomes, or all that it is about was deleted."""
+    """No such entry in the log of outcomes, or all records that it names were deleted."""
 
     reason = "OUTCOME_NOT_FOUND"
     resource_kind = "outcome"
@@ -263,13 +263,13 @@ class NamespaceClearingError(LotError):
 
 
 class OriginReservedError(LotError):
-    """The request gives an origin that only the server sets."""
+    """The request sets an origin that only the server sets."""
 
     reason = "ORIGIN_RESERVED"
 
     def __init__(self, field: str, given: str) -> None:
         super().__init__(
-            f"{field}: {given} is set by the server only; give the origin of whoever writes: "
+            f"{field}: only the server sets {given}; set the origin of the writer: "
             "PERSON, TOOL, AGENT, MODEL or IMPORT",
             field=field,
             given=given,

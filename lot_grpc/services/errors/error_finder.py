@@ -19,7 +19,6 @@ import re
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from threading import Lock
 from typing import Final
 
 from lot_grpc.domain.error_found import (
@@ -34,15 +33,8 @@ from lot_grpc.domain.error_found import (
     without_reliability,
 )
 from lot_grpc.domain.error_solution import ErrorSolutionFilter
-from lot_grpc.domain.error_text.signature import (
-    ErrorRead,
-    Signature,
-    read_error,
-    same_errors,
-    wrappers,
-)
+from lot_grpc.domain.error_text.signature import ErrorRead
 from lot_grpc.domain.fusion import FusionWeights, Relevance
-from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.match_probability import NONE_LEFT_OUT, LeftOut
 from lot_grpc.domain.query import Legs
 from lot_grpc.domain.ranking import pool_size
@@ -62,7 +54,7 @@ from lot_grpc.ports import (
     SearchQuery,
     VectorStore,
 )
-from lot_grpc.services.errors.error_reading import read_aside
+from lot_grpc.services.errors.error_reading import StoredErrors, read_aside
 from lot_grpc.services.errors.spec import ERROR_SOLUTION
 from lot_grpc.services.recall.matching import fitting, judged, rated
 from lot_grpc.services.recall.search import Candidates, HybridSearch, SearchRequest
@@ -70,16 +62,9 @@ from lot_grpc.services.records.collections import ERROR_SOLUTIONS, SPARSE_VECTOR
 from lot_grpc.services.records.error_solutions import (
     error_solution_conditions,
     error_solution_from_record,
-    error_texts,
 )
 from lot_grpc.services.records.origin import RECALLABLE, held_back
 from lot_grpc.services.retrievals.retrievals import Retrievals
-
-_REMEMBERED: Final = 4_096
-"""Stored errors whose parsed form is cached; each takes a few KB at most."""
-
-_KEY_CHARACTERS: Final = 256
-"""Longer errors are cached by their hash."""
 
 _COMPARED: Final = 10
 """How many similar errors are checked for being the same, and how many of those found by the words
@@ -153,8 +138,7 @@ class ErrorSolutionFinder:
         raw = replace(searched, dense=(TEXT_VECTOR,))
         self._searching_raw = HybridSearch(store, embedder, raw, FusionWeights())
         self._retrievals = retrievals
-        self._errors: dict[tuple[str, ...], ErrorRead] = {}
-        self._remembering = Lock()
+        self._stored = StoredErrors()
 
     async def find(self, namespace: str, request: ErrorQuery) -> ErrorAnswer:
         """The solutions of an error, those with its signature first.
@@ -299,7 +283,9 @@ class ErrorSolutionFinder:
     ) -> list[ErrorFound]:
         """The best solutions of the same error."""
         read = await self._read(namespace, same.found[: pool_size(request.limit)])
-        by_signatures = await self._compared(error, [record for _, record in read], wrapped=True)
+        by_signatures = await self._stored.compared(
+            error, [record for _, record in read], wrapped=True
+        )
         matching = [
             (one, record, compare_names(*signatures))
             for (one, record), signatures in zip(read, by_signatures, strict=True)
@@ -340,7 +326,7 @@ class ErrorSolutionFinder:
             for one, record in await self._read(namespace, near)
             if record.payload["error_solution_id"] not in besides
         ]
-        by_signatures = await self._compared(error, [record for _, record in read])
+        by_signatures = await self._stored.compared(error, [record for _, record in read])
         found = []
         for (one, record), signatures in zip(read, by_signatures, strict=True):
             solution = error_solution_from_record(record)
@@ -349,34 +335,6 @@ class ErrorSolutionFinder:
             else:
                 found.append(similar_error_found(one, solution))
         return best_hits(found, request.limit)
-
-    async def _compared(
-        self, error: ErrorRead, records: Sequence[Record], *, wrapped: bool = False
-    ) -> list[tuple[Signature, Signature] | None]:
-        """The signatures by which each is the same error. In a thread, since many take a while.
-
-        ``wrapped``: what these unrelated errors have in common counts little.
-        """
-
-        def compare() -> list[tuple[Signature, Signature] | None]:
-            stored = [self._error_of(record) for record in records]
-            little = wrappers(error, stored) if wrapped else frozenset()
-            return same_errors(error, stored, little)
-
-        return await asyncio.to_thread(compare) if records else []
-
-    def _error_of(self, record: Record) -> ErrorRead:
-        """A stored error, parsed once, since a long log takes a while."""
-        texts = error_texts(record)
-        key = texts if sum(map(len, texts)) <= _KEY_CHARACTERS else (content_hash(texts),)
-        read = self._errors.get(key)
-        if read is None:
-            read = read_error(*texts)
-            with self._remembering:
-                self._errors[key] = read
-                if len(self._errors) > _REMEMBERED:
-                    del self._errors[next(iter(self._errors))]
-        return read
 
     async def _read(
         self, namespace: str, found: Sequence[Relevance]

@@ -7,11 +7,10 @@ from contextlib import aclosing
 from typing import Final
 
 from lot_grpc.domain.adoption import Adoption, AdoptionTally, HoldoutComparison, Period
-from lot_grpc.domain.retrieval import Receipt
 from lot_grpc.ports import Range, Record
 from lot_grpc.services.records.collections import RETRIEVALS, SORT_KEY
 from lot_grpc.services.records.retrievals import retrieval_from_record
-from lot_grpc.services.retrievals.used import outcomes_of_retrievals
+from lot_grpc.services.retrievals.used import receipts_of
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.scanning import scan
 
@@ -51,7 +50,5 @@ class AdoptionReader:
 
     async def _add(self, tally: AdoptionTally, namespace: str, rows: Sequence[Record]) -> None:
         retrievals = [retrieval_from_record(row) for row in rows]
-        ids = [one.retrieval_id for one in retrievals]
-        outcomes = await outcomes_of_retrievals(self._store, namespace, ids)
-        for one in retrievals:
-            tally.add(Receipt(one, outcomes.get(one.retrieval_id, ())))
+        for receipt in await receipts_of(self._store, namespace, retrievals):
+            tally.add(receipt)

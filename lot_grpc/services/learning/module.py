@@ -1,4 +1,4 @@
-"""Learning apart from patterns: events, decisions, actions, recommendations, text feedback."""
+"""Learning apart from patterns: events, decisions, actions, recommendations, receipts, texts."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from lot_grpc.services.maintenance import Maintenance
 from lot_grpc.services.memories.memories import Memories
 from lot_grpc.services.patterns.module import PatternsModule
 from lot_grpc.services.preferences.preferences import Preferences
+from lot_grpc.services.retrievals.receipts import Receipts
 from lot_grpc.services.runtime import Runtime
 
 
@@ -42,6 +43,7 @@ class LearningModule:
         self.learning_events = LearningEvents(runtime)
         similarity = runtime.settings.similarity
         self.recommender = Recommender(store, runtime.model, similarity, policies.thresholds)
+        self.receipts = Receipts(runtime)
         self.performance = Performance(store, time, AdoptionReader(runtime))
         checks = checks_of(
             patterns.patterns.get,

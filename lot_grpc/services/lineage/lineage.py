@@ -314,7 +314,7 @@ class Lineage(Generic[T]):
         return invalid(
             f"{self._spec.kind}.supersedes",
             "supersedes.circle",
-            "the named one already supersedes this one, directly or indirectly; name another",
+            "the named record already supersedes this one, directly or indirectly; name another",
         )
 
     # --- reading ------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from lot_grpc.services.records.outcomes import (
 from lot_grpc.services.runtime import Runtime
 
 _METHOD = "RecordOutcome"
-_NAME_USED = "name what was used, and the query, instead"
+_NAME_USED = "name what was used, and send query instead"
 
 
 @dataclass(frozen=True, slots=True)

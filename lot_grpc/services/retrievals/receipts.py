@@ -13,7 +13,7 @@ from lot_grpc.services.records.collections import OUTCOMES, RETRIEVALS
 from lot_grpc.services.records.resource_refs import RESOURCE
 from lot_grpc.services.records.retrievals import retrieval_conditions, retrieval_from_record
 from lot_grpc.services.retrievals.spec import RETRIEVAL
-from lot_grpc.services.retrievals.used import outcomes_of_retrievals
+from lot_grpc.services.retrievals.used import receipts_of
 from lot_grpc.services.runtime import Runtime
 
 
@@ -29,7 +29,7 @@ class Receipts(Resources[Retrieval, RetrievalFilter]):
         retrieval = await self._retrievals.find(namespace, retrieval_id, scores=True)
         if retrieval is None:
             raise RetrievalNotFoundError(namespace, retrieval_id)
-        [receipt] = await self._with_outcomes(namespace, [retrieval])
+        [receipt] = await receipts_of(self._store, namespace, [retrieval])
         return receipt
 
     async def receipts_page(
@@ -45,7 +45,7 @@ class Receipts(Resources[Retrieval, RetrievalFilter]):
 
         async def read(records: Sequence[Record]) -> list[Receipt]:
             found = [retrieval_from_record(one) for one in records]
-            return await self._with_outcomes(namespace, found)
+            return await receipts_of(self._store, namespace, found)
 
         def passes(receipt: Receipt) -> bool:
             return bool(receipt.outcomes) is narrowed.has_outcome
@@ -58,10 +58,3 @@ class Receipts(Resources[Retrieval, RetrievalFilter]):
         """Delete the outcomes of an expired retrieval of which nothing was used."""
         own = [Equals(RESOURCE, record.id)]
         await self._store.delete(OUTCOMES, record.namespace, own)
-
-    async def _with_outcomes(
-        self, namespace: str, retrievals: Sequence[Retrieval]
-    ) -> list[Receipt]:
-        ids = [one.retrieval_id for one in retrievals]
-        outcomes = await outcomes_of_retrievals(self._store, namespace, ids)
-        return [Receipt(one, outcomes.get(one.retrieval_id, ())) for one in retrievals]

@@ -1,4 +1,4 @@
-"""Recalls, written in the background, so that an outcome can refer to one.
+"""Retrievals: what recalls showed, written in the background for outcomes to refer to.
 
 Whatever depends on the policy is decided when the recall begins; encoding a row, which takes
 longer, when it is written. What waits for that holds none of the records that were shown.

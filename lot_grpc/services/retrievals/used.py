@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from lot_grpc.domain.change import ResourceKind
-from lot_grpc.domain.retrieval import RetrievalOutcome
+from lot_grpc.domain.retrieval import Receipt, Retrieval, RetrievalOutcome
 from lot_grpc.ports import AnyOf, VectorStore
 from lot_grpc.services.records.collections import OUTCOMES
 from lot_grpc.services.records.outcomes import RecordedOutcome, outcome_from_record
 from lot_grpc.services.scanning import scan
 
 
-async def outcomes_of_retrievals(
-    store: VectorStore, namespace: str, retrieval_ids: Sequence[str]
-) -> Mapping[str, tuple[RetrievalOutcome, ...]]:
-    """The outcomes that stand, by retrieval_id, oldest first."""
+async def receipts_of(
+    store: VectorStore, namespace: str, retrievals: Sequence[Retrieval]
+) -> list[Receipt]:
+    """Each retrieval with the outcomes that name it."""
     logged: defaultdict[str, list[RecordedOutcome]] = defaultdict(list)
-    if retrieval_ids:
-        where = [AnyOf("retrieval_id", tuple(retrieval_ids))]
-        async for record in scan(store, OUTCOMES, namespace, where):
+    if retrievals:
+        ids = tuple(one.retrieval_id for one in retrievals)
+        async for record in scan(store, OUTCOMES, namespace, [AnyOf("retrieval_id", ids)]):
             recorded = outcome_from_record(record)
             logged[recorded.retrieval_id].append(recorded)
-    return {retrieval_id: standing(entries) for retrieval_id, entries in logged.items()}
+    return [Receipt(one, in_effect(logged[one.retrieval_id])) for one in retrievals]
 
 
-def standing(entries: Iterable[RecordedOutcome]) -> tuple[RetrievalOutcome, ...]:
-    """The outcomes of log entries, which are in the order of their times.
+def in_effect(entries: Iterable[RecordedOutcome]) -> tuple[RetrievalOutcome, ...]:
+    """The outcomes of log entries, which are in the order of their times, corrections applied.
 
-    What a correction undid is left out, and so is a correction that puts nothing in its place. Any
-    other takes the place of what it corrects: it says how that use went, and is no later use.
+    An entry that was corrected is left out, and so is a correction that only undoes one. Any other
+    takes the place of what it corrects: it says how that use went, and is no later use.
     """
     entries = list(entries)
     places: dict[str, int] = {}

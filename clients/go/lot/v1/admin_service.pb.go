@@ -905,7 +905,7 @@ type ReviewRecordsRequest struct {
 	ResourceKind ResourceKind `protobuf:"varint,2,opt,name=resource_kind,json=resourceKind,proto3,enum=lot.v1.ResourceKind" json:"resource_kind,omitempty"`
 	// Required. Records to review, at most 500.
 	Items []*ReviewItem `protobuf:"bytes,3,rep,name=items,proto3" json:"items,omitempty"`
-	// Required. New state of their review.
+	// Required. New review state.
 	State ReviewState `protobuf:"varint,4,opt,name=state,proto3,enum=lot.v1.ReviewState" json:"state,omitempty"`
 	// Note to keep with the review, for example why it was rejected; replaces an earlier one. At most
 	// 4 KiB.
@@ -984,7 +984,8 @@ type ReviewItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. ID of the record.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Only if the record has this etag, and so still says what the reviewer read. Empty means any.
+	// Etag of the version to review, usually the one that was read; the item fails with ETAG_MISMATCH
+	// if the record has another. Empty means any version.
 	Etag          string `protobuf:"bytes,2,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1039,7 +1040,7 @@ type ReviewRecordsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One result per item, in order.
 	Results []*ReviewResult `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
-	// Number of reviews that changed.
+	// Number of records whose review this call changed.
 	ChangedCount int32 `protobuf:"varint,2,opt,name=changed_count,json=changedCount,proto3" json:"changed_count,omitempty"`
 	// Number of items that failed.
 	FailedCount   int32 `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
@@ -1103,9 +1104,9 @@ type ReviewResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ID of the record.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Review as it is after the call; unset if the item failed.
+	// Review after the call; unset if the item failed.
 	Review *Review `protobuf:"bytes,2,opt,name=review,proto3" json:"review,omitempty"`
-	// Whether this call changed it.
+	// Whether this call changed the review.
 	Changed bool `protobuf:"varint,3,opt,name=changed,proto3" json:"changed,omitempty"`
 	// Why the item failed; unset if it did not.
 	Error         *status.Status `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`

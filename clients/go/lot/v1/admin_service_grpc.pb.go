@@ -56,13 +56,13 @@ type AdminServiceClient interface {
 	// deletes what exceeds a bound within a minute. Use dry_run to see how many records that would
 	// be. Errors: ETAG_MISMATCH.
 	UpdateNamespacePolicy(ctx context.Context, in *UpdateNamespacePolicyRequest, opts ...grpc.CallOption) (*UpdateNamespacePolicyResponse, error)
-	// ReviewRecords sets the review of patterns, memories or error solutions. APPROVED ones are
-	// recalled from then on; PENDING and REJECTED ones are not. A record that needs no review can be
-	// reviewed too.
+	// ReviewRecords sets the review of patterns, memories or error solutions. From then on, recalls
+	// return APPROVED records and omit PENDING and REJECTED ones. A record that needs no review can
+	// be reviewed too.
 	//
-	// With an etag, only the version that was read is reviewed; without one, whatever the record says
-	// at that moment. Items succeed or fail individually: check every result. Repeating a call changes
-	// nothing. Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
+	// With an etag, only that version is reviewed; without one, the record as it is at that moment.
+	// Items succeed or fail individually: check every result. Repeating a call changes nothing.
+	// Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
 	// PATTERN_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH, CONTENTION.
 	ReviewRecords(ctx context.Context, in *ReviewRecordsRequest, opts ...grpc.CallOption) (*ReviewRecordsResponse, error)
 	// SeedKnowledge stores the knowledge packs that ship with the server (design patterns, best
@@ -287,13 +287,13 @@ type AdminServiceServer interface {
 	// deletes what exceeds a bound within a minute. Use dry_run to see how many records that would
 	// be. Errors: ETAG_MISMATCH.
 	UpdateNamespacePolicy(context.Context, *UpdateNamespacePolicyRequest) (*UpdateNamespacePolicyResponse, error)
-	// ReviewRecords sets the review of patterns, memories or error solutions. APPROVED ones are
-	// recalled from then on; PENDING and REJECTED ones are not. A record that needs no review can be
-	// reviewed too.
+	// ReviewRecords sets the review of patterns, memories or error solutions. From then on, recalls
+	// return APPROVED records and omit PENDING and REJECTED ones. A record that needs no review can
+	// be reviewed too.
 	//
-	// With an etag, only the version that was read is reviewed; without one, whatever the record says
-	// at that moment. Items succeed or fail individually: check every result. Repeating a call changes
-	// nothing. Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
+	// With an etag, only that version is reviewed; without one, the record as it is at that moment.
+	// Items succeed or fail individually: check every result. Repeating a call changes nothing.
+	// Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
 	// PATTERN_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH, CONTENTION.
 	ReviewRecords(context.Context, *ReviewRecordsRequest) (*ReviewRecordsResponse, error)
 	// SeedKnowledge stores the knowledge packs that ship with the server (design patterns, best

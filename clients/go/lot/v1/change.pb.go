@@ -107,11 +107,10 @@ type WatchChangesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Resource kinds to watch; empty means memories, patterns, episodes, error solutions, preferences,
-	// learning events, decisions and sessions, but not their logs. Retrievals, of which there are
-	// many, can be watched too, but only if RETRIEVAL is named.
-	// Setting a value, appending a message or clearing part of a session is reported as an UPDATED
-	// session.
+	// Resource kinds to watch; empty means memories, patterns, episodes, error solutions,
+	// preferences, learning events, decisions and sessions, but not their logs. Retrievals are
+	// frequent: they are watched only if RETRIEVAL is named. Setting a value, appending a message or
+	// clearing part of a session is reported as an UPDATED session.
 	ResourceKinds []ResourceKind `protobuf:"varint,2,rep,packed,name=resource_kinds,json=resourceKinds,proto3,enum=lot.v1.ResourceKind" json:"resource_kinds,omitempty"`
 	// Resume after the change or heartbeat with this cursor, also after a server restart or with
 	// other kinds or types. Empty means from now on. Fails with CURSOR_EXPIRED if older than the

@@ -1582,12 +1582,12 @@ type RecallEpisodesRequest struct {
 	// Fields of each hit's episode to return, for example `tags`. Empty or `*` means all. An unknown
 	// path is an error that lists the valid ones.
 	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,8,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
-	// Ranking. What was learned is how it went when episodes were used on similar queries
-	// (RecordOutcome), not how they ended.
+	// Ranking. It learns from the outcomes of using episodes for similar queries (RecordOutcome), not
+	// from how the episodes themselves ended.
 	Ranking Ranking `protobuf:"varint,9,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
-	// Minimum match_probability of every hit, in [0, 1]; unset means none. Of the best 10 candidates,
-	// or `limit` if that is more, those below are left out, then the page is cut. If none remains, the
-	// notice NOTHING_FITS says so. docs/retrieval.md shows what which value costs. Fails with
+	// Minimum match_probability of every hit, in [0, 1]; unset means none. The best 10 candidates, or
+	// `limit` if that is more, are compared with it before the page is cut. If none remains, the
+	// notice NOTHING_FITS says so. docs/retrieval.md shows what each value costs. Fails with
 	// MATCH_UNAVAILABLE if the probability is not calibrated for the embedding model.
 	MinMatch *float64 `protobuf:"fixed64,10,opt,name=min_match,json=minMatch,proto3,oneof" json:"min_match,omitempty"`
 	// Seed of EXPLORE: the same seed gives the same order until something is learned. Unset means

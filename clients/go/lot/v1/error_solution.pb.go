@@ -136,13 +136,13 @@ type ErrorSolution struct {
 	Expiration isErrorSolution_Expiration `protobuf_oneof:"expiration"`
 	// Output only. Etag of the content; changes with every edit, never with an outcome.
 	Etag string `protobuf:"bytes,22,opt,name=etag,proto3" json:"etag,omitempty"`
-	// Who wrote the text. See Origin for what an edit may change; in an update, it says who edits. An
-	// update that does not give it, or gives the stored one back without naming it in update_mask,
-	// counts as by an AGENT, or by the stored origin if that is less trusted.
+	// Who wrote the text; in an update, who edits. See Origin for what an edit changes. An update
+	// without it, or with the stored one but without naming it in update_mask, counts as an edit by
+	// an AGENT, or by the stored origin if that is less trusted.
 	Origin *Origin `protobuf:"bytes,23,opt,name=origin,proto3" json:"origin,omitempty"`
-	// Output only. Review, unset if none is needed. A write of the text by an origin in
-	// NamespacePolicy.review_origins makes it PENDING; only ReviewRecords changes it otherwise.
-	// Changes neither etag nor update_time.
+	// Output only. Review; unset if none is needed. Writing the text with an origin in
+	// NamespacePolicy.review_origins makes it PENDING; apart from that, only ReviewRecords changes
+	// it. Changes neither etag nor update_time.
 	Review        *Review `protobuf:"bytes,24,opt,name=review,proto3" json:"review,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -405,8 +405,7 @@ type ErrorSolutionFilter struct {
 	Pinned *bool `protobuf:"varint,12,opt,name=pinned,proto3,oneof" json:"pinned,omitempty"`
 	// Kinds of origin.
 	Origins []OriginKind `protobuf:"varint,13,rep,packed,name=origins,proto3,enum=lot.v1.OriginKind" json:"origins,omitempty"`
-	// States of the review. FindErrorSolutions, which takes no filter, leaves PENDING and REJECTED
-	// ones out.
+	// Review states. FindErrorSolutions, which has no filter, omits PENDING and REJECTED ones.
 	Reviews       []ReviewState `protobuf:"varint,14,rep,packed,name=reviews,proto3,enum=lot.v1.ReviewState" json:"reviews,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -957,10 +956,10 @@ type FindErrorSolutionsRequest struct {
 	// Fields of each hit's error solution to return, for example `tags`. Empty or `*` means all. An
 	// unknown path is an error that lists the valid ones.
 	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,10,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
-	// Minimum match_probability of SIMILAR hits, in [0, 1]; unset means none, and hits have no
-	// match_probability; with 0 they have one, and all are returned. Those below are left out before
-	// the page is cut. If nothing else was found, the notice NOTHING_FITS says so. docs/retrieval.md
-	// shows what which value costs. Fails with MATCH_UNAVAILABLE if the probability is not calibrated
+	// Minimum match_probability of SIMILAR hits, in [0, 1]; unset means none, and match_probability
+	// is not computed. With 0, all hits are returned, with it. Hits below it are omitted before the
+	// page is cut. If nothing else was found, the notice NOTHING_FITS says so. docs/retrieval.md
+	// shows what each value costs. Fails with MATCH_UNAVAILABLE if the probability is not calibrated
 	// for the embedding model.
 	MinMatch      *float64 `protobuf:"fixed64,11,opt,name=min_match,json=minMatch,proto3,oneof" json:"min_match,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1177,8 +1176,9 @@ type ErrorSolutionHit struct {
 	// Differences between the requested and the stored error, in the parts omitted from a signature.
 	Differences []*ErrorDifference `protobuf:"bytes,6,rep,name=differences,proto3" json:"differences,omitempty"`
 	// Probability in [0, 1] that the solution of a SIMILAR error fixes this one, computed from
-	// similarity and words; docs/retrieval.md shows how accurate it is. Most are low: another error
-	// mostly has another fix. Unset for the same signature, and unless the request has min_match.
+	// similarity and words; docs/retrieval.md shows how accurate it is. It is usually low, since
+	// different errors usually have different fixes. Unset for the same signature, and unless the
+	// request has min_match.
 	MatchProbability *float64 `protobuf:"fixed64,7,opt,name=match_probability,json=matchProbability,proto3,oneof" json:"match_probability,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache

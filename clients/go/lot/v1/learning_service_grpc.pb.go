@@ -53,8 +53,9 @@ type LearningServiceClient interface {
 	// GetTrends reports, by category, whether tasks succeed more or less often over time.
 	GetTrends(ctx context.Context, in *GetTrendsRequest, opts ...grpc.CallOption) (*GetTrendsResponse, error)
 	// GetPerformanceReport summarizes how tasks go, with advice and insights, and whether what is
-	// recalled is used and helps. It reads all ended episodes the filter matches (narrow it if there
-	// are many), and the latest 20,000 retrievals of a time range with their outcomes.
+	// recalled is used and helps. It reads all ended episodes that match the filter (narrow it if
+	// there are many), and at most the latest 20,000 retrievals of the time range with their
+	// outcomes.
 	GetPerformanceReport(ctx context.Context, in *GetPerformanceReportRequest, opts ...grpc.CallOption) (*GetPerformanceReportResponse, error)
 	// RecordLearningEvent stores a learning event. Errors: LEARNING_EVENT_ID_IN_USE,
 	// REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
@@ -94,10 +95,10 @@ type LearningServiceClient interface {
 	// RETRIEVAL_NOT_FOUND or SELECTION_NOT_FOUND (then nothing is stored), REQUEST_ID_REUSED,
 	// CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
 	SubmitFeedback(ctx context.Context, in *SubmitFeedbackRequest, opts ...grpc.CallOption) (*SubmitFeedbackResponse, error)
-	// GetRetrieval returns what a recall or context was asked, what it showed, what of that was used
+	// GetRetrieval returns what a recall or context was asked, what it showed, what was used of that
 	// and how it went. Errors: RETRIEVAL_NOT_FOUND.
 	GetRetrieval(ctx context.Context, in *GetRetrievalRequest, opts ...grpc.CallOption) (*GetRetrievalResponse, error)
-	// ListRetrievals lists retrievals by time, newest first.
+	// ListRetrievals lists retrievals, newest first. Errors: PAGE_TOKEN_MISMATCH.
 	ListRetrievals(ctx context.Context, in *ListRetrievalsRequest, opts ...grpc.CallOption) (*ListRetrievalsResponse, error)
 }
 
@@ -303,8 +304,9 @@ type LearningServiceServer interface {
 	// GetTrends reports, by category, whether tasks succeed more or less often over time.
 	GetTrends(context.Context, *GetTrendsRequest) (*GetTrendsResponse, error)
 	// GetPerformanceReport summarizes how tasks go, with advice and insights, and whether what is
-	// recalled is used and helps. It reads all ended episodes the filter matches (narrow it if there
-	// are many), and the latest 20,000 retrievals of a time range with their outcomes.
+	// recalled is used and helps. It reads all ended episodes that match the filter (narrow it if
+	// there are many), and at most the latest 20,000 retrievals of the time range with their
+	// outcomes.
 	GetPerformanceReport(context.Context, *GetPerformanceReportRequest) (*GetPerformanceReportResponse, error)
 	// RecordLearningEvent stores a learning event. Errors: LEARNING_EVENT_ID_IN_USE,
 	// REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
@@ -344,10 +346,10 @@ type LearningServiceServer interface {
 	// RETRIEVAL_NOT_FOUND or SELECTION_NOT_FOUND (then nothing is stored), REQUEST_ID_REUSED,
 	// CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
 	SubmitFeedback(context.Context, *SubmitFeedbackRequest) (*SubmitFeedbackResponse, error)
-	// GetRetrieval returns what a recall or context was asked, what it showed, what of that was used
+	// GetRetrieval returns what a recall or context was asked, what it showed, what was used of that
 	// and how it went. Errors: RETRIEVAL_NOT_FOUND.
 	GetRetrieval(context.Context, *GetRetrievalRequest) (*GetRetrievalResponse, error)
-	// ListRetrievals lists retrievals by time, newest first.
+	// ListRetrievals lists retrievals, newest first. Errors: PAGE_TOKEN_MISMATCH.
 	ListRetrievals(context.Context, *ListRetrievalsRequest) (*ListRetrievalsResponse, error)
 	mustEmbedUnimplementedLearningServiceServer()
 }

@@ -231,30 +231,31 @@ type Memory struct {
 	IndexingProblem string `protobuf:"bytes,21,opt,name=indexing_problem,json=indexingProblem,proto3" json:"indexing_problem,omitempty"`
 	// Output only. Outcomes of uses, recorded by RecordOutcome; unset if there are none.
 	Outcomes *OutcomeStats `protobuf:"bytes,22,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
-	// ID of the memory this one replaces, which must exist: a correction, or what has become of it.
-	// From the time on at which this memory begins to be true (valid_from, else create_time),
-	// searches and task contexts omit that one. It stays for history (`as_of`, ListMemories), and is
-	// true again if this memory is deleted, expires (within a minute) or supersedes another.
+	// ID of the memory that this one corrects or replaces. It must exist. From when this memory
+	// becomes true (valid_from, else create_time), searches and task contexts omit the superseded
+	// one. That one stays available as history (`as_of`, ListMemories), and is true again if this
+	// memory is deleted, expires (within a minute) or supersedes another instead. While this memory
+	// is PENDING or REJECTED, it supersedes nothing.
 	Supersedes string `protobuf:"bytes,23,opt,name=supersedes,proto3" json:"supersedes,omitempty"`
-	// Output only. Newest memory that supersedes this one, derived from its `supersedes`; empty if
-	// none does. Changes neither etag nor update_time.
+	// Output only. ID of the newest memory that supersedes this one, derived from its `supersedes`;
+	// empty if none does. Changes neither etag nor update_time.
 	SupersededBy string `protobuf:"bytes,24,opt,name=superseded_by,json=supersededBy,proto3" json:"superseded_by,omitempty"`
-	// When this begins to be true. Unset means with create_time. May be in the past or the future.
+	// When this becomes true. Unset means at create_time. May be in the past or the future.
 	ValidFrom *timestamppb.Timestamp `protobuf:"bytes,25,opt,name=valid_from,json=validFrom,proto3" json:"valid_from,omitempty"`
 	// When this stops being true, exclusive; later than valid_from, or than create_time without it.
 	// Unset means never. From then on searches and task contexts omit the memory, but it is not
 	// deleted: `expire_time` does that.
 	ValidUntil *timestamppb.Timestamp `protobuf:"bytes,26,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
-	// Output only. From when on this is superseded: when the first of the memories that supersede it
-	// begins to be true. Unset if none does.
+	// Output only. When this becomes superseded: when the first of the memories that supersede it
+	// becomes true. Unset if none does.
 	SupersededTime *timestamppb.Timestamp `protobuf:"bytes,29,opt,name=superseded_time,json=supersededTime,proto3" json:"superseded_time,omitempty"`
-	// Who wrote the text. See Origin for what an edit may change; in an update, it says who edits. An
-	// update that does not give it, or gives the stored one back without naming it in update_mask,
-	// counts as by an AGENT, or by the stored origin if that is less trusted.
+	// Who wrote the text; in an update, who edits. See Origin for what an edit changes. An update
+	// without it, or with the stored one but without naming it in update_mask, counts as an edit by
+	// an AGENT, or by the stored origin if that is less trusted.
 	Origin *Origin `protobuf:"bytes,27,opt,name=origin,proto3" json:"origin,omitempty"`
-	// Output only. Review, unset if none is needed. A write of the text by an origin in
-	// NamespacePolicy.review_origins makes it PENDING; only ReviewRecords changes it otherwise.
-	// Changes neither etag nor update_time.
+	// Output only. Review; unset if none is needed. Writing the text with an origin in
+	// NamespacePolicy.review_origins makes it PENDING; apart from that, only ReviewRecords changes
+	// it. Changes neither etag nor update_time.
 	Review        *Review `protobuf:"bytes,28,opt,name=review,proto3" json:"review,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -709,13 +710,13 @@ type MemoryFilter struct {
 	CreatedAfter *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=created_after,json=createdAfter,proto3" json:"created_after,omitempty"`
 	// create_time is earlier than this.
 	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=created_before,json=createdBefore,proto3" json:"created_before,omitempty"`
-	// True: only those that another memory supersedes, even if that one begins in the future. False:
-	// only the others. Unset: SearchMemories omits those superseded by its time, all other calls
-	// include both.
+	// True: only memories that another one supersedes, even if that one becomes true in the future.
+	// False: only the others. Unset: SearchMemories omits memories superseded by then, all other
+	// calls include both.
 	Superseded *bool `protobuf:"varint,14,opt,name=superseded,proto3,oneof" json:"superseded,omitempty"`
 	// Kinds of origin.
 	Origins []OriginKind `protobuf:"varint,15,rep,packed,name=origins,proto3,enum=lot.v1.OriginKind" json:"origins,omitempty"`
-	// States of the review. SearchMemories leaves PENDING and REJECTED ones out unless this names any.
+	// Review states. SearchMemories omits PENDING and REJECTED ones unless this names a state.
 	Reviews       []ReviewState `protobuf:"varint,16,rep,packed,name=reviews,proto3,enum=lot.v1.ReviewState" json:"reviews,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -879,8 +880,8 @@ type MemoryHit struct {
 	// single passage.
 	Passage *Passage `protobuf:"bytes,5,opt,name=passage,proto3" json:"passage,omitempty"`
 	// Probability in [0, 1] that the memory answers the query, computed as for a pattern
-	// (PatternHit.match_probability). Of a long content only the first 1,000 characters are compared
-	// by words. Set if the request has min_match, and in contexts where unlikely records are omitted.
+	// (PatternHit.match_probability). Only the first 1,000 characters of a long content are compared
+	// by words. Set if the request has min_match, and in contexts that omit unlikely records.
 	MatchProbability *float64 `protobuf:"fixed64,6,opt,name=match_probability,json=matchProbability,proto3,oneof" json:"match_probability,omitempty"`
 	// Outcomes on similar queries that counted, nearest query first; only with explain. Empty if
 	// there are none, for a hit outside the reorder margin, and for SIMILARITY and RELEVANCE.

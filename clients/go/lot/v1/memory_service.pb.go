@@ -502,7 +502,7 @@ type GetMemoryRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Memory ID.
 	MemoryId string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
-	// Return the lineage.
+	// Whether to return the lineage.
 	IncludeLineage bool `protobuf:"varint,3,opt,name=include_lineage,json=includeLineage,proto3" json:"include_lineage,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -564,8 +564,8 @@ type GetMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Memory.
 	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
-	// What it supersedes and what supersedes it, directly or indirectly: nearest first, at most 100
-	// per relation. Only with include_lineage.
+	// Memories that it supersedes or that supersede it, directly or indirectly, nearest first; at
+	// most 100 per relation. Only with include_lineage.
 	Lineage []*MemoryLineageEntry `protobuf:"bytes,2,rep,name=lineage,proto3" json:"lineage,omitempty"`
 	// Notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
@@ -1123,7 +1123,7 @@ type SearchMemoriesRequest struct {
 	// model, unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
 	MinSimilarity *float64 `protobuf:"fixed64,5,opt,name=min_similarity,json=minSimilarity,proto3,oneof" json:"min_similarity,omitempty"`
 	// Ranking. All but SIMILARITY and RELEVANCE reorder the most relevant hits by importance and by
-	// what outcomes on similar queries taught.
+	// outcomes on similar queries.
 	Ranking Ranking `protobuf:"varint,6,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
 	// Rerank the best candidates (10, within 2 s, by default) with a cross-encoder, which reads each
 	// together with the query. Takes about 5 ms for a short candidate and 0.2 s for one of 512 word
@@ -1135,14 +1135,14 @@ type SearchMemoriesRequest struct {
 	// Fields of each hit's memory to return, for example `tags`. Empty or `*` means all. An unknown
 	// path is an error that lists the valid ones.
 	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,9,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
-	// Minimum match_probability of every hit, in [0, 1]; unset means none, and hits have no
-	// match_probability; with 0 they have one, and all are returned. Of the best 10 candidates, or
-	// `limit` if that is more, those below are left out, then the page is cut. If none remains, the
-	// notice NOTHING_FITS says so. docs/retrieval.md shows what which value costs. Fails with
+	// Minimum match_probability of every hit, in [0, 1]; unset means none, and match_probability is
+	// not computed. With 0, all hits are returned, with it. The best 10 candidates, or `limit` if
+	// that is more, are compared with it before the page is cut. If none remains, the notice
+	// NOTHING_FITS says so. docs/retrieval.md shows what each value costs. Fails with
 	// MATCH_UNAVAILABLE if the probability is not calibrated for the embedding model.
 	MinMatch *float64 `protobuf:"fixed64,10,opt,name=min_match,json=minMatch,proto3,oneof" json:"min_match,omitempty"`
-	// Find what was true at this time, of what is stored now: begun by then (valid_from, else
-	// create_time), not ended, and not yet superseded. Unset means now; may be in the future.
+	// Return what was true at this time, among the memories stored now: begun (valid_from, else
+	// create_time), not ended and not superseded by then. Unset means now; may be in the future.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
 	// Seed of EXPLORE: the same seed gives the same order until something is learned. Unset means
 	// random; the explanation returns it. Ignored by other rankings.

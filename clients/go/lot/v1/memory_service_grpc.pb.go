@@ -61,11 +61,11 @@ type MemoryServiceClient interface {
 	// With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
 	// space, except in code) and language identify it. The stored memory is then returned with
 	// `created` false, and a notice names fields given differently. Content longer than 64 passages
-	// is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. What
-	// is superseded, or no longer true, is not a repeat: the content is then stored again.
+	// is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. A
+	// memory that is superseded or no longer true is not returned: its content is stored again.
 	//
-	// A memory that `supersedes` another marks that one as superseded. One that contradicts others is
-	// stored like any other, and the response names those (`conflicting_memory_ids`). Errors:
+	// A memory with `supersedes` marks the named one as superseded. A memory that contradicts others
+	// is stored like any other, and the response names them (`conflicting_memory_ids`). Errors:
 	// MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (the superseded one, or a retry after the memory was
 	// deleted), REQUEST_ID_REUSED.
 	CreateMemory(ctx context.Context, in *CreateMemoryRequest, opts ...grpc.CallOption) (*CreateMemoryResponse, error)
@@ -86,7 +86,7 @@ type MemoryServiceClient interface {
 	// PAGE_TOKEN_MISMATCH.
 	ListMemories(ctx context.Context, in *ListMemoriesRequest, opts ...grpc.CallOption) (*ListMemoriesResponse, error)
 	// SearchMemories returns the memories matching the filter that are most relevant to a query by
-	// meaning and words, among those true now, or at `as_of`: not superseded, begun, and not ended.
+	// meaning and words, among those true now, or at `as_of`: begun, not ended and not superseded.
 	SearchMemories(ctx context.Context, in *SearchMemoriesRequest, opts ...grpc.CallOption) (*SearchMemoriesResponse, error)
 	// DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
 	// memories remain, unless the filter has `pinned = true`. Memories created in the meantime may
@@ -116,8 +116,8 @@ type MemoryServiceClient interface {
 	FindErrorSolutions(ctx context.Context, in *FindErrorSolutionsRequest, opts ...grpc.CallOption) (*FindErrorSolutionsResponse, error)
 	// RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
 	// FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
-	// error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same for
-	// several records of any kind.
+	// error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same
+	// for several records, of any kind.
 	RecordErrorSolutionOutcome(ctx context.Context, in *RecordErrorSolutionOutcomeRequest, opts ...grpc.CallOption) (*RecordErrorSolutionOutcomeResponse, error)
 	// ListErrorSolutions lists error solutions by creation time, newest first. Errors:
 	// PAGE_TOKEN_MISMATCH.
@@ -456,11 +456,11 @@ type MemoryServiceServer interface {
 	// With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
 	// space, except in code) and language identify it. The stored memory is then returned with
 	// `created` false, and a notice names fields given differently. Content longer than 64 passages
-	// is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. What
-	// is superseded, or no longer true, is not a repeat: the content is then stored again.
+	// is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. A
+	// memory that is superseded or no longer true is not returned: its content is stored again.
 	//
-	// A memory that `supersedes` another marks that one as superseded. One that contradicts others is
-	// stored like any other, and the response names those (`conflicting_memory_ids`). Errors:
+	// A memory with `supersedes` marks the named one as superseded. A memory that contradicts others
+	// is stored like any other, and the response names them (`conflicting_memory_ids`). Errors:
 	// MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (the superseded one, or a retry after the memory was
 	// deleted), REQUEST_ID_REUSED.
 	CreateMemory(context.Context, *CreateMemoryRequest) (*CreateMemoryResponse, error)
@@ -481,7 +481,7 @@ type MemoryServiceServer interface {
 	// PAGE_TOKEN_MISMATCH.
 	ListMemories(context.Context, *ListMemoriesRequest) (*ListMemoriesResponse, error)
 	// SearchMemories returns the memories matching the filter that are most relevant to a query by
-	// meaning and words, among those true now, or at `as_of`: not superseded, begun, and not ended.
+	// meaning and words, among those true now, or at `as_of`: begun, not ended and not superseded.
 	SearchMemories(context.Context, *SearchMemoriesRequest) (*SearchMemoriesResponse, error)
 	// DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
 	// memories remain, unless the filter has `pinned = true`. Memories created in the meantime may
@@ -511,8 +511,8 @@ type MemoryServiceServer interface {
 	FindErrorSolutions(context.Context, *FindErrorSolutionsRequest) (*FindErrorSolutionsResponse, error)
 	// RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
 	// FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
-	// error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same for
-	// several records of any kind.
+	// error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same
+	// for several records, of any kind.
 	RecordErrorSolutionOutcome(context.Context, *RecordErrorSolutionOutcomeRequest) (*RecordErrorSolutionOutcomeResponse, error)
 	// ListErrorSolutions lists error solutions by creation time, newest first. Errors:
 	// PAGE_TOKEN_MISMATCH.

@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// RetrievalQueries is how the queries of retrievals are stored.
+// RetrievalQueries says how the queries of retrievals are stored.
 type RetrievalQueries int32
 
 const (
@@ -32,9 +32,9 @@ const (
 	RetrievalQueries_RETRIEVAL_QUERIES_UNSPECIFIED RetrievalQueries = 0
 	// As they were sent.
 	RetrievalQueries_RETRIEVAL_QUERIES_TEXT RetrievalQueries = 1
-	// As SHA-256 hashes. An outcome that names only the retrieval is then logged with the hash, and
-	// learned by the vector of the query. A hash cannot be embedded again: once the model was
-	// switched, such an outcome counts for the record as a whole only.
+	// As SHA-256 hashes. An outcome without `query` is then logged with the hash of its retrieval,
+	// and learned by the vector of the query. A hash cannot be embedded: once the model has been
+	// switched, such an outcome counts only for the record as a whole.
 	RetrievalQueries_RETRIEVAL_QUERIES_HASH RetrievalQueries = 2
 )
 
@@ -145,8 +145,8 @@ type NamespacePolicy struct {
 	// Maximum number of patterns; the best are retained, as by PrunePatternsRequest.max_remaining. 0
 	// means no limit.
 	MaxPatterns int64 `protobuf:"varint,3,opt,name=max_patterns,json=maxPatterns,proto3" json:"max_patterns,omitempty"`
-	// Maximum number of memories; those not superseded, then the most important, then the newest, are
-	// retained. 0 means no limit.
+	// Maximum number of memories. Those that are not superseded are retained first, then the most
+	// important, then the newest. 0 means no limit.
 	MaxMemories int64 `protobuf:"varint,4,opt,name=max_memories,json=maxMemories,proto3" json:"max_memories,omitempty"`
 	// Maximum age of episodes since their end. Unset means no limit.
 	MaxEpisodeAge *durationpb.Duration `protobuf:"bytes,5,opt,name=max_episode_age,json=maxEpisodeAge,proto3" json:"max_episode_age,omitempty"`
@@ -166,18 +166,20 @@ type NamespacePolicy struct {
 	// Discount γ of action values, in [0, 0.99]: the weight of the best value of the next state. 0
 	// learns only from each step's own reward. Unset means 0.95. A new discount applies from then on.
 	ActionDiscount *float64 `protobuf:"fixed64,15,opt,name=action_discount,json=actionDiscount,proto3,oneof" json:"action_discount,omitempty"`
-	// How long retrievals are retained; unset means 7 days. A change applies to recalls from then on.
+	// How long retrievals are retained; unset means 7 days. A change applies to later recalls.
 	MaxRetrievalAge *durationpb.Duration `protobuf:"bytes,16,opt,name=max_retrieval_age,json=maxRetrievalAge,proto3" json:"max_retrieval_age,omitempty"`
-	// How the queries of retrievals are stored. A change applies to recalls from then on.
+	// How the queries of retrievals are stored; unspecified means TEXT. A change applies to later
+	// recalls.
 	RetrievalQueries RetrievalQueries `protobuf:"varint,17,opt,name=retrieval_queries,json=retrievalQueries,proto3,enum=lot.v1.RetrievalQueries" json:"retrieval_queries,omitempty"`
-	// Kinds of origin whose writes need a review: from then on, a pattern, memory or error solution
-	// that such an origin stores, and one whose text it edits, becomes PENDING and is left out of
-	// recalls and contexts until ReviewRecords approves it. Empty means none. Presets leave it as it
-	// is; imports keep the reviews they come with.
+	// Kinds of origin whose writes need a review. A pattern, memory or error solution that such an
+	// origin stores, or whose text it edits, becomes PENDING: recalls and contexts omit it until
+	// ReviewRecords approves it. Empty means none. A change applies to later writes. Presets do not
+	// change it; imports keep the reviews of the imported records.
 	ReviewOrigins []OriginKind `protobuf:"varint,18,rep,packed,name=review_origins,json=reviewOrigins,proto3,enum=lot.v1.OriginKind" json:"review_origins,omitempty"`
 	// Share of recalls, in [0, 0.5], that are ranked without what was learned, so that
-	// GetPerformanceReport can compare how they went. Of RecallPatterns, RecallEpisodes and
-	// SearchMemories with ranking BALANCED, RELIABLE or EXPLORE, and of GetTaskContext. 0 means none.
+	// GetPerformanceReport can measure what learning gains. Applies to RecallPatterns, RecallEpisodes
+	// and SearchMemories with ranking BALANCED, RELIABLE or EXPLORE, and to GetTaskContext. 0 means
+	// none.
 	HoldoutShare float64 `protobuf:"fixed64,19,opt,name=holdout_share,json=holdoutShare,proto3" json:"holdout_share,omitempty"`
 	// Output only. Namespace of the policy.
 	Namespace string `protobuf:"bytes,11,opt,name=namespace,proto3" json:"namespace,omitempty"`

@@ -34,11 +34,11 @@ const (
 	OriginKind_ORIGIN_KIND_TOOL OriginKind = 2
 	// An agent, from its own work.
 	OriginKind_ORIGIN_KIND_AGENT OriginKind = 3
-	// The server, from episodes, from code, or from a group of patterns.
+	// The server, from episodes, code or a group of patterns.
 	OriginKind_ORIGIN_KIND_EXTRACTION OriginKind = 4
-	// A model, without evidence: such as a summary or a guess.
+	// A model without evidence, for example a summary or a guess.
 	OriginKind_ORIGIN_KIND_MODEL OriginKind = 5
-	// Somewhere else, such as a knowledge pack or a web page.
+	// Another source, such as a knowledge pack or a web page.
 	OriginKind_ORIGIN_KIND_IMPORT OriginKind = 6
 )
 
@@ -97,11 +97,11 @@ type ReviewState int32
 const (
 	// Never returned: a record that needs no review has none.
 	ReviewState_REVIEW_STATE_UNSPECIFIED ReviewState = 0
-	// To be reviewed. Left out of recalls and contexts until it is approved.
+	// Waiting for a review. Omitted from recalls and contexts until it is approved.
 	ReviewState_REVIEW_STATE_PENDING ReviewState = 1
-	// Approved as it is. Recalled.
+	// Approved. Recalled like a record without a review.
 	ReviewState_REVIEW_STATE_APPROVED ReviewState = 2
-	// Rejected. Left out of recalls and contexts.
+	// Rejected. Omitted from recalls and contexts.
 	ReviewState_REVIEW_STATE_REJECTED ReviewState = 3
 )
 
@@ -148,16 +148,16 @@ func (ReviewState) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_origin_proto_rawDescGZIP(), []int{1}
 }
 
-// Origin says who wrote the text of a record: as far as the writer says, since callers are not
+// Origin says who wrote the text of a record. It is the writer's own claim: callers are not
 // authenticated.
 //
-// An edit never raises trust. An edit of the text by a less or equally trusted origin makes the
-// record its own; by a more trusted one it leaves the origin as it is. An edit that changes only
-// the origin can lower it, not raise it (ORIGIN_RAISED). The text is everything but tags, labels,
-// pinned, importance, confidence, expiry and the references to sources and groups.
+// An edit never raises trust. If a less or equally trusted origin edits the text, the record gets
+// that origin; if a more trusted one does, the origin stays. An edit of the origin alone can only
+// lower it (ORIGIN_RAISED). The text is everything but tags, labels, pinned, importance,
+// confidence, expiry and the references to sources and groups.
 type Origin struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Kind; unspecified means AGENT. EXTRACTION is set by the server only (ORIGIN_RESERVED).
+	// Kind; unspecified means AGENT. Only the server sets EXTRACTION (ORIGIN_RESERVED).
 	Kind OriginKind `protobuf:"varint,1,opt,name=kind,proto3,enum=lot.v1.OriginKind" json:"kind,omitempty"`
 	// Who or what it was, for example `alice`, `planner` or `pytest`. Empty if not given. At most 128
 	// bytes.
@@ -217,8 +217,8 @@ type Review struct {
 	State ReviewState `protobuf:"varint,1,opt,name=state,proto3,enum=lot.v1.ReviewState" json:"state,omitempty"`
 	// Note of the reviewer, at most 4 KiB; empty if none was given.
 	Note string `protobuf:"bytes,2,opt,name=note,proto3" json:"note,omitempty"`
-	// When ReviewRecords set the state or the note; unset if it never did since the record became
-	// PENDING by a write.
+	// When ReviewRecords last set the state or the note; unset if the record is PENDING because of a
+	// write.
 	ReviewTime    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=review_time,json=reviewTime,proto3" json:"review_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

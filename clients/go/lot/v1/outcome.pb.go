@@ -149,9 +149,9 @@ const (
 	// `similarity` alone, that is, meaning only: neither words nor learning count. RELEVANCE gives
 	// better results. Not allowed with `rerank`.
 	Ranking_RANKING_SIMILARITY Ranking = 2
-	// As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson,
-	// with 90 % certainty) exceeds the chance assumed for untried hits, and only by the excess: what
-	// is proven comes first.
+	// As BALANCED, but successes count only as far as the lower bound of the chance of success
+	// (one-sided Wilson bound, 90 % confidence) exceeds the chance assumed for untried hits: what is
+	// proven comes first.
 	Ranking_RANKING_RELIABLE Ranking = 3
 	// As BALANCED, but the mean chance of success is moved towards a random sample of its possible
 	// values, further with more outcomes, and reproducibly with `seed`: failures are retried now and
@@ -241,8 +241,8 @@ const (
 	// Some of the nearest records were omitted from the context because they are unlikely to help;
 	// the message gives their number by kind. Set min_similarity to 0 to include them.
 	NoticeCode_NOTICE_CODE_UNLIKELY_OMITTED NoticeCode = 8
-	// Every candidate was below min_match, so nothing is returned. The message gives their number and
-	// the highest match_probability. Proceed without, or use a lower min_match.
+	// All candidates were below min_match, so nothing is returned. The message gives their number and
+	// the highest match_probability. Proceed without a hit, or lower min_match.
 	NoticeCode_NOTICE_CODE_NOTHING_FITS NoticeCode = 9
 	// A saved memory contradicts stored ones, as far as their words show: same subject, but another
 	// value, the opposite, or negated. A hint: most contradictions in other words are not seen. All
@@ -516,8 +516,8 @@ func (x *ScorePart) GetWeight() float64 {
 // explains this, and how RELIABLE and EXPLORE differ.
 type OutcomeEvidence struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Query of these outcomes, in the words of the first of them. A resource has at most 64 queries;
-	// beyond that the nearest two are merged.
+	// Query of these outcomes, as the first of them was worded. A record has at most 64 queries;
+	// beyond that, the two nearest are merged.
 	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
 	// Cosine similarity of the two queries.
 	Similarity float64 `protobuf:"fixed64,2,opt,name=similarity,proto3" json:"similarity,omitempty"`

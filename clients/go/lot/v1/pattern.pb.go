@@ -315,13 +315,13 @@ type Pattern struct {
 	// Output only. Newest pattern that supersedes this one, derived from its `supersedes`. Changes
 	// neither etag nor update_time.
 	SupersededBy string `protobuf:"bytes,37,opt,name=superseded_by,json=supersededBy,proto3" json:"superseded_by,omitempty"`
-	// Who wrote the text. See Origin for what an edit may change; in an update, it says who edits. An
-	// update that does not give it, or gives the stored one back without naming it in update_mask,
-	// counts as by an AGENT, or by the stored origin if that is less trusted.
+	// Who wrote the text; in an update, who edits. See Origin for what an edit changes. An update
+	// without it, or with the stored one but without naming it in update_mask, counts as an edit by
+	// an AGENT, or by the stored origin if that is less trusted.
 	Origin *Origin `protobuf:"bytes,41,opt,name=origin,proto3" json:"origin,omitempty"`
-	// Output only. Review, unset if none is needed. A write of the text by an origin in
-	// NamespacePolicy.review_origins makes it PENDING; only ReviewRecords changes it otherwise.
-	// Changes neither etag nor update_time.
+	// Output only. Review; unset if none is needed. Writing the text with an origin in
+	// NamespacePolicy.review_origins makes it PENDING; apart from that, only ReviewRecords changes
+	// it. Changes neither etag nor update_time.
 	Review        *Review `protobuf:"bytes,42,opt,name=review,proto3" json:"review,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -776,8 +776,8 @@ type PatternFilter struct {
 	Superseded *bool `protobuf:"varint,19,opt,name=superseded,proto3,oneof" json:"superseded,omitempty"`
 	// Kinds of origin.
 	Origins []OriginKind `protobuf:"varint,20,rep,packed,name=origins,proto3,enum=lot.v1.OriginKind" json:"origins,omitempty"`
-	// States of the review. RecallPatterns and ListFeedbackCandidates leave PENDING and
-	// REJECTED ones out unless this names any; DistillPatterns always does.
+	// Review states. RecallPatterns and ListFeedbackCandidates omit PENDING and REJECTED ones unless
+	// this names a state; DistillPatterns always omits them.
 	Reviews       []ReviewState `protobuf:"varint,21,rep,packed,name=reviews,proto3,enum=lot.v1.ReviewState" json:"reviews,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -1271,9 +1271,9 @@ type RecallPatternsRequest struct {
 	// Fields of each hit's pattern to return, for example `tags`. Empty or `*` means all. An unknown
 	// path is an error that lists the valid ones.
 	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,10,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
-	// Minimum match_probability of every hit, in [0, 1]; unset means none. Of the best 10 candidates,
-	// or `limit` if that is more, those below are left out, then the page is cut. If none remains, the
-	// notice NOTHING_FITS says so. docs/retrieval.md shows what which value costs. Fails with
+	// Minimum match_probability of every hit, in [0, 1]; unset means none. The best 10 candidates, or
+	// `limit` if that is more, are compared with it before the page is cut. If none remains, the
+	// notice NOTHING_FITS says so. docs/retrieval.md shows what each value costs. Fails with
 	// MATCH_UNAVAILABLE if the probability is not calibrated for the embedding model.
 	MinMatch      *float64 `protobuf:"fixed64,11,opt,name=min_match,json=minMatch,proto3,oneof" json:"min_match,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1700,7 +1700,8 @@ func (x *RecallExplanation) GetSeed() int64 {
 // FilterCount reports what a filter excludes.
 type FilterCount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Field of the request's filter, for example `languages`.
+	// Field of the request's filter, for example `languages`; also `as_of`, and `reviews` where it is
+	// not set but recalls omit what is pending or rejected.
 	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
 	// Number of records of this kind in the namespace that this field alone excludes.
 	ExcludedCount int64 `protobuf:"varint,2,opt,name=excluded_count,json=excludedCount,proto3" json:"excluded_count,omitempty"`
@@ -1757,16 +1758,16 @@ type RecordOutcomeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Namespace; empty means `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Patterns actually used; unused hits get no credit. At most 100 IDs of all kinds. Without any ID,
-	// `retrieval_id` is required, and the outcome is that of using nothing of it: it is logged and
-	// counts for nothing.
+	// Patterns actually used; unused hits get no credit. At most 100 IDs of all kinds. Without any
+	// ID, `retrieval_id` is required, and the outcome says that nothing of it was used: it is logged
+	// and changes no counters.
 	PatternIds []string `protobuf:"bytes,2,rep,name=pattern_ids,json=patternIds,proto3" json:"pattern_ids,omitempty"`
-	// Retrieval ID of the recall or context that showed them; fails with NOT_IN_RETRIEVAL for anything
-	// else. If it is unknown and there is no `query`, or no ID, the call fails with
+	// Retrieval ID of the recall or context that showed them; fails with NOT_IN_RETRIEVAL if it did
+	// not show one of them. If it is unknown and `query` or all IDs are missing, the call fails with
 	// RETRIEVAL_NOT_FOUND.
 	RetrievalId string `protobuf:"bytes,3,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
-	// Query of the recall. Without query and retrieval_id, the outcome counts only for what was used
-	// as a whole.
+	// Query of the recall. Without query and retrieval_id, the outcome counts only for each record as
+	// a whole.
 	Query string `protobuf:"bytes,4,opt,name=query,proto3" json:"query,omitempty"`
 	// Required. Outcome.
 	Outcome Outcome `protobuf:"varint,5,opt,name=outcome,proto3,enum=lot.v1.Outcome" json:"outcome,omitempty"`
@@ -1776,8 +1777,8 @@ type RecordOutcomeRequest struct {
 	Duration *durationpb.Duration `protobuf:"bytes,7,opt,name=duration,proto3" json:"duration,omitempty"`
 	// Human-readable note.
 	Note string `protobuf:"bytes,8,opt,name=note,proto3" json:"note,omitempty"`
-	// Makes a retry safe for 24 h: an outcome never counts twice, nor for anything else that now has
-	// the ID. The response to a retry omits what was deleted.
+	// Makes a retry safe for 24 h: an outcome never counts twice, nor for a later record with the
+	// same ID. The response to a retry omits records deleted in the meantime.
 	RequestId string `protobuf:"bytes,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Memories actually used.
 	MemoryIds []string `protobuf:"bytes,10,rep,name=memory_ids,json=memoryIds,proto3" json:"memory_ids,omitempty"`
@@ -1912,11 +1913,11 @@ type RecordOutcomeResponse struct {
 	OutcomeId string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
 	// Notices, for example that long fields were omitted because the response would be too large.
 	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
-	// Memories after the call, as patterns.
+	// Memories after the call; as `patterns`.
 	Memories []*Memory `protobuf:"bytes,4,rep,name=memories,proto3" json:"memories,omitempty"`
-	// Episodes after the call, as patterns.
+	// Episodes after the call; as `patterns`.
 	Episodes []*Episode `protobuf:"bytes,5,rep,name=episodes,proto3" json:"episodes,omitempty"`
-	// Error solutions after the call, as patterns.
+	// Error solutions after the call; as `patterns`.
 	ErrorSolutions []*ErrorSolution `protobuf:"bytes,6,rep,name=error_solutions,json=errorSolutions,proto3" json:"error_solutions,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1999,8 +2000,8 @@ type OutcomeEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ID of the outcome; one per call.
 	OutcomeId string `protobuf:"bytes,1,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
-	// Pattern ID, if it is the outcome of a pattern. An entry without any ID is the outcome of a
-	// retrieval of which nothing was used.
+	// Pattern ID, if it is the outcome of a pattern. An entry without any of the four IDs is the
+	// outcome of a retrieval of which nothing was used.
 	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
 	// Outcome.
 	Outcome Outcome `protobuf:"varint,3,opt,name=outcome,proto3,enum=lot.v1.Outcome" json:"outcome,omitempty"`
@@ -2344,7 +2345,7 @@ type CorrectOutcomeRequest struct {
 	Outcome Outcome `protobuf:"varint,3,opt,name=outcome,proto3,enum=lot.v1.Outcome" json:"outcome,omitempty"`
 	// Human-readable note.
 	Note string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
-	// Makes a retry safe for 24 h. The response to a retry omits what was deleted.
+	// Makes a retry safe for 24 h. The response to a retry omits records deleted in the meantime.
 	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2424,11 +2425,11 @@ type CorrectOutcomeResponse struct {
 	OutcomeId string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
 	// Notices, for example that long fields were omitted because the response would be too large.
 	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
-	// Memories after the call, as patterns.
+	// Memories after the call; as `patterns`.
 	Memories []*Memory `protobuf:"bytes,4,rep,name=memories,proto3" json:"memories,omitempty"`
-	// Episodes after the call, as patterns.
+	// Episodes after the call; as `patterns`.
 	Episodes []*Episode `protobuf:"bytes,5,rep,name=episodes,proto3" json:"episodes,omitempty"`
-	// Error solutions after the call, as patterns.
+	// Error solutions after the call; as `patterns`.
 	ErrorSolutions []*ErrorSolution `protobuf:"bytes,6,rep,name=error_solutions,json=errorSolutions,proto3" json:"error_solutions,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

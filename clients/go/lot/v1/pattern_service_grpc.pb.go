@@ -75,22 +75,22 @@ type PatternServiceClient interface {
 	// RecallPatterns returns the patterns matching the filter that are most relevant to a query by
 	// meaning and words.
 	RecallPatterns(ctx context.Context, in *RecallPatternsRequest, opts ...grpc.CallOption) (*RecallPatternsResponse, error)
-	// RecordOutcome records how it went for what was actually used of a recall or a context: patterns,
-	// memories, episodes, error solutions. What was merely shown gets no credit. Errors, and then
-	// nothing is counted: PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND,
+	// RecordOutcome records how it went when records from a recall or a context were used: patterns,
+	// memories, episodes, error solutions. Records that were only shown get no credit. If it fails,
+	// nothing is counted. Errors: PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND,
 	// ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND, NOT_IN_RETRIEVAL, REQUEST_ID_REUSED.
 	//
 	// If the query is known, the outcome is also stored for it and affects the ranking of similar
 	// queries, except for error solutions, which are ranked by all of their outcomes.
 	RecordOutcome(ctx context.Context, in *RecordOutcomeRequest, opts ...grpc.CallOption) (*RecordOutcomeResponse, error)
-	// ListOutcomes lists the log behind the counters of one resource, newest first: outcomes of
+	// ListOutcomes lists the log behind the counters of one record, newest first: outcomes of
 	// RecordOutcome and RecordErrorSolutionOutcome, repeated saves, and corrections. Errors:
 	// PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND.
 	ListOutcomes(ctx context.Context, in *ListOutcomesRequest, opts ...grpc.CallOption) (*ListOutcomesResponse, error)
-	// CorrectOutcome adds a log entry that undoes an earlier one, for all that the call named, as
-	// if it had never been recorded or had had another outcome. Counts are exact afterwards;
-	// success_rate is recomputed from the log. An entry can be corrected once; its correction can be
-	// corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
+	// CorrectOutcome adds a log entry that undoes an earlier one for all records it named, as if it
+	// had never been recorded or had had another outcome. Counts are exact afterwards; success_rate
+	// is recomputed from the log. An entry can be corrected once; its correction can be corrected in
+	// turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
 	CorrectOutcome(ctx context.Context, in *CorrectOutcomeRequest, opts ...grpc.CallOption) (*CorrectOutcomeResponse, error)
 	// RecordPatternFeedback adjusts a pattern's confidence, once per call, and stores the feedback.
 	// Like an outcome, it changes neither etag nor update_time. Errors: PATTERN_NOT_FOUND,
@@ -350,22 +350,22 @@ type PatternServiceServer interface {
 	// RecallPatterns returns the patterns matching the filter that are most relevant to a query by
 	// meaning and words.
 	RecallPatterns(context.Context, *RecallPatternsRequest) (*RecallPatternsResponse, error)
-	// RecordOutcome records how it went for what was actually used of a recall or a context: patterns,
-	// memories, episodes, error solutions. What was merely shown gets no credit. Errors, and then
-	// nothing is counted: PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND,
+	// RecordOutcome records how it went when records from a recall or a context were used: patterns,
+	// memories, episodes, error solutions. Records that were only shown get no credit. If it fails,
+	// nothing is counted. Errors: PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND,
 	// ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND, NOT_IN_RETRIEVAL, REQUEST_ID_REUSED.
 	//
 	// If the query is known, the outcome is also stored for it and affects the ranking of similar
 	// queries, except for error solutions, which are ranked by all of their outcomes.
 	RecordOutcome(context.Context, *RecordOutcomeRequest) (*RecordOutcomeResponse, error)
-	// ListOutcomes lists the log behind the counters of one resource, newest first: outcomes of
+	// ListOutcomes lists the log behind the counters of one record, newest first: outcomes of
 	// RecordOutcome and RecordErrorSolutionOutcome, repeated saves, and corrections. Errors:
 	// PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND.
 	ListOutcomes(context.Context, *ListOutcomesRequest) (*ListOutcomesResponse, error)
-	// CorrectOutcome adds a log entry that undoes an earlier one, for all that the call named, as
-	// if it had never been recorded or had had another outcome. Counts are exact afterwards;
-	// success_rate is recomputed from the log. An entry can be corrected once; its correction can be
-	// corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
+	// CorrectOutcome adds a log entry that undoes an earlier one for all records it named, as if it
+	// had never been recorded or had had another outcome. Counts are exact afterwards; success_rate
+	// is recomputed from the log. An entry can be corrected once; its correction can be corrected in
+	// turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
 	CorrectOutcome(context.Context, *CorrectOutcomeRequest) (*CorrectOutcomeResponse, error)
 	// RecordPatternFeedback adjusts a pattern's confidence, once per call, and stores the feedback.
 	// Like an outcome, it changes neither etag nor update_time. Errors: PATTERN_NOT_FOUND,

@@ -749,8 +749,8 @@ type PerformanceReport struct {
 	Insights []*Insight `protobuf:"bytes,9,rep,name=insights,proto3" json:"insights,omitempty"`
 	// The whole report as human-readable Markdown.
 	Markdown string `protobuf:"bytes,10,opt,name=markdown,proto3" json:"markdown,omitempty"`
-	// How much of what was recalled was used, and helped. Read from retrievals and the outcomes that
-	// name them, so only as far back as NamespacePolicy.max_retrieval_age reaches.
+	// How much of what was recalled was used and helped. Computed from retrievals and the outcomes
+	// that name them, so only as far back as NamespacePolicy.max_retrieval_age reaches.
 	Adoption *Adoption `protobuf:"bytes,11,opt,name=adoption,proto3" json:"adoption,omitempty"`
 	// How recalls went with and without what was learned; unset if nothing was held out (see
 	// NamespacePolicy.holdout_share).
@@ -882,11 +882,11 @@ type Adoption struct {
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// Number of retrievals in it.
 	RetrievalCount int64 `protobuf:"varint,3,opt,name=retrieval_count,json=retrievalCount,proto3" json:"retrieval_count,omitempty"`
-	// Number of these that an outcome names.
+	// Number of retrievals that an outcome names.
 	OutcomeRetrievalCount int64 `protobuf:"varint,4,opt,name=outcome_retrieval_count,json=outcomeRetrievalCount,proto3" json:"outcome_retrieval_count,omitempty"`
-	// Whether there are more than the 20,000 latest, which were read.
+	// Whether there are more than 20,000, of which only the latest 20,000 were counted.
 	Truncated bool `protobuf:"varint,5,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	// Counts by kind of record, the one shown most first.
+	// Counts by kind of record, the kind shown most often first.
 	Kinds []*KindAdoption `protobuf:"bytes,6,rep,name=kinds,proto3" json:"kinds,omitempty"`
 	// Counts by day, oldest first; days without a retrieval are omitted.
 	Days          []*DayAdoption `protobuf:"bytes,7,rep,name=days,proto3" json:"days,omitempty"`
@@ -973,16 +973,17 @@ func (x *Adoption) GetDays() []*DayAdoption {
 	return nil
 }
 
-// KindAdoption counts records of a kind, each as often as a retrieval showed it.
+// KindAdoption counts records of one kind. A record counts once for each retrieval that showed it.
 type KindAdoption struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Kind.
 	ResourceKind ResourceKind `protobuf:"varint,1,opt,name=resource_kind,json=resourceKind,proto3,enum=lot.v1.ResourceKind" json:"resource_kind,omitempty"`
-	// How often one was shown.
+	// Number of times a record was shown.
 	ShownCount int64 `protobuf:"varint,2,opt,name=shown_count,json=shownCount,proto3" json:"shown_count,omitempty"`
-	// How often one that was shown was used, as outcomes report it.
+	// Number of times a shown record was used, according to the outcomes.
 	UsedCount int64 `protobuf:"varint,3,opt,name=used_count,json=usedCount,proto3" json:"used_count,omitempty"`
-	// How often one that was used helped: its latest outcome there that stands is SUCCESS.
+	// Number of times a used record helped: its latest outcome for that retrieval, corrections
+	// applied, is SUCCESS.
 	HelpedCount   int64 `protobuf:"varint,4,opt,name=helped_count,json=helpedCount,proto3" json:"helped_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1117,10 +1118,10 @@ type HoldoutComparison struct {
 	Learned *HoldoutArm `protobuf:"bytes,1,opt,name=learned,proto3" json:"learned,omitempty"`
 	// Recalls that were held out.
 	Holdout *HoldoutArm `protobuf:"bytes,2,opt,name=holdout,proto3" json:"holdout,omitempty"`
-	// Difference of the mean values, in [-1, 1]: above 0, learning helps. Unset while one of the arms
-	// has no outcome.
+	// Difference of the mean values, `learned` minus `holdout`, in [-1, 1]. Above 0, learning helped.
+	// Unset while one of the arms has no outcome.
 	Gain *float64 `protobuf:"fixed64,3,opt,name=gain,proto3,oneof" json:"gain,omitempty"`
-	// Lower bound of the 95 % confidence interval of the gain. If it is above 0, the gain is hardly
+	// Lower bound of the 95 % confidence interval of the gain. Above 0, the gain is unlikely to be
 	// chance.
 	GainLower *float64 `protobuf:"fixed64,4,opt,name=gain_lower,json=gainLower,proto3,oneof" json:"gain_lower,omitempty"`
 	// Upper bound of the same interval.
@@ -1199,7 +1200,7 @@ type HoldoutArm struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of retrievals.
 	RetrievalCount int64 `protobuf:"varint,1,opt,name=retrieval_count,json=retrievalCount,proto3" json:"retrieval_count,omitempty"`
-	// Number of these that an outcome names. Only they count for the mean.
+	// Number of retrievals that an outcome names. Only they count for the mean.
 	OutcomeRetrievalCount int64 `protobuf:"varint,2,opt,name=outcome_retrieval_count,json=outcomeRetrievalCount,proto3" json:"outcome_retrieval_count,omitempty"`
 	// Mean value of their outcomes, in [0, 1], PARTIAL counting one half; of several outcomes of one
 	// retrieval their mean counts. Unset without outcomes.

@@ -31,7 +31,7 @@ const (
 	ResourceKind_RESOURCE_KIND_MEMORY ResourceKind = 1
 	// A Pattern.
 	ResourceKind_RESOURCE_KIND_PATTERN ResourceKind = 2
-	// An OutcomeEntry: the log behind counters, and what ranking learned from it.
+	// An OutcomeEntry: the log behind the counters, with what ranking learned from it.
 	ResourceKind_RESOURCE_KIND_OUTCOME ResourceKind = 3
 	// An Episode.
 	ResourceKind_RESOURCE_KIND_EPISODE ResourceKind = 4
@@ -51,7 +51,7 @@ const (
 	ResourceKind_RESOURCE_KIND_ACTION_VALUE ResourceKind = 11
 	// A NamespacePolicy.
 	ResourceKind_RESOURCE_KIND_POLICY ResourceKind = 12
-	// A Retrieval: the receipt of a recall. Watched only if named.
+	// A Retrieval: the record of a recall. Watched only if named.
 	ResourceKind_RESOURCE_KIND_RETRIEVAL ResourceKind = 13
 )
 

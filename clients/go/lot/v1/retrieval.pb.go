@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// RetrievalMethod is the call that made a retrieval.
+// RetrievalMethod is the call that a retrieval records.
 type RetrievalMethod int32
 
 const (
@@ -89,45 +89,46 @@ func (RetrievalMethod) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_retrieval_proto_rawDescGZIP(), []int{0}
 }
 
-// Retrieval is the receipt of a recall: what was asked, what was shown, and what became of it. It
-// is stored within a second after the recall, so a crash of the server may lose the last ones.
+// Retrieval is the record of one recall: what was asked, what was shown and, when read, what of it
+// was used and how it went. It is stored within a second after the recall, so a crash of the server
+// may lose the latest ones.
 type Retrieval struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Retrieval ID, as the recall returned it.
 	RetrievalId string `protobuf:"bytes,1,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
 	// Namespace.
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Call that made it.
+	// Call that was made.
 	Method RetrievalMethod `protobuf:"varint,3,opt,name=method,proto3,enum=lot.v1.RetrievalMethod" json:"method,omitempty"`
-	// Query of the call: the text; the task of a context; the type and message of an error. If
+	// Query of the call; for a context its task, for an error its type and message. If
 	// NamespacePolicy.retrieval_queries was HASH at the time, `sha256:` and the SHA-256 of its UTF-8
 	// in Unicode NFC, in hex.
 	Query string `protobuf:"bytes,4,opt,name=query,proto3" json:"query,omitempty"`
-	// Ranking; unspecified for FindErrorSolutions, which has no choice.
+	// Ranking; unspecified for FindErrorSolutions, which has only one.
 	Ranking Ranking `protobuf:"varint,5,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
-	// Maximum number of hits; of each kind in a context.
+	// Maximum number of hits; in a context, of each kind.
 	Limit int32 `protobuf:"varint,6,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Minimum similarity of the request; 0 means no bound.
 	MinSimilarity float64 `protobuf:"fixed64,7,opt,name=min_similarity,json=minSimilarity,proto3" json:"min_similarity,omitempty"`
 	// Minimum match probability of the request; unset means no bound.
 	MinMatch *float64 `protobuf:"fixed64,8,opt,name=min_match,json=minMatch,proto3,oneof" json:"min_match,omitempty"`
-	// Time of which it showed what was true; unset means that of the call.
+	// Time at which the memories it showed were true; unset means the time of the call.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
-	// Whether the cross-encoder read the candidates.
+	// Whether the cross-encoder reranked the candidates.
 	Rerank bool `protobuf:"varint,10,opt,name=rerank,proto3" json:"rerank,omitempty"`
-	// Whether it was ranked without what was learned, for comparison: see
-	// NamespacePolicy.holdout_share. Unset if the policy had no share, or the ranking does not use
+	// Whether it was held out, that is, ranked without what was learned
+	// (NamespacePolicy.holdout_share). Unset if the policy had no share, or the ranking does not use
 	// what was learned.
 	Holdout *bool `protobuf:"varint,11,opt,name=holdout,proto3,oneof" json:"holdout,omitempty"`
-	// What it showed: the hits in order. In a context: patterns, memories, episodes, error solutions,
-	// and episodes that only its warnings and recommendations cite.
+	// Records that it showed: the hits in order. For a context: patterns, memories, episodes, error
+	// solutions, then episodes that only its warnings and recommendations cite.
 	Items []*RetrievedItem `protobuf:"bytes,12,rep,name=items,proto3" json:"items,omitempty"`
-	// Outcomes that name it and stand, oldest first; the latest 50 if there are more. A corrected
-	// outcome is replaced by its correction. Empty in exports and in the change feed.
+	// Outcomes that name it, corrections applied, oldest first; the latest 50 if there are more. Empty
+	// in exports and in the change feed.
 	Outcomes []*RetrievalOutcome `protobuf:"bytes,13,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
-	// When it was made.
+	// When the recall was made.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// When it is deleted, as NamespacePolicy.max_retrieval_age said when it was made.
+	// When it is deleted, by NamespacePolicy.max_retrieval_age at the time of the recall.
 	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -275,7 +276,8 @@ type RetrievedItem struct {
 	ResourceKind ResourceKind `protobuf:"varint,1,opt,name=resource_kind,json=resourceKind,proto3,enum=lot.v1.ResourceKind" json:"resource_kind,omitempty"`
 	// ID. The record may have been edited or deleted since.
 	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	// Etag of the record when it was shown: it differs from the current one if the record was edited.
+	// Etag of the record when it was shown. It differs from the current one if the record was edited
+	// since.
 	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Score.
 	Score float64 `protobuf:"fixed64,4,opt,name=score,proto3" json:"score,omitempty"`
@@ -285,8 +287,8 @@ type RetrievedItem struct {
 	MatchProbability *float64 `protobuf:"fixed64,6,opt,name=match_probability,json=matchProbability,proto3,oneof" json:"match_probability,omitempty"`
 	// Parts that add up to the score.
 	ScoreParts []*ScorePart `protobuf:"bytes,7,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
-	// Outcome of its latest use that stands; unspecified if no use was reported. Empty in exports and
-	// in the change feed.
+	// Outcome of its latest use, corrections applied; unspecified if no use was reported, in exports
+	// and in the change feed.
 	Outcome       Outcome `protobuf:"varint,8,opt,name=outcome,proto3,enum=lot.v1.Outcome" json:"outcome,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -385,7 +387,7 @@ type RetrievalOutcome struct {
 	OutcomeId string `protobuf:"bytes,1,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
 	// Outcome.
 	Outcome Outcome `protobuf:"varint,2,opt,name=outcome,proto3,enum=lot.v1.Outcome" json:"outcome,omitempty"`
-	// What was used; empty if nothing of it was.
+	// Records that were used; empty if none was.
 	Used []*UsedItem `protobuf:"bytes,3,rep,name=used,proto3" json:"used,omitempty"`
 	// Reward, if given.
 	Reward *float64 `protobuf:"fixed64,4,opt,name=reward,proto3,oneof" json:"reward,omitempty"`
@@ -546,9 +548,9 @@ type RetrievalFilter struct {
 	CreatedAfter *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=created_after,json=createdAfter,proto3" json:"created_after,omitempty"`
 	// Made before this time.
 	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=created_before,json=createdBefore,proto3" json:"created_before,omitempty"`
-	// True: an outcome that stands names it. False: none does.
+	// True: an outcome names it, corrections applied. False: none does.
 	HasOutcome *bool `protobuf:"varint,6,opt,name=has_outcome,json=hasOutcome,proto3,oneof" json:"has_outcome,omitempty"`
-	// True: ranked without what was learned. False: the others while the policy had a holdout share.
+	// True: held out. False: those it is compared with, made while the policy had a holdout share.
 	Holdout       *bool `protobuf:"varint,7,opt,name=holdout,proto3,oneof" json:"holdout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -822,8 +824,8 @@ type ListRetrievalsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Retrievals, newest first.
 	Retrievals []*Retrieval `protobuf:"bytes,1,rep,name=retrievals,proto3" json:"retrievals,omitempty"`
-	// Token of the next page; empty only on the last one. A page ends early at 3 MiB, or where
-	// `has_outcome` passes many by, so a short page may not be the last.
+	// Token of the next page; empty only on the last one. A page ends early at 3 MiB, or when
+	// `has_outcome` skips many, so a short page may not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -62,11 +62,11 @@ type GetTaskContextRequest struct {
 	// Complexity of the task; derived if unspecified.
 	Complexity Complexity `protobuf:"varint,11,opt,name=complexity,proto3,enum=lot.v1.Complexity" json:"complexity,omitempty"`
 	// Minimum match_probability of episodes, patterns, memories, SIMILAR error solutions and the
-	// episodes that warnings cite, in [0, 1], in addition to min_similarity; unset means none. Applied
-	// to each kind as by its recall. If nothing of any kind remains, the notice NOTHING_FITS says so;
-	// preferences and recommendations are not affected. Error solutions of the same signature and,
-	// with a limit above 1, a pattern of `matched_pattern_ids` remain. Fails with MATCH_UNAVAILABLE if
-	// the probability is not calibrated for the embedding model.
+	// episodes that warnings cite, in [0, 1], in addition to min_similarity; unset means none. It
+	// applies to each kind as in its recall. If nothing of any kind remains, the notice NOTHING_FITS
+	// says so. Preferences and recommendations, error solutions of the same signature and, with a
+	// limit above 1, a pattern of `matched_pattern_ids` are not affected. Fails with
+	// MATCH_UNAVAILABLE if the probability is not calibrated for the embedding model.
 	MinMatch      *float64 `protobuf:"fixed64,12,opt,name=min_match,json=minMatch,proto3,oneof" json:"min_match,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

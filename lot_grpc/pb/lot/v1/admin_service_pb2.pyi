@@ -520,7 +520,7 @@ class ReviewRecordsRequest(_message.Message):
     resource_kind: _resource_kind_pb2.ResourceKind.ValueType
     """Required. Kind of the records: PATTERN, MEMORY or ERROR_SOLUTION."""
     state: _origin_pb2.ReviewState.ValueType
-    """Required. New state of their review."""
+    """Required. New review state."""
     note: _builtins.str
     """Note to keep with the review, for example why it was rejected; replaces an earlier one. At most
     4 KiB.
@@ -557,7 +557,9 @@ class ReviewItem(_message.Message):
     id: _builtins.str
     """Required. ID of the record."""
     etag: _builtins.str
-    """Only if the record has this etag, and so still says what the reviewer read. Empty means any."""
+    """Etag of the version to review, usually the one that was read; the item fails with ETAG_MISMATCH
+    if the record has another. Empty means any version.
+    """
     def __init__(
         self,
         *,
@@ -582,7 +584,7 @@ class ReviewRecordsResponse(_message.Message):
     CHANGED_COUNT_FIELD_NUMBER: _builtins.int
     FAILED_COUNT_FIELD_NUMBER: _builtins.int
     changed_count: _builtins.int
-    """Number of reviews that changed."""
+    """Number of records whose review this call changed."""
     failed_count: _builtins.int
     """Number of items that failed."""
     @_builtins.property
@@ -617,10 +619,10 @@ class ReviewResult(_message.Message):
     id: _builtins.str
     """ID of the record."""
     changed: _builtins.bool
-    """Whether this call changed it."""
+    """Whether this call changed the review."""
     @_builtins.property
     def review(self) -> _origin_pb2.Review:
-        """Review as it is after the call; unset if the item failed."""
+        """Review after the call; unset if the item failed."""
 
     @_builtins.property
     def error(self) -> _status_pb2.Status:

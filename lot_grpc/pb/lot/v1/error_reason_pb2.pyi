@@ -92,9 +92,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
           "metadata": { "namespace": "default", "id": "r-1" } }
     """
     ERROR_REASON_NOT_IN_RETRIEVAL: _ErrorReason.ValueType  # 59
-    """The outcome names something that the retrieval did not show. Code INVALID_ARGUMENT. Nothing was
-    counted. Name only what it showed, each under its kind, or send `query` instead of
-    `retrieval_id`. `ids` are the first ten of these.
+    """The outcome names records that the retrieval did not show; `ids` are the first ten of them.
+    Code INVALID_ARGUMENT. Nothing was counted. Name only what it showed, each in the field of its
+    kind, or send `query` instead of `retrieval_id`.
 
         { "reason": "NOT_IN_RETRIEVAL", "domain": "lot.v1",
           "metadata": { "retrieval_id": "r-1", "ids": "p-1, p-2" } }
@@ -284,9 +284,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "RERANKER_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
     """
     ERROR_REASON_OUTCOME_NOT_FOUND: _ErrorReason.ValueType  # 39
-    """The log has no entry with this `outcome_id`, or all that it is about was deleted. Code
-    NOT_FOUND.
-    ListOutcomes returns the IDs.
+    """The log has no entry with this `outcome_id`, or all records that it names were deleted. Code
+    NOT_FOUND. ListOutcomes returns the IDs.
 
         { "reason": "OUTCOME_NOT_FOUND", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "o-1" } }
@@ -383,22 +382,22 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_MATCH_UNAVAILABLE: _ErrorReason.ValueType  # 60
     """min_match was set, but match_probability is not calibrated for the server's embedding model.
-    Code FAILED_PRECONDITION. Nothing was searched. Use min_similarity instead, with a value chosen
-    for that model.
+    Code FAILED_PRECONDITION. Nothing was searched. Omit min_match; min_similarity, with a value
+    chosen for that model, can take its place.
 
         { "reason": "MATCH_UNAVAILABLE", "domain": "lot.v1",
           "metadata": { "model": "text-embedding-3-small" } }
     """
     ERROR_REASON_ORIGIN_RESERVED: _ErrorReason.ValueType  # 61
-    """The request gives a record the origin EXTRACTION, which only the server sets. Code
-    INVALID_ARGUMENT. Give the origin of whoever writes: PERSON, TOOL, AGENT, MODEL or IMPORT.
+    """The request sets the origin EXTRACTION, which only the server sets. Code INVALID_ARGUMENT. Set
+    the origin of the writer: PERSON, TOOL, AGENT, MODEL or IMPORT.
 
         { "reason": "ORIGIN_RESERVED", "domain": "lot.v1",
           "metadata": { "field": "memory.origin.kind", "given": "EXTRACTION" } }
     """
     ERROR_REASON_ORIGIN_RAISED: _ErrorReason.ValueType  # 62
-    """An update that names only the origin gives one that is not less trusted than the stored one.
-    Code FAILED_PRECONDITION. An edit never raises trust: to vouch for a text, approve it with
+    """An update of the origin alone sets one that is not less trusted than the stored one. Code
+    FAILED_PRECONDITION. An edit never raises trust: to vouch for a text, approve it with
     ReviewRecords, or store it as a new record.
 
         { "reason": "ORIGIN_RAISED", "domain": "lot.v1",
@@ -482,9 +481,9 @@ NOT_FOUND. For an outcome, send `query` too, or instead.
       "metadata": { "namespace": "default", "id": "r-1" } }
 """
 ERROR_REASON_NOT_IN_RETRIEVAL: ErrorReason.ValueType  # 59
-"""The outcome names something that the retrieval did not show. Code INVALID_ARGUMENT. Nothing was
-counted. Name only what it showed, each under its kind, or send `query` instead of
-`retrieval_id`. `ids` are the first ten of these.
+"""The outcome names records that the retrieval did not show; `ids` are the first ten of them.
+Code INVALID_ARGUMENT. Nothing was counted. Name only what it showed, each in the field of its
+kind, or send `query` instead of `retrieval_id`.
 
     { "reason": "NOT_IN_RETRIEVAL", "domain": "lot.v1",
       "metadata": { "retrieval_id": "r-1", "ids": "p-1, p-2" } }
@@ -674,9 +673,8 @@ FAILED_PRECONDITION. Omit `rerank`, or have the operator run `lot-grpc check`.
     { "reason": "RERANKER_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
 """
 ERROR_REASON_OUTCOME_NOT_FOUND: ErrorReason.ValueType  # 39
-"""The log has no entry with this `outcome_id`, or all that it is about was deleted. Code
-NOT_FOUND.
-ListOutcomes returns the IDs.
+"""The log has no entry with this `outcome_id`, or all records that it names were deleted. Code
+NOT_FOUND. ListOutcomes returns the IDs.
 
     { "reason": "OUTCOME_NOT_FOUND", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "o-1" } }
@@ -773,22 +771,22 @@ again with IMPORT_CONFLICT_POLICY_SKIP or IMPORT_CONFLICT_POLICY_OVERWRITE.
 """
 ERROR_REASON_MATCH_UNAVAILABLE: ErrorReason.ValueType  # 60
 """min_match was set, but match_probability is not calibrated for the server's embedding model.
-Code FAILED_PRECONDITION. Nothing was searched. Use min_similarity instead, with a value chosen
-for that model.
+Code FAILED_PRECONDITION. Nothing was searched. Omit min_match; min_similarity, with a value
+chosen for that model, can take its place.
 
     { "reason": "MATCH_UNAVAILABLE", "domain": "lot.v1",
       "metadata": { "model": "text-embedding-3-small" } }
 """
 ERROR_REASON_ORIGIN_RESERVED: ErrorReason.ValueType  # 61
-"""The request gives a record the origin EXTRACTION, which only the server sets. Code
-INVALID_ARGUMENT. Give the origin of whoever writes: PERSON, TOOL, AGENT, MODEL or IMPORT.
+"""The request sets the origin EXTRACTION, which only the server sets. Code INVALID_ARGUMENT. Set
+the origin of the writer: PERSON, TOOL, AGENT, MODEL or IMPORT.
 
     { "reason": "ORIGIN_RESERVED", "domain": "lot.v1",
       "metadata": { "field": "memory.origin.kind", "given": "EXTRACTION" } }
 """
 ERROR_REASON_ORIGIN_RAISED: ErrorReason.ValueType  # 62
-"""An update that names only the origin gives one that is not less trusted than the stored one.
-Code FAILED_PRECONDITION. An edit never raises trust: to vouch for a text, approve it with
+"""An update of the origin alone sets one that is not less trusted than the stored one. Code
+FAILED_PRECONDITION. An edit never raises trust: to vouch for a text, approve it with
 ReviewRecords, or store it as a new record.
 
     { "reason": "ORIGIN_RAISED", "domain": "lot.v1",

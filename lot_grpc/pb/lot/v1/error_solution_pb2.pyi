@@ -183,16 +183,16 @@ class ErrorSolution(_message.Message):
 
     @_builtins.property
     def origin(self) -> _origin_pb2.Origin:
-        """Who wrote the text. See Origin for what an edit may change; in an update, it says who edits. An
-        update that does not give it, or gives the stored one back without naming it in update_mask,
-        counts as by an AGENT, or by the stored origin if that is less trusted.
+        """Who wrote the text; in an update, who edits. See Origin for what an edit changes. An update
+        without it, or with the stored one but without naming it in update_mask, counts as an edit by
+        an AGENT, or by the stored origin if that is less trusted.
         """
 
     @_builtins.property
     def review(self) -> _origin_pb2.Review:
-        """Output only. Review, unset if none is needed. A write of the text by an origin in
-        NamespacePolicy.review_origins makes it PENDING; only ReviewRecords changes it otherwise.
-        Changes neither etag nor update_time.
+        """Output only. Review; unset if none is needed. Writing the text with an origin in
+        NamespacePolicy.review_origins makes it PENDING; apart from that, only ReviewRecords changes
+        it. Changes neither etag nor update_time.
         """
 
     def __init__(
@@ -326,9 +326,7 @@ class ErrorSolutionFilter(_message.Message):
 
     @_builtins.property
     def reviews(self) -> _containers.RepeatedScalarFieldContainer[_origin_pb2.ReviewState.ValueType]:
-        """States of the review. FindErrorSolutions, which takes no filter, leaves PENDING and REJECTED
-        ones out.
-        """
+        """Review states. FindErrorSolutions, which has no filter, omits PENDING and REJECTED ones."""
 
     def __init__(
         self,
@@ -614,10 +612,10 @@ class FindErrorSolutionsRequest(_message.Message):
     explain: _builtins.bool
     """Return score_parts with each hit."""
     min_match: _builtins.float
-    """Minimum match_probability of SIMILAR hits, in [0, 1]; unset means none, and hits have no
-    match_probability; with 0 they have one, and all are returned. Those below are left out before
-    the page is cut. If nothing else was found, the notice NOTHING_FITS says so. docs/retrieval.md
-    shows what which value costs. Fails with MATCH_UNAVAILABLE if the probability is not calibrated
+    """Minimum match_probability of SIMILAR hits, in [0, 1]; unset means none, and match_probability
+    is not computed. With 0, all hits are returned, with it. Hits below it are omitted before the
+    page is cut. If nothing else was found, the notice NOTHING_FITS says so. docs/retrieval.md
+    shows what each value costs. Fails with MATCH_UNAVAILABLE if the probability is not calibrated
     for the embedding model.
     """
     @_builtins.property
@@ -733,8 +731,9 @@ class ErrorSolutionHit(_message.Message):
     """
     match_probability: _builtins.float
     """Probability in [0, 1] that the solution of a SIMILAR error fixes this one, computed from
-    similarity and words; docs/retrieval.md shows how accurate it is. Most are low: another error
-    mostly has another fix. Unset for the same signature, and unless the request has min_match.
+    similarity and words; docs/retrieval.md shows how accurate it is. It is usually low, since
+    different errors usually have different fixes. Unset for the same signature, and unless the
+    request has min_match.
     """
     @_builtins.property
     def error_solution(self) -> Global___ErrorSolution:

@@ -158,8 +158,9 @@ class LearningServiceServicer(object):
 
     def GetPerformanceReport(self, request, context):
         """GetPerformanceReport summarizes how tasks go, with advice and insights, and whether what is
-        recalled is used and helps. It reads all ended episodes the filter matches (narrow it if there
-        are many), and the latest 20,000 retrievals of a time range with their outcomes.
+        recalled is used and helps. It reads all ended episodes that match the filter (narrow it if
+        there are many), and at most the latest 20,000 retrievals of the time range with their
+        outcomes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -269,7 +270,7 @@ class LearningServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetRetrieval(self, request, context):
-        """GetRetrieval returns what a recall or context was asked, what it showed, what of that was used
+        """GetRetrieval returns what a recall or context was asked, what it showed, what was used of that
         and how it went. Errors: RETRIEVAL_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -277,7 +278,7 @@ class LearningServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListRetrievals(self, request, context):
-        """ListRetrievals lists retrievals by time, newest first.
+        """ListRetrievals lists retrievals, newest first. Errors: PAGE_TOKEN_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -48,8 +48,9 @@ class LearningServiceStub:
     """GetTrends reports, by category, whether tasks succeed more or less often over time."""
     GetPerformanceReport: _grpc.UnaryUnaryMultiCallable[_performance_pb2.GetPerformanceReportRequest, _performance_pb2.GetPerformanceReportResponse]
     """GetPerformanceReport summarizes how tasks go, with advice and insights, and whether what is
-    recalled is used and helps. It reads all ended episodes the filter matches (narrow it if there
-    are many), and the latest 20,000 retrievals of a time range with their outcomes.
+    recalled is used and helps. It reads all ended episodes that match the filter (narrow it if
+    there are many), and at most the latest 20,000 retrievals of the time range with their
+    outcomes.
     """
     RecordLearningEvent: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.RecordLearningEventRequest, _learning_event_pb2.RecordLearningEventResponse]
     """RecordLearningEvent stores a learning event. Errors: LEARNING_EVENT_ID_IN_USE,
@@ -98,11 +99,11 @@ class LearningServiceStub:
     CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
     """
     GetRetrieval: _grpc.UnaryUnaryMultiCallable[_retrieval_pb2.GetRetrievalRequest, _retrieval_pb2.GetRetrievalResponse]
-    """GetRetrieval returns what a recall or context was asked, what it showed, what of that was used
+    """GetRetrieval returns what a recall or context was asked, what it showed, what was used of that
     and how it went. Errors: RETRIEVAL_NOT_FOUND.
     """
     ListRetrievals: _grpc.UnaryUnaryMultiCallable[_retrieval_pb2.ListRetrievalsRequest, _retrieval_pb2.ListRetrievalsResponse]
-    """ListRetrievals lists retrievals by time, newest first."""
+    """ListRetrievals lists retrievals, newest first. Errors: PAGE_TOKEN_MISMATCH."""
 
 @_typing.type_check_only
 class LearningServiceAsyncStub(LearningServiceStub):
@@ -119,8 +120,9 @@ class LearningServiceAsyncStub(LearningServiceStub):
     """GetTrends reports, by category, whether tasks succeed more or less often over time."""
     GetPerformanceReport: _aio.UnaryUnaryMultiCallable[_performance_pb2.GetPerformanceReportRequest, _performance_pb2.GetPerformanceReportResponse]  # type: ignore[assignment]
     """GetPerformanceReport summarizes how tasks go, with advice and insights, and whether what is
-    recalled is used and helps. It reads all ended episodes the filter matches (narrow it if there
-    are many), and the latest 20,000 retrievals of a time range with their outcomes.
+    recalled is used and helps. It reads all ended episodes that match the filter (narrow it if
+    there are many), and at most the latest 20,000 retrievals of the time range with their
+    outcomes.
     """
     RecordLearningEvent: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.RecordLearningEventRequest, _learning_event_pb2.RecordLearningEventResponse]  # type: ignore[assignment]
     """RecordLearningEvent stores a learning event. Errors: LEARNING_EVENT_ID_IN_USE,
@@ -169,11 +171,11 @@ class LearningServiceAsyncStub(LearningServiceStub):
     CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
     """
     GetRetrieval: _aio.UnaryUnaryMultiCallable[_retrieval_pb2.GetRetrievalRequest, _retrieval_pb2.GetRetrievalResponse]  # type: ignore[assignment]
-    """GetRetrieval returns what a recall or context was asked, what it showed, what of that was used
+    """GetRetrieval returns what a recall or context was asked, what it showed, what was used of that
     and how it went. Errors: RETRIEVAL_NOT_FOUND.
     """
     ListRetrievals: _aio.UnaryUnaryMultiCallable[_retrieval_pb2.ListRetrievalsRequest, _retrieval_pb2.ListRetrievalsResponse]  # type: ignore[assignment]
-    """ListRetrievals lists retrievals by time, newest first."""
+    """ListRetrievals lists retrievals, newest first. Errors: PAGE_TOKEN_MISMATCH."""
 
 class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
     """LearningService recommends what to do next, based on past episodes.
@@ -205,8 +207,9 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_performance_pb2.GetPerformanceReportResponse, _abc.Awaitable[_performance_pb2.GetPerformanceReportResponse]]:
         """GetPerformanceReport summarizes how tasks go, with advice and insights, and whether what is
-        recalled is used and helps. It reads all ended episodes the filter matches (narrow it if there
-        are many), and the latest 20,000 retrievals of a time range with their outcomes.
+        recalled is used and helps. It reads all ended episodes that match the filter (narrow it if
+        there are many), and at most the latest 20,000 retrievals of the time range with their
+        outcomes.
         """
 
     @_abc_1.abstractmethod
@@ -339,7 +342,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _retrieval_pb2.GetRetrievalRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_retrieval_pb2.GetRetrievalResponse, _abc.Awaitable[_retrieval_pb2.GetRetrievalResponse]]:
-        """GetRetrieval returns what a recall or context was asked, what it showed, what of that was used
+        """GetRetrieval returns what a recall or context was asked, what it showed, what was used of that
         and how it went. Errors: RETRIEVAL_NOT_FOUND.
         """
 
@@ -349,6 +352,6 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _retrieval_pb2.ListRetrievalsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_retrieval_pb2.ListRetrievalsResponse, _abc.Awaitable[_retrieval_pb2.ListRetrievalsResponse]]:
-        """ListRetrievals lists retrievals by time, newest first."""
+        """ListRetrievals lists retrievals, newest first. Errors: PAGE_TOKEN_MISMATCH."""
 
 def add_LearningServiceServicer_to_server(servicer: LearningServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

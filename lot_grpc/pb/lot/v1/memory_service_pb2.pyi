@@ -276,7 +276,7 @@ class GetMemoryRequest(_message.Message):
     memory_id: _builtins.str
     """Required. Memory ID."""
     include_lineage: _builtins.bool
-    """Return the lineage."""
+    """Whether to return the lineage."""
     def __init__(
         self,
         *,
@@ -307,8 +307,8 @@ class GetMemoryResponse(_message.Message):
 
     @_builtins.property
     def lineage(self) -> _containers.RepeatedCompositeFieldContainer[Global___MemoryLineageEntry]:
-        """What it supersedes and what supersedes it, directly or indirectly: nearest first, at most 100
-        per relation. Only with include_lineage.
+        """Memories that it supersedes or that supersede it, directly or indirectly, nearest first; at
+        most 100 per relation. Only with include_lineage.
         """
 
     @_builtins.property
@@ -614,7 +614,7 @@ class SearchMemoriesRequest(_message.Message):
     """
     ranking: _outcome_pb2.Ranking.ValueType
     """Ranking. All but SIMILARITY and RELEVANCE reorder the most relevant hits by importance and by
-    what outcomes on similar queries taught.
+    outcomes on similar queries.
     """
     rerank: _builtins.bool
     """Rerank the best candidates (10, within 2 s, by default) with a cross-encoder, which reads each
@@ -625,10 +625,10 @@ class SearchMemoriesRequest(_message.Message):
     explain: _builtins.bool
     """Return score_parts with each hit, and the explanation."""
     min_match: _builtins.float
-    """Minimum match_probability of every hit, in [0, 1]; unset means none, and hits have no
-    match_probability; with 0 they have one, and all are returned. Of the best 10 candidates, or
-    `limit` if that is more, those below are left out, then the page is cut. If none remains, the
-    notice NOTHING_FITS says so. docs/retrieval.md shows what which value costs. Fails with
+    """Minimum match_probability of every hit, in [0, 1]; unset means none, and match_probability is
+    not computed. With 0, all hits are returned, with it. The best 10 candidates, or `limit` if
+    that is more, are compared with it before the page is cut. If none remains, the notice
+    NOTHING_FITS says so. docs/retrieval.md shows what each value costs. Fails with
     MATCH_UNAVAILABLE if the probability is not calibrated for the embedding model.
     """
     seed: _builtins.int
@@ -647,8 +647,8 @@ class SearchMemoriesRequest(_message.Message):
 
     @_builtins.property
     def as_of(self) -> _timestamp_pb2.Timestamp:
-        """Find what was true at this time, of what is stored now: begun by then (valid_from, else
-        create_time), not ended, and not yet superseded. Unset means now; may be in the future.
+        """Return what was true at this time, among the memories stored now: begun (valid_from, else
+        create_time), not ended and not superseded by then. Unset means now; may be in the future.
         """
 
     def __init__(

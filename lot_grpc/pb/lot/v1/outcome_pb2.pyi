@@ -92,9 +92,9 @@ class _RankingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ranking.Value
     better results. Not allowed with `rerank`.
     """
     RANKING_RELIABLE: _Ranking.ValueType  # 3
-    """As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson,
-    with 90 % certainty) exceeds the chance assumed for untried hits, and only by the excess: what
-    is proven comes first.
+    """As BALANCED, but successes count only as far as the lower bound of the chance of success
+    (one-sided Wilson bound, 90 % confidence) exceeds the chance assumed for untried hits: what is
+    proven comes first.
     """
     RANKING_EXPLORE: _Ranking.ValueType  # 4
     """As BALANCED, but the mean chance of success is moved towards a random sample of its possible
@@ -120,9 +120,9 @@ RANKING_SIMILARITY: Ranking.ValueType  # 2
 better results. Not allowed with `rerank`.
 """
 RANKING_RELIABLE: Ranking.ValueType  # 3
-"""As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson,
-with 90 % certainty) exceeds the chance assumed for untried hits, and only by the excess: what
-is proven comes first.
+"""As BALANCED, but successes count only as far as the lower bound of the chance of success
+(one-sided Wilson bound, 90 % confidence) exceeds the chance assumed for untried hits: what is
+proven comes first.
 """
 RANKING_EXPLORE: Ranking.ValueType  # 4
 """As BALANCED, but the mean chance of success is moved towards a random sample of its possible
@@ -177,8 +177,8 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     the message gives their number by kind. Set min_similarity to 0 to include them.
     """
     NOTICE_CODE_NOTHING_FITS: _NoticeCode.ValueType  # 9
-    """Every candidate was below min_match, so nothing is returned. The message gives their number and
-    the highest match_probability. Proceed without, or use a lower min_match.
+    """All candidates were below min_match, so nothing is returned. The message gives their number and
+    the highest match_probability. Proceed without a hit, or lower min_match.
     """
     NOTICE_CODE_CONFLICTS_WITH: _NoticeCode.ValueType  # 10
     """A saved memory contradicts stored ones, as far as their words show: same subject, but another
@@ -230,8 +230,8 @@ NOTICE_CODE_UNLIKELY_OMITTED: NoticeCode.ValueType  # 8
 the message gives their number by kind. Set min_similarity to 0 to include them.
 """
 NOTICE_CODE_NOTHING_FITS: NoticeCode.ValueType  # 9
-"""Every candidate was below min_match, so nothing is returned. The message gives their number and
-the highest match_probability. Proceed without, or use a lower min_match.
+"""All candidates were below min_match, so nothing is returned. The message gives their number and
+the highest match_probability. Proceed without a hit, or lower min_match.
 """
 NOTICE_CODE_CONFLICTS_WITH: NoticeCode.ValueType  # 10
 """A saved memory contradicts stored ones, as far as their words show: same subject, but another
@@ -376,8 +376,8 @@ class OutcomeEvidence(_message.Message):
     SUCCESS_COUNT_FIELD_NUMBER: _builtins.int
     LAST_TIME_FIELD_NUMBER: _builtins.int
     query: _builtins.str
-    """Query of these outcomes, in the words of the first of them. A resource has at most 64 queries;
-    beyond that the nearest two are merged.
+    """Query of these outcomes, as the first of them was worded. A record has at most 64 queries;
+    beyond that, the two nearest are merged.
     """
     similarity: _builtins.float
     """Cosine similarity of the two queries."""

@@ -196,9 +196,9 @@ class PatternServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RecordOutcome(self, request, context):
-        """RecordOutcome records how it went for what was actually used of a recall or a context: patterns,
-        memories, episodes, error solutions. What was merely shown gets no credit. Errors, and then
-        nothing is counted: PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND,
+        """RecordOutcome records how it went when records from a recall or a context were used: patterns,
+        memories, episodes, error solutions. Records that were only shown get no credit. If it fails,
+        nothing is counted. Errors: PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND,
         ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND, NOT_IN_RETRIEVAL, REQUEST_ID_REUSED.
 
         If the query is known, the outcome is also stored for it and affects the ranking of similar
@@ -209,7 +209,7 @@ class PatternServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListOutcomes(self, request, context):
-        """ListOutcomes lists the log behind the counters of one resource, newest first: outcomes of
+        """ListOutcomes lists the log behind the counters of one record, newest first: outcomes of
         RecordOutcome and RecordErrorSolutionOutcome, repeated saves, and corrections. Errors:
         PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND.
         """
@@ -218,10 +218,10 @@ class PatternServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def CorrectOutcome(self, request, context):
-        """CorrectOutcome adds a log entry that undoes an earlier one, for all that the call named, as
-        if it had never been recorded or had had another outcome. Counts are exact afterwards;
-        success_rate is recomputed from the log. An entry can be corrected once; its correction can be
-        corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
+        """CorrectOutcome adds a log entry that undoes an earlier one for all records it named, as if it
+        had never been recorded or had had another outcome. Counts are exact afterwards; success_rate
+        is recomputed from the log. An entry can be corrected once; its correction can be corrected in
+        turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

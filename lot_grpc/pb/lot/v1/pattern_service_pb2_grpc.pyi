@@ -71,24 +71,24 @@ class PatternServiceStub:
     meaning and words.
     """
     RecordOutcome: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.RecordOutcomeRequest, _pattern_service_pb2.RecordOutcomeResponse]
-    """RecordOutcome records how it went for what was actually used of a recall or a context: patterns,
-    memories, episodes, error solutions. What was merely shown gets no credit. Errors, and then
-    nothing is counted: PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND,
+    """RecordOutcome records how it went when records from a recall or a context were used: patterns,
+    memories, episodes, error solutions. Records that were only shown get no credit. If it fails,
+    nothing is counted. Errors: PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND,
     ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND, NOT_IN_RETRIEVAL, REQUEST_ID_REUSED.
 
     If the query is known, the outcome is also stored for it and affects the ranking of similar
     queries, except for error solutions, which are ranked by all of their outcomes.
     """
     ListOutcomes: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.ListOutcomesRequest, _pattern_service_pb2.ListOutcomesResponse]
-    """ListOutcomes lists the log behind the counters of one resource, newest first: outcomes of
+    """ListOutcomes lists the log behind the counters of one record, newest first: outcomes of
     RecordOutcome and RecordErrorSolutionOutcome, repeated saves, and corrections. Errors:
     PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND.
     """
     CorrectOutcome: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.CorrectOutcomeRequest, _pattern_service_pb2.CorrectOutcomeResponse]
-    """CorrectOutcome adds a log entry that undoes an earlier one, for all that the call named, as
-    if it had never been recorded or had had another outcome. Counts are exact afterwards;
-    success_rate is recomputed from the log. An entry can be corrected once; its correction can be
-    corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
+    """CorrectOutcome adds a log entry that undoes an earlier one for all records it named, as if it
+    had never been recorded or had had another outcome. Counts are exact afterwards; success_rate
+    is recomputed from the log. An entry can be corrected once; its correction can be corrected in
+    turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
     """
     RecordPatternFeedback: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.RecordPatternFeedbackRequest, _pattern_service_pb2.RecordPatternFeedbackResponse]
     """RecordPatternFeedback adjusts a pattern's confidence, once per call, and stores the feedback.
@@ -182,24 +182,24 @@ class PatternServiceAsyncStub(PatternServiceStub):
     meaning and words.
     """
     RecordOutcome: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.RecordOutcomeRequest, _pattern_service_pb2.RecordOutcomeResponse]  # type: ignore[assignment]
-    """RecordOutcome records how it went for what was actually used of a recall or a context: patterns,
-    memories, episodes, error solutions. What was merely shown gets no credit. Errors, and then
-    nothing is counted: PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND,
+    """RecordOutcome records how it went when records from a recall or a context were used: patterns,
+    memories, episodes, error solutions. Records that were only shown get no credit. If it fails,
+    nothing is counted. Errors: PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND,
     ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND, NOT_IN_RETRIEVAL, REQUEST_ID_REUSED.
 
     If the query is known, the outcome is also stored for it and affects the ranking of similar
     queries, except for error solutions, which are ranked by all of their outcomes.
     """
     ListOutcomes: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.ListOutcomesRequest, _pattern_service_pb2.ListOutcomesResponse]  # type: ignore[assignment]
-    """ListOutcomes lists the log behind the counters of one resource, newest first: outcomes of
+    """ListOutcomes lists the log behind the counters of one record, newest first: outcomes of
     RecordOutcome and RecordErrorSolutionOutcome, repeated saves, and corrections. Errors:
     PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND.
     """
     CorrectOutcome: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.CorrectOutcomeRequest, _pattern_service_pb2.CorrectOutcomeResponse]  # type: ignore[assignment]
-    """CorrectOutcome adds a log entry that undoes an earlier one, for all that the call named, as
-    if it had never been recorded or had had another outcome. Counts are exact afterwards;
-    success_rate is recomputed from the log. An entry can be corrected once; its correction can be
-    corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
+    """CorrectOutcome adds a log entry that undoes an earlier one for all records it named, as if it
+    had never been recorded or had had another outcome. Counts are exact afterwards; success_rate
+    is recomputed from the log. An entry can be corrected once; its correction can be corrected in
+    turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
     """
     RecordPatternFeedback: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.RecordPatternFeedbackRequest, _pattern_service_pb2.RecordPatternFeedbackResponse]  # type: ignore[assignment]
     """RecordPatternFeedback adjusts a pattern's confidence, once per call, and stores the feedback.
@@ -338,9 +338,9 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pattern_service_pb2.RecordOutcomeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.RecordOutcomeResponse, _abc.Awaitable[_pattern_service_pb2.RecordOutcomeResponse]]:
-        """RecordOutcome records how it went for what was actually used of a recall or a context: patterns,
-        memories, episodes, error solutions. What was merely shown gets no credit. Errors, and then
-        nothing is counted: PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND,
+        """RecordOutcome records how it went when records from a recall or a context were used: patterns,
+        memories, episodes, error solutions. Records that were only shown get no credit. If it fails,
+        nothing is counted. Errors: PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND,
         ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND, NOT_IN_RETRIEVAL, REQUEST_ID_REUSED.
 
         If the query is known, the outcome is also stored for it and affects the ranking of similar
@@ -353,7 +353,7 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pattern_service_pb2.ListOutcomesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.ListOutcomesResponse, _abc.Awaitable[_pattern_service_pb2.ListOutcomesResponse]]:
-        """ListOutcomes lists the log behind the counters of one resource, newest first: outcomes of
+        """ListOutcomes lists the log behind the counters of one record, newest first: outcomes of
         RecordOutcome and RecordErrorSolutionOutcome, repeated saves, and corrections. Errors:
         PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND.
         """
@@ -364,10 +364,10 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pattern_service_pb2.CorrectOutcomeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.CorrectOutcomeResponse, _abc.Awaitable[_pattern_service_pb2.CorrectOutcomeResponse]]:
-        """CorrectOutcome adds a log entry that undoes an earlier one, for all that the call named, as
-        if it had never been recorded or had had another outcome. Counts are exact afterwards;
-        success_rate is recomputed from the log. An entry can be corrected once; its correction can be
-        corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
+        """CorrectOutcome adds a log entry that undoes an earlier one for all records it named, as if it
+        had never been recorded or had had another outcome. Counts are exact afterwards; success_rate
+        is recomputed from the log. An entry can be corrected once; its correction can be corrected in
+        turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod

@@ -44,7 +44,7 @@ class _RetrievalMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Retri
     """MemoryService.GetTaskContext."""
 
 class RetrievalMethod(_RetrievalMethod, metaclass=_RetrievalMethodEnumTypeWrapper):
-    """RetrievalMethod is the call that made a retrieval."""
+    """RetrievalMethod is the call that a retrieval records."""
 
 RETRIEVAL_METHOD_UNSPECIFIED: RetrievalMethod.ValueType  # 0
 """Never returned."""
@@ -62,8 +62,9 @@ Global___RetrievalMethod: _TypeAlias = RetrievalMethod  # noqa: Y015
 
 @_typing.final
 class Retrieval(_message.Message):
-    """Retrieval is the receipt of a recall: what was asked, what was shown, and what became of it. It
-    is stored within a second after the recall, so a crash of the server may lose the last ones.
+    """Retrieval is the record of one recall: what was asked, what was shown and, when read, what of it
+    was used and how it went. It is stored within a second after the recall, so a crash of the server
+    may lose the latest ones.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -88,50 +89,50 @@ class Retrieval(_message.Message):
     namespace: _builtins.str
     """Namespace."""
     method: Global___RetrievalMethod.ValueType
-    """Call that made it."""
+    """Call that was made."""
     query: _builtins.str
-    """Query of the call: the text; the task of a context; the type and message of an error. If
+    """Query of the call; for a context its task, for an error its type and message. If
     NamespacePolicy.retrieval_queries was HASH at the time, `sha256:` and the SHA-256 of its UTF-8
     in Unicode NFC, in hex.
     """
     ranking: _outcome_pb2.Ranking.ValueType
-    """Ranking; unspecified for FindErrorSolutions, which has no choice."""
+    """Ranking; unspecified for FindErrorSolutions, which has only one."""
     limit: _builtins.int
-    """Maximum number of hits; of each kind in a context."""
+    """Maximum number of hits; in a context, of each kind."""
     min_similarity: _builtins.float
     """Minimum similarity of the request; 0 means no bound."""
     min_match: _builtins.float
     """Minimum match probability of the request; unset means no bound."""
     rerank: _builtins.bool
-    """Whether the cross-encoder read the candidates."""
+    """Whether the cross-encoder reranked the candidates."""
     holdout: _builtins.bool
-    """Whether it was ranked without what was learned, for comparison: see
-    NamespacePolicy.holdout_share. Unset if the policy had no share, or the ranking does not use
+    """Whether it was held out, that is, ranked without what was learned
+    (NamespacePolicy.holdout_share). Unset if the policy had no share, or the ranking does not use
     what was learned.
     """
     @_builtins.property
     def as_of(self) -> _timestamp_pb2.Timestamp:
-        """Time of which it showed what was true; unset means that of the call."""
+        """Time at which the memories it showed were true; unset means the time of the call."""
 
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___RetrievedItem]:
-        """What it showed: the hits in order. In a context: patterns, memories, episodes, error solutions,
-        and episodes that only its warnings and recommendations cite.
+        """Records that it showed: the hits in order. For a context: patterns, memories, episodes, error
+        solutions, then episodes that only its warnings and recommendations cite.
         """
 
     @_builtins.property
     def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[Global___RetrievalOutcome]:
-        """Outcomes that name it and stand, oldest first; the latest 50 if there are more. A corrected
-        outcome is replaced by its correction. Empty in exports and in the change feed.
+        """Outcomes that name it, corrections applied, oldest first; the latest 50 if there are more. Empty
+        in exports and in the change feed.
         """
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was made."""
+        """When the recall was made."""
 
     @_builtins.property
     def expire_time(self) -> _timestamp_pb2.Timestamp:
-        """When it is deleted, as NamespacePolicy.max_retrieval_age said when it was made."""
+        """When it is deleted, by NamespacePolicy.max_retrieval_age at the time of the recall."""
 
     def __init__(
         self,
@@ -186,7 +187,9 @@ class RetrievedItem(_message.Message):
     id: _builtins.str
     """ID. The record may have been edited or deleted since."""
     etag: _builtins.str
-    """Etag of the record when it was shown: it differs from the current one if the record was edited."""
+    """Etag of the record when it was shown. It differs from the current one if the record was edited
+    since.
+    """
     score: _builtins.float
     """Score."""
     similarity: _builtins.float
@@ -194,8 +197,8 @@ class RetrievedItem(_message.Message):
     match_probability: _builtins.float
     """Match probability, if it was computed."""
     outcome: _outcome_pb2.Outcome.ValueType
-    """Outcome of its latest use that stands; unspecified if no use was reported. Empty in exports and
-    in the change feed.
+    """Outcome of its latest use, corrections applied; unspecified if no use was reported, in exports
+    and in the change feed.
     """
     @_builtins.property
     def score_parts(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.ScorePart]:
@@ -246,7 +249,7 @@ class RetrievalOutcome(_message.Message):
     """Note."""
     @_builtins.property
     def used(self) -> _containers.RepeatedCompositeFieldContainer[Global___UsedItem]:
-        """What was used; empty if nothing of it was."""
+        """Records that were used; empty if none was."""
 
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
@@ -319,9 +322,9 @@ class RetrievalFilter(_message.Message):
     item_id: _builtins.str
     """Showed the record with this ID, of any of `item_kinds` if set."""
     has_outcome: _builtins.bool
-    """True: an outcome that stands names it. False: none does."""
+    """True: an outcome names it, corrections applied. False: none does."""
     holdout: _builtins.bool
-    """True: ranked without what was learned. False: the others while the policy had a holdout share."""
+    """True: held out. False: those it is compared with, made while the policy had a holdout share."""
     @_builtins.property
     def methods(self) -> _containers.RepeatedScalarFieldContainer[Global___RetrievalMethod.ValueType]:
         """Made by any of these calls."""
@@ -467,8 +470,8 @@ class ListRetrievalsResponse(_message.Message):
     RETRIEVALS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Token of the next page; empty only on the last one. A page ends early at 3 MiB, or where
-    `has_outcome` passes many by, so a short page may not be the last.
+    """Token of the next page; empty only on the last one. A page ends early at 3 MiB, or when
+    `has_outcome` skips many, so a short page may not be the last.
     """
     @_builtins.property
     def retrievals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Retrieval]:

@@ -491,7 +491,7 @@ export type ReviewRecordsRequest = Message<"lot.v1.ReviewRecordsRequest"> & {
   items: ReviewItem[];
 
   /**
-   * Required. New state of their review.
+   * Required. New review state.
    *
    * @generated from field: lot.v1.ReviewState state = 4;
    */
@@ -527,7 +527,8 @@ export type ReviewItem = Message<"lot.v1.ReviewItem"> & {
   id: string;
 
   /**
-   * Only if the record has this etag, and so still says what the reviewer read. Empty means any.
+   * Etag of the version to review, usually the one that was read; the item fails with ETAG_MISMATCH
+   * if the record has another. Empty means any version.
    *
    * @generated from field: string etag = 2;
    */
@@ -555,7 +556,7 @@ export type ReviewRecordsResponse = Message<"lot.v1.ReviewRecordsResponse"> & {
   results: ReviewResult[];
 
   /**
-   * Number of reviews that changed.
+   * Number of records whose review this call changed.
    *
    * @generated from field: int32 changed_count = 2;
    */
@@ -590,14 +591,14 @@ export type ReviewResult = Message<"lot.v1.ReviewResult"> & {
   id: string;
 
   /**
-   * Review as it is after the call; unset if the item failed.
+   * Review after the call; unset if the item failed.
    *
    * @generated from field: lot.v1.Review review = 2;
    */
   review?: Review | undefined;
 
   /**
-   * Whether this call changed it.
+   * Whether this call changed the review.
    *
    * @generated from field: bool changed = 3;
    */
@@ -1293,13 +1294,13 @@ export const AdminService: GenService<{
     output: typeof UpdateNamespacePolicyResponseSchema;
   },
   /**
-   * ReviewRecords sets the review of patterns, memories or error solutions. APPROVED ones are
-   * recalled from then on; PENDING and REJECTED ones are not. A record that needs no review can be
-   * reviewed too.
+   * ReviewRecords sets the review of patterns, memories or error solutions. From then on, recalls
+   * return APPROVED records and omit PENDING and REJECTED ones. A record that needs no review can
+   * be reviewed too.
    *
-   * With an etag, only the version that was read is reviewed; without one, whatever the record says
-   * at that moment. Items succeed or fail individually: check every result. Repeating a call changes
-   * nothing. Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
+   * With an etag, only that version is reviewed; without one, the record as it is at that moment.
+   * Items succeed or fail individually: check every result. Repeating a call changes nothing.
+   * Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
    * PATTERN_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH, CONTENTION.
    *
    * @generated from rpc lot.v1.AdminService.ReviewRecords

@@ -48,11 +48,10 @@ export type WatchChangesRequest = Message<"lot.v1.WatchChangesRequest"> & {
   namespace: string;
 
   /**
-   * Resource kinds to watch; empty means memories, patterns, episodes, error solutions, preferences,
-   * learning events, decisions and sessions, but not their logs. Retrievals, of which there are
-   * many, can be watched too, but only if RETRIEVAL is named.
-   * Setting a value, appending a message or clearing part of a session is reported as an UPDATED
-   * session.
+   * Resource kinds to watch; empty means memories, patterns, episodes, error solutions,
+   * preferences, learning events, decisions and sessions, but not their logs. Retrievals are
+   * frequent: they are watched only if RETRIEVAL is named. Setting a value, appending a message or
+   * clearing part of a session is reported as an UPDATED session.
    *
    * @generated from field: repeated lot.v1.ResourceKind resource_kinds = 2;
    */

@@ -135,9 +135,9 @@ export enum ErrorReason {
   RETRIEVAL_NOT_FOUND = 10,
 
   /**
-   * The outcome names something that the retrieval did not show. Code INVALID_ARGUMENT. Nothing was
-   * counted. Name only what it showed, each under its kind, or send `query` instead of
-   * `retrieval_id`. `ids` are the first ten of these.
+   * The outcome names records that the retrieval did not show; `ids` are the first ten of them.
+   * Code INVALID_ARGUMENT. Nothing was counted. Name only what it showed, each in the field of its
+   * kind, or send `query` instead of `retrieval_id`.
    *
    *     { "reason": "NOT_IN_RETRIEVAL", "domain": "lot.v1",
    *       "metadata": { "retrieval_id": "r-1", "ids": "p-1, p-2" } }
@@ -447,9 +447,8 @@ export enum ErrorReason {
   RERANKER_UNAVAILABLE = 38,
 
   /**
-   * The log has no entry with this `outcome_id`, or all that it is about was deleted. Code
-   * NOT_FOUND.
-   * ListOutcomes returns the IDs.
+   * The log has no entry with this `outcome_id`, or all records that it names were deleted. Code
+   * NOT_FOUND. ListOutcomes returns the IDs.
    *
    *     { "reason": "OUTCOME_NOT_FOUND", "domain": "lot.v1",
    *       "metadata": { "namespace": "default", "id": "o-1" } }
@@ -602,8 +601,8 @@ export enum ErrorReason {
 
   /**
    * min_match was set, but match_probability is not calibrated for the server's embedding model.
-   * Code FAILED_PRECONDITION. Nothing was searched. Use min_similarity instead, with a value chosen
-   * for that model.
+   * Code FAILED_PRECONDITION. Nothing was searched. Omit min_match; min_similarity, with a value
+   * chosen for that model, can take its place.
    *
    *     { "reason": "MATCH_UNAVAILABLE", "domain": "lot.v1",
    *       "metadata": { "model": "text-embedding-3-small" } }
@@ -613,8 +612,8 @@ export enum ErrorReason {
   MATCH_UNAVAILABLE = 60,
 
   /**
-   * The request gives a record the origin EXTRACTION, which only the server sets. Code
-   * INVALID_ARGUMENT. Give the origin of whoever writes: PERSON, TOOL, AGENT, MODEL or IMPORT.
+   * The request sets the origin EXTRACTION, which only the server sets. Code INVALID_ARGUMENT. Set
+   * the origin of the writer: PERSON, TOOL, AGENT, MODEL or IMPORT.
    *
    *     { "reason": "ORIGIN_RESERVED", "domain": "lot.v1",
    *       "metadata": { "field": "memory.origin.kind", "given": "EXTRACTION" } }
@@ -624,8 +623,8 @@ export enum ErrorReason {
   ORIGIN_RESERVED = 61,
 
   /**
-   * An update that names only the origin gives one that is not less trusted than the stored one.
-   * Code FAILED_PRECONDITION. An edit never raises trust: to vouch for a text, approve it with
+   * An update of the origin alone sets one that is not less trusted than the stored one. Code
+   * FAILED_PRECONDITION. An edit never raises trust: to vouch for a text, approve it with
    * ReviewRecords, or store it as a new record.
    *
    *     { "reason": "ORIGIN_RAISED", "domain": "lot.v1",

@@ -194,18 +194,18 @@ export type ErrorSolution = Message<"lot.v1.ErrorSolution"> & {
   etag: string;
 
   /**
-   * Who wrote the text. See Origin for what an edit may change; in an update, it says who edits. An
-   * update that does not give it, or gives the stored one back without naming it in update_mask,
-   * counts as by an AGENT, or by the stored origin if that is less trusted.
+   * Who wrote the text; in an update, who edits. See Origin for what an edit changes. An update
+   * without it, or with the stored one but without naming it in update_mask, counts as an edit by
+   * an AGENT, or by the stored origin if that is less trusted.
    *
    * @generated from field: lot.v1.Origin origin = 23;
    */
   origin?: Origin | undefined;
 
   /**
-   * Output only. Review, unset if none is needed. A write of the text by an origin in
-   * NamespacePolicy.review_origins makes it PENDING; only ReviewRecords changes it otherwise.
-   * Changes neither etag nor update_time.
+   * Output only. Review; unset if none is needed. Writing the text with an origin in
+   * NamespacePolicy.review_origins makes it PENDING; apart from that, only ReviewRecords changes
+   * it. Changes neither etag nor update_time.
    *
    * @generated from field: lot.v1.Review review = 24;
    */
@@ -318,8 +318,7 @@ export type ErrorSolutionFilter = Message<"lot.v1.ErrorSolutionFilter"> & {
   origins: OriginKind[];
 
   /**
-   * States of the review. FindErrorSolutions, which takes no filter, leaves PENDING and REJECTED
-   * ones out.
+   * Review states. FindErrorSolutions, which has no filter, omits PENDING and REJECTED ones.
    *
    * @generated from field: repeated lot.v1.ReviewState reviews = 14;
    */
@@ -630,10 +629,10 @@ export type FindErrorSolutionsRequest = Message<"lot.v1.FindErrorSolutionsReques
   readMask?: FieldMask | undefined;
 
   /**
-   * Minimum match_probability of SIMILAR hits, in [0, 1]; unset means none, and hits have no
-   * match_probability; with 0 they have one, and all are returned. Those below are left out before
-   * the page is cut. If nothing else was found, the notice NOTHING_FITS says so. docs/retrieval.md
-   * shows what which value costs. Fails with MATCH_UNAVAILABLE if the probability is not calibrated
+   * Minimum match_probability of SIMILAR hits, in [0, 1]; unset means none, and match_probability
+   * is not computed. With 0, all hits are returned, with it. Hits below it are omitted before the
+   * page is cut. If nothing else was found, the notice NOTHING_FITS says so. docs/retrieval.md
+   * shows what each value costs. Fails with MATCH_UNAVAILABLE if the probability is not calibrated
    * for the embedding model.
    *
    * @generated from field: optional double min_match = 11;
@@ -752,8 +751,9 @@ export type ErrorSolutionHit = Message<"lot.v1.ErrorSolutionHit"> & {
 
   /**
    * Probability in [0, 1] that the solution of a SIMILAR error fixes this one, computed from
-   * similarity and words; docs/retrieval.md shows how accurate it is. Most are low: another error
-   * mostly has another fix. Unset for the same signature, and unless the request has min_match.
+   * similarity and words; docs/retrieval.md shows how accurate it is. It is usually low, since
+   * different errors usually have different fixes. Unset for the same signature, and unless the
+   * request has min_match.
    *
    * @generated from field: optional double match_probability = 7;
    */

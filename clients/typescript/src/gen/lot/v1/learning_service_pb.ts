@@ -54,8 +54,9 @@ export const LearningService: GenService<{
   },
   /**
    * GetPerformanceReport summarizes how tasks go, with advice and insights, and whether what is
-   * recalled is used and helps. It reads all ended episodes the filter matches (narrow it if there
-   * are many), and the latest 20,000 retrievals of a time range with their outcomes.
+   * recalled is used and helps. It reads all ended episodes that match the filter (narrow it if
+   * there are many), and at most the latest 20,000 retrievals of the time range with their
+   * outcomes.
    *
    * @generated from rpc lot.v1.LearningService.GetPerformanceReport
    */
@@ -207,7 +208,7 @@ export const LearningService: GenService<{
     output: typeof SubmitFeedbackResponseSchema;
   },
   /**
-   * GetRetrieval returns what a recall or context was asked, what it showed, what of that was used
+   * GetRetrieval returns what a recall or context was asked, what it showed, what was used of that
    * and how it went. Errors: RETRIEVAL_NOT_FOUND.
    *
    * @generated from rpc lot.v1.LearningService.GetRetrieval
@@ -218,7 +219,7 @@ export const LearningService: GenService<{
     output: typeof GetRetrievalResponseSchema;
   },
   /**
-   * ListRetrievals lists retrievals by time, newest first.
+   * ListRetrievals lists retrievals, newest first. Errors: PAGE_TOKEN_MISMATCH.
    *
    * @generated from rpc lot.v1.LearningService.ListRetrievals
    */

@@ -317,7 +317,7 @@ export type GetMemoryRequest = Message<"lot.v1.GetMemoryRequest"> & {
   memoryId: string;
 
   /**
-   * Return the lineage.
+   * Whether to return the lineage.
    *
    * @generated from field: bool include_lineage = 3;
    */
@@ -345,8 +345,8 @@ export type GetMemoryResponse = Message<"lot.v1.GetMemoryResponse"> & {
   memory?: Memory | undefined;
 
   /**
-   * What it supersedes and what supersedes it, directly or indirectly: nearest first, at most 100
-   * per relation. Only with include_lineage.
+   * Memories that it supersedes or that supersede it, directly or indirectly, nearest first; at
+   * most 100 per relation. Only with include_lineage.
    *
    * @generated from field: repeated lot.v1.MemoryLineageEntry lineage = 2;
    */
@@ -686,7 +686,7 @@ export type SearchMemoriesRequest = Message<"lot.v1.SearchMemoriesRequest"> & {
 
   /**
    * Ranking. All but SIMILARITY and RELEVANCE reorder the most relevant hits by importance and by
-   * what outcomes on similar queries taught.
+   * outcomes on similar queries.
    *
    * @generated from field: lot.v1.Ranking ranking = 6;
    */
@@ -718,10 +718,10 @@ export type SearchMemoriesRequest = Message<"lot.v1.SearchMemoriesRequest"> & {
   readMask?: FieldMask | undefined;
 
   /**
-   * Minimum match_probability of every hit, in [0, 1]; unset means none, and hits have no
-   * match_probability; with 0 they have one, and all are returned. Of the best 10 candidates, or
-   * `limit` if that is more, those below are left out, then the page is cut. If none remains, the
-   * notice NOTHING_FITS says so. docs/retrieval.md shows what which value costs. Fails with
+   * Minimum match_probability of every hit, in [0, 1]; unset means none, and match_probability is
+   * not computed. With 0, all hits are returned, with it. The best 10 candidates, or `limit` if
+   * that is more, are compared with it before the page is cut. If none remains, the notice
+   * NOTHING_FITS says so. docs/retrieval.md shows what each value costs. Fails with
    * MATCH_UNAVAILABLE if the probability is not calibrated for the embedding model.
    *
    * @generated from field: optional double min_match = 10;
@@ -729,8 +729,8 @@ export type SearchMemoriesRequest = Message<"lot.v1.SearchMemoriesRequest"> & {
   minMatch?: number | undefined;
 
   /**
-   * Find what was true at this time, of what is stored now: begun by then (valid_from, else
-   * create_time), not ended, and not yet superseded. Unset means now; may be in the future.
+   * Return what was true at this time, among the memories stored now: begun (valid_from, else
+   * create_time), not ended and not superseded by then. Unset means now; may be in the future.
    *
    * @generated from field: google.protobuf.Timestamp as_of = 11;
    */
@@ -872,11 +872,11 @@ export const MemoryService: GenService<{
    * With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
    * space, except in code) and language identify it. The stored memory is then returned with
    * `created` false, and a notice names fields given differently. Content longer than 64 passages
-   * is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. What
-   * is superseded, or no longer true, is not a repeat: the content is then stored again.
+   * is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. A
+   * memory that is superseded or no longer true is not returned: its content is stored again.
    *
-   * A memory that `supersedes` another marks that one as superseded. One that contradicts others is
-   * stored like any other, and the response names those (`conflicting_memory_ids`). Errors:
+   * A memory with `supersedes` marks the named one as superseded. A memory that contradicts others
+   * is stored like any other, and the response names them (`conflicting_memory_ids`). Errors:
    * MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (the superseded one, or a retry after the memory was
    * deleted), REQUEST_ID_REUSED.
    *
@@ -945,7 +945,7 @@ export const MemoryService: GenService<{
   },
   /**
    * SearchMemories returns the memories matching the filter that are most relevant to a query by
-   * meaning and words, among those true now, or at `as_of`: not superseded, begun, and not ended.
+   * meaning and words, among those true now, or at `as_of`: begun, not ended and not superseded.
    *
    * @generated from rpc lot.v1.MemoryService.SearchMemories
    */
@@ -1023,8 +1023,8 @@ export const MemoryService: GenService<{
   /**
    * RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
    * FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
-   * error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same for
-   * several records of any kind.
+   * error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same
+   * for several records, of any kind.
    *
    * @generated from rpc lot.v1.MemoryService.RecordErrorSolutionOutcome
    */

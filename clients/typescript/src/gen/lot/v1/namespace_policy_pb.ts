@@ -48,8 +48,8 @@ export type NamespacePolicy = Message<"lot.v1.NamespacePolicy"> & {
   maxPatterns: bigint;
 
   /**
-   * Maximum number of memories; those not superseded, then the most important, then the newest, are
-   * retained. 0 means no limit.
+   * Maximum number of memories. Those that are not superseded are retained first, then the most
+   * important, then the newest. 0 means no limit.
    *
    * @generated from field: int64 max_memories = 4;
    */
@@ -114,24 +114,25 @@ export type NamespacePolicy = Message<"lot.v1.NamespacePolicy"> & {
   actionDiscount?: number | undefined;
 
   /**
-   * How long retrievals are retained; unset means 7 days. A change applies to recalls from then on.
+   * How long retrievals are retained; unset means 7 days. A change applies to later recalls.
    *
    * @generated from field: google.protobuf.Duration max_retrieval_age = 16;
    */
   maxRetrievalAge?: Duration | undefined;
 
   /**
-   * How the queries of retrievals are stored. A change applies to recalls from then on.
+   * How the queries of retrievals are stored; unspecified means TEXT. A change applies to later
+   * recalls.
    *
    * @generated from field: lot.v1.RetrievalQueries retrieval_queries = 17;
    */
   retrievalQueries: RetrievalQueries;
 
   /**
-   * Kinds of origin whose writes need a review: from then on, a pattern, memory or error solution
-   * that such an origin stores, and one whose text it edits, becomes PENDING and is left out of
-   * recalls and contexts until ReviewRecords approves it. Empty means none. Presets leave it as it
-   * is; imports keep the reviews they come with.
+   * Kinds of origin whose writes need a review. A pattern, memory or error solution that such an
+   * origin stores, or whose text it edits, becomes PENDING: recalls and contexts omit it until
+   * ReviewRecords approves it. Empty means none. A change applies to later writes. Presets do not
+   * change it; imports keep the reviews of the imported records.
    *
    * @generated from field: repeated lot.v1.OriginKind review_origins = 18;
    */
@@ -139,8 +140,9 @@ export type NamespacePolicy = Message<"lot.v1.NamespacePolicy"> & {
 
   /**
    * Share of recalls, in [0, 0.5], that are ranked without what was learned, so that
-   * GetPerformanceReport can compare how they went. Of RecallPatterns, RecallEpisodes and
-   * SearchMemories with ranking BALANCED, RELIABLE or EXPLORE, and of GetTaskContext. 0 means none.
+   * GetPerformanceReport can measure what learning gains. Applies to RecallPatterns, RecallEpisodes
+   * and SearchMemories with ranking BALANCED, RELIABLE or EXPLORE, and to GetTaskContext. 0 means
+   * none.
    *
    * @generated from field: double holdout_share = 19;
    */
@@ -306,7 +308,7 @@ export const UpdateNamespacePolicyResponseSchema: GenMessage<UpdateNamespacePoli
   messageDesc(file_lot_v1_namespace_policy, 4);
 
 /**
- * RetrievalQueries is how the queries of retrievals are stored.
+ * RetrievalQueries says how the queries of retrievals are stored.
  *
  * @generated from enum lot.v1.RetrievalQueries
  */
@@ -326,9 +328,9 @@ export enum RetrievalQueries {
   TEXT = 1,
 
   /**
-   * As SHA-256 hashes. An outcome that names only the retrieval is then logged with the hash, and
-   * learned by the vector of the query. A hash cannot be embedded again: once the model was
-   * switched, such an outcome counts for the record as a whole only.
+   * As SHA-256 hashes. An outcome without `query` is then logged with the hash of its retrieval,
+   * and learned by the vector of the query. A hash cannot be embedded: once the model has been
+   * switched, such an outcome counts only for the record as a whole.
    *
    * @generated from enum value: RETRIEVAL_QUERIES_HASH = 2;
    */

@@ -15,19 +15,19 @@ export const file_lot_v1_origin: GenFile = /*@__PURE__*/
   fileDesc("ChNsb3QvdjEvb3JpZ2luLnByb3RvEgZsb3QudjEiOAoGT3JpZ2luEiAKBGtpbmQYASABKA4yEi5sb3QudjEuT3JpZ2luS2luZBIMCgRuYW1lGAIgASgJImsKBlJldmlldxIiCgVzdGF0ZRgBIAEoDjITLmxvdC52MS5SZXZpZXdTdGF0ZRIMCgRub3RlGAIgASgJEi8KC3Jldmlld190aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCq5AQoKT3JpZ2luS2luZBIbChdPUklHSU5fS0lORF9VTlNQRUNJRklFRBAAEhYKEk9SSUdJTl9LSU5EX1BFUlNPThABEhQKEE9SSUdJTl9LSU5EX1RPT0wQAhIVChFPUklHSU5fS0lORF9BR0VOVBADEhoKFk9SSUdJTl9LSU5EX0VYVFJBQ1RJT04QBBIVChFPUklHSU5fS0lORF9NT0RFTBAFEhYKEk9SSUdJTl9LSU5EX0lNUE9SVBAGKnsKC1Jldmlld1N0YXRlEhwKGFJFVklFV19TVEFURV9VTlNQRUNJRklFRBAAEhgKFFJFVklFV19TVEFURV9QRU5ESU5HEAESGQoVUkVWSUVXX1NUQVRFX0FQUFJPVkVEEAISGQoVUkVWSUVXX1NUQVRFX1JFSkVDVEVEEANCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
- * Origin says who wrote the text of a record: as far as the writer says, since callers are not
+ * Origin says who wrote the text of a record. It is the writer's own claim: callers are not
  * authenticated.
  *
- * An edit never raises trust. An edit of the text by a less or equally trusted origin makes the
- * record its own; by a more trusted one it leaves the origin as it is. An edit that changes only
- * the origin can lower it, not raise it (ORIGIN_RAISED). The text is everything but tags, labels,
- * pinned, importance, confidence, expiry and the references to sources and groups.
+ * An edit never raises trust. If a less or equally trusted origin edits the text, the record gets
+ * that origin; if a more trusted one does, the origin stays. An edit of the origin alone can only
+ * lower it (ORIGIN_RAISED). The text is everything but tags, labels, pinned, importance,
+ * confidence, expiry and the references to sources and groups.
  *
  * @generated from message lot.v1.Origin
  */
 export type Origin = Message<"lot.v1.Origin"> & {
   /**
-   * Kind; unspecified means AGENT. EXTRACTION is set by the server only (ORIGIN_RESERVED).
+   * Kind; unspecified means AGENT. Only the server sets EXTRACTION (ORIGIN_RESERVED).
    *
    * @generated from field: lot.v1.OriginKind kind = 1;
    */
@@ -70,8 +70,8 @@ export type Review = Message<"lot.v1.Review"> & {
   note: string;
 
   /**
-   * When ReviewRecords set the state or the note; unset if it never did since the record became
-   * PENDING by a write.
+   * When ReviewRecords last set the state or the note; unset if the record is PENDING because of a
+   * write.
    *
    * @generated from field: google.protobuf.Timestamp review_time = 3;
    */
@@ -120,21 +120,21 @@ export enum OriginKind {
   AGENT = 3,
 
   /**
-   * The server, from episodes, from code, or from a group of patterns.
+   * The server, from episodes, code or a group of patterns.
    *
    * @generated from enum value: ORIGIN_KIND_EXTRACTION = 4;
    */
   EXTRACTION = 4,
 
   /**
-   * A model, without evidence: such as a summary or a guess.
+   * A model without evidence, for example a summary or a guess.
    *
    * @generated from enum value: ORIGIN_KIND_MODEL = 5;
    */
   MODEL = 5,
 
   /**
-   * Somewhere else, such as a knowledge pack or a web page.
+   * Another source, such as a knowledge pack or a web page.
    *
    * @generated from enum value: ORIGIN_KIND_IMPORT = 6;
    */
@@ -161,21 +161,21 @@ export enum ReviewState {
   UNSPECIFIED = 0,
 
   /**
-   * To be reviewed. Left out of recalls and contexts until it is approved.
+   * Waiting for a review. Omitted from recalls and contexts until it is approved.
    *
    * @generated from enum value: REVIEW_STATE_PENDING = 1;
    */
   PENDING = 1,
 
   /**
-   * Approved as it is. Recalled.
+   * Approved. Recalled like a record without a review.
    *
    * @generated from enum value: REVIEW_STATE_APPROVED = 2;
    */
   APPROVED = 2,
 
   /**
-   * Rejected. Left out of recalls and contexts.
+   * Rejected. Omitted from recalls and contexts.
    *
    * @generated from enum value: REVIEW_STATE_REJECTED = 3;
    */

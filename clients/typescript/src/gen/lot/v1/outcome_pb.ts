@@ -153,8 +153,8 @@ export const ScorePartSchema: GenMessage<ScorePart> = /*@__PURE__*/
  */
 export type OutcomeEvidence = Message<"lot.v1.OutcomeEvidence"> & {
   /**
-   * Query of these outcomes, in the words of the first of them. A resource has at most 64 queries;
-   * beyond that the nearest two are merged.
+   * Query of these outcomes, as the first of them was worded. A record has at most 64 queries;
+   * beyond that, the two nearest are merged.
    *
    * @generated from field: string query = 1;
    */
@@ -351,9 +351,9 @@ export enum Ranking {
   SIMILARITY = 2,
 
   /**
-   * As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson,
-   * with 90 % certainty) exceeds the chance assumed for untried hits, and only by the excess: what
-   * is proven comes first.
+   * As BALANCED, but successes count only as far as the lower bound of the chance of success
+   * (one-sided Wilson bound, 90 % confidence) exceeds the chance assumed for untried hits: what is
+   * proven comes first.
    *
    * @generated from enum value: RANKING_RELIABLE = 3;
    */
@@ -463,8 +463,8 @@ export enum NoticeCode {
   UNLIKELY_OMITTED = 8,
 
   /**
-   * Every candidate was below min_match, so nothing is returned. The message gives their number and
-   * the highest match_probability. Proceed without, or use a lower min_match.
+   * All candidates were below min_match, so nothing is returned. The message gives their number and
+   * the highest match_probability. Proceed without a hit, or lower min_match.
    *
    * @generated from enum value: NOTICE_CODE_NOTHING_FITS = 9;
    */

@@ -320,18 +320,18 @@ export type Pattern = Message<"lot.v1.Pattern"> & {
   supersededBy: string;
 
   /**
-   * Who wrote the text. See Origin for what an edit may change; in an update, it says who edits. An
-   * update that does not give it, or gives the stored one back without naming it in update_mask,
-   * counts as by an AGENT, or by the stored origin if that is less trusted.
+   * Who wrote the text; in an update, who edits. See Origin for what an edit changes. An update
+   * without it, or with the stored one but without naming it in update_mask, counts as an edit by
+   * an AGENT, or by the stored origin if that is less trusted.
    *
    * @generated from field: lot.v1.Origin origin = 41;
    */
   origin?: Origin | undefined;
 
   /**
-   * Output only. Review, unset if none is needed. A write of the text by an origin in
-   * NamespacePolicy.review_origins makes it PENDING; only ReviewRecords changes it otherwise.
-   * Changes neither etag nor update_time.
+   * Output only. Review; unset if none is needed. Writing the text with an origin in
+   * NamespacePolicy.review_origins makes it PENDING; apart from that, only ReviewRecords changes
+   * it. Changes neither etag nor update_time.
    *
    * @generated from field: lot.v1.Review review = 42;
    */
@@ -530,8 +530,8 @@ export type PatternFilter = Message<"lot.v1.PatternFilter"> & {
   origins: OriginKind[];
 
   /**
-   * States of the review. RecallPatterns and ListFeedbackCandidates leave PENDING and
-   * REJECTED ones out unless this names any; DistillPatterns always does.
+   * Review states. RecallPatterns and ListFeedbackCandidates omit PENDING and REJECTED ones unless
+   * this names a state; DistillPatterns always omits them.
    *
    * @generated from field: repeated lot.v1.ReviewState reviews = 21;
    */

@@ -726,9 +726,9 @@ export type RecallPatternsRequest = Message<"lot.v1.RecallPatternsRequest"> & {
   readMask?: FieldMask | undefined;
 
   /**
-   * Minimum match_probability of every hit, in [0, 1]; unset means none. Of the best 10 candidates,
-   * or `limit` if that is more, those below are left out, then the page is cut. If none remains, the
-   * notice NOTHING_FITS says so. docs/retrieval.md shows what which value costs. Fails with
+   * Minimum match_probability of every hit, in [0, 1]; unset means none. The best 10 candidates, or
+   * `limit` if that is more, are compared with it before the page is cut. If none remains, the
+   * notice NOTHING_FITS says so. docs/retrieval.md shows what each value costs. Fails with
    * MATCH_UNAVAILABLE if the probability is not calibrated for the embedding model.
    *
    * @generated from field: optional double min_match = 11;
@@ -949,7 +949,8 @@ export const RecallExplanationSchema: GenMessage<RecallExplanation> = /*@__PURE_
  */
 export type FilterCount = Message<"lot.v1.FilterCount"> & {
   /**
-   * Field of the request's filter, for example `languages`.
+   * Field of the request's filter, for example `languages`; also `as_of`, and `reviews` where it is
+   * not set but recalls omit what is pending or rejected.
    *
    * @generated from field: string field = 1;
    */
@@ -984,17 +985,17 @@ export type RecordOutcomeRequest = Message<"lot.v1.RecordOutcomeRequest"> & {
   namespace: string;
 
   /**
-   * Patterns actually used; unused hits get no credit. At most 100 IDs of all kinds. Without any ID,
-   * `retrieval_id` is required, and the outcome is that of using nothing of it: it is logged and
-   * counts for nothing.
+   * Patterns actually used; unused hits get no credit. At most 100 IDs of all kinds. Without any
+   * ID, `retrieval_id` is required, and the outcome says that nothing of it was used: it is logged
+   * and changes no counters.
    *
    * @generated from field: repeated string pattern_ids = 2;
    */
   patternIds: string[];
 
   /**
-   * Retrieval ID of the recall or context that showed them; fails with NOT_IN_RETRIEVAL for anything
-   * else. If it is unknown and there is no `query`, or no ID, the call fails with
+   * Retrieval ID of the recall or context that showed them; fails with NOT_IN_RETRIEVAL if it did
+   * not show one of them. If it is unknown and `query` or all IDs are missing, the call fails with
    * RETRIEVAL_NOT_FOUND.
    *
    * @generated from field: string retrieval_id = 3;
@@ -1002,8 +1003,8 @@ export type RecordOutcomeRequest = Message<"lot.v1.RecordOutcomeRequest"> & {
   retrievalId: string;
 
   /**
-   * Query of the recall. Without query and retrieval_id, the outcome counts only for what was used
-   * as a whole.
+   * Query of the recall. Without query and retrieval_id, the outcome counts only for each record as
+   * a whole.
    *
    * @generated from field: string query = 4;
    */
@@ -1038,8 +1039,8 @@ export type RecordOutcomeRequest = Message<"lot.v1.RecordOutcomeRequest"> & {
   note: string;
 
   /**
-   * Makes a retry safe for 24 h: an outcome never counts twice, nor for anything else that now has
-   * the ID. The response to a retry omits what was deleted.
+   * Makes a retry safe for 24 h: an outcome never counts twice, nor for a later record with the
+   * same ID. The response to a retry omits records deleted in the meantime.
    *
    * @generated from field: string request_id = 9;
    */
@@ -1102,21 +1103,21 @@ export type RecordOutcomeResponse = Message<"lot.v1.RecordOutcomeResponse"> & {
   notices: Notice[];
 
   /**
-   * Memories after the call, as patterns.
+   * Memories after the call; as `patterns`.
    *
    * @generated from field: repeated lot.v1.Memory memories = 4;
    */
   memories: Memory[];
 
   /**
-   * Episodes after the call, as patterns.
+   * Episodes after the call; as `patterns`.
    *
    * @generated from field: repeated lot.v1.Episode episodes = 5;
    */
   episodes: Episode[];
 
   /**
-   * Error solutions after the call, as patterns.
+   * Error solutions after the call; as `patterns`.
    *
    * @generated from field: repeated lot.v1.ErrorSolution error_solutions = 6;
    */
@@ -1144,8 +1145,8 @@ export type OutcomeEntry = Message<"lot.v1.OutcomeEntry"> & {
   outcomeId: string;
 
   /**
-   * Pattern ID, if it is the outcome of a pattern. An entry without any ID is the outcome of a
-   * retrieval of which nothing was used.
+   * Pattern ID, if it is the outcome of a pattern. An entry without any of the four IDs is the
+   * outcome of a retrieval of which nothing was used.
    *
    * @generated from field: string pattern_id = 2;
    */
@@ -1385,7 +1386,7 @@ export type CorrectOutcomeRequest = Message<"lot.v1.CorrectOutcomeRequest"> & {
   note: string;
 
   /**
-   * Makes a retry safe for 24 h. The response to a retry omits what was deleted.
+   * Makes a retry safe for 24 h. The response to a retry omits records deleted in the meantime.
    *
    * @generated from field: string request_id = 5;
    */
@@ -1427,21 +1428,21 @@ export type CorrectOutcomeResponse = Message<"lot.v1.CorrectOutcomeResponse"> & 
   notices: Notice[];
 
   /**
-   * Memories after the call, as patterns.
+   * Memories after the call; as `patterns`.
    *
    * @generated from field: repeated lot.v1.Memory memories = 4;
    */
   memories: Memory[];
 
   /**
-   * Episodes after the call, as patterns.
+   * Episodes after the call; as `patterns`.
    *
    * @generated from field: repeated lot.v1.Episode episodes = 5;
    */
   episodes: Episode[];
 
   /**
-   * Error solutions after the call, as patterns.
+   * Error solutions after the call; as `patterns`.
    *
    * @generated from field: repeated lot.v1.ErrorSolution error_solutions = 6;
    */
@@ -2478,9 +2479,9 @@ export const PatternService: GenService<{
     output: typeof RecallPatternsResponseSchema;
   },
   /**
-   * RecordOutcome records how it went for what was actually used of a recall or a context: patterns,
-   * memories, episodes, error solutions. What was merely shown gets no credit. Errors, and then
-   * nothing is counted: PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND,
+   * RecordOutcome records how it went when records from a recall or a context were used: patterns,
+   * memories, episodes, error solutions. Records that were only shown get no credit. If it fails,
+   * nothing is counted. Errors: PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND,
    * ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND, NOT_IN_RETRIEVAL, REQUEST_ID_REUSED.
    *
    * If the query is known, the outcome is also stored for it and affects the ranking of similar
@@ -2494,7 +2495,7 @@ export const PatternService: GenService<{
     output: typeof RecordOutcomeResponseSchema;
   },
   /**
-   * ListOutcomes lists the log behind the counters of one resource, newest first: outcomes of
+   * ListOutcomes lists the log behind the counters of one record, newest first: outcomes of
    * RecordOutcome and RecordErrorSolutionOutcome, repeated saves, and corrections. Errors:
    * PATTERN_NOT_FOUND, MEMORY_NOT_FOUND, EPISODE_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND.
    *
@@ -2506,10 +2507,10 @@ export const PatternService: GenService<{
     output: typeof ListOutcomesResponseSchema;
   },
   /**
-   * CorrectOutcome adds a log entry that undoes an earlier one, for all that the call named, as
-   * if it had never been recorded or had had another outcome. Counts are exact afterwards;
-   * success_rate is recomputed from the log. An entry can be corrected once; its correction can be
-   * corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
+   * CorrectOutcome adds a log entry that undoes an earlier one for all records it named, as if it
+   * had never been recorded or had had another outcome. Counts are exact afterwards; success_rate
+   * is recomputed from the log. An entry can be corrected once; its correction can be corrected in
+   * turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.PatternService.CorrectOutcome
    */

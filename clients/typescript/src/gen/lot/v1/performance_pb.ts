@@ -419,8 +419,8 @@ export type PerformanceReport = Message<"lot.v1.PerformanceReport"> & {
   markdown: string;
 
   /**
-   * How much of what was recalled was used, and helped. Read from retrievals and the outcomes that
-   * name them, so only as far back as NamespacePolicy.max_retrieval_age reaches.
+   * How much of what was recalled was used and helped. Computed from retrievals and the outcomes
+   * that name them, so only as far back as NamespacePolicy.max_retrieval_age reaches.
    *
    * @generated from field: lot.v1.Adoption adoption = 11;
    */
@@ -470,21 +470,21 @@ export type Adoption = Message<"lot.v1.Adoption"> & {
   retrievalCount: bigint;
 
   /**
-   * Number of these that an outcome names.
+   * Number of retrievals that an outcome names.
    *
    * @generated from field: int64 outcome_retrieval_count = 4;
    */
   outcomeRetrievalCount: bigint;
 
   /**
-   * Whether there are more than the 20,000 latest, which were read.
+   * Whether there are more than 20,000, of which only the latest 20,000 were counted.
    *
    * @generated from field: bool truncated = 5;
    */
   truncated: boolean;
 
   /**
-   * Counts by kind of record, the one shown most first.
+   * Counts by kind of record, the kind shown most often first.
    *
    * @generated from field: repeated lot.v1.KindAdoption kinds = 6;
    */
@@ -506,7 +506,7 @@ export const AdoptionSchema: GenMessage<Adoption> = /*@__PURE__*/
   messageDesc(file_lot_v1_performance, 7);
 
 /**
- * KindAdoption counts records of a kind, each as often as a retrieval showed it.
+ * KindAdoption counts records of one kind. A record counts once for each retrieval that showed it.
  *
  * @generated from message lot.v1.KindAdoption
  */
@@ -519,21 +519,22 @@ export type KindAdoption = Message<"lot.v1.KindAdoption"> & {
   resourceKind: ResourceKind;
 
   /**
-   * How often one was shown.
+   * Number of times a record was shown.
    *
    * @generated from field: int64 shown_count = 2;
    */
   shownCount: bigint;
 
   /**
-   * How often one that was shown was used, as outcomes report it.
+   * Number of times a shown record was used, according to the outcomes.
    *
    * @generated from field: int64 used_count = 3;
    */
   usedCount: bigint;
 
   /**
-   * How often one that was used helped: its latest outcome there that stands is SUCCESS.
+   * Number of times a used record helped: its latest outcome for that retrieval, corrections
+   * applied, is SUCCESS.
    *
    * @generated from field: int64 helped_count = 4;
    */
@@ -603,15 +604,15 @@ export type HoldoutComparison = Message<"lot.v1.HoldoutComparison"> & {
   holdout?: HoldoutArm | undefined;
 
   /**
-   * Difference of the mean values, in [-1, 1]: above 0, learning helps. Unset while one of the arms
-   * has no outcome.
+   * Difference of the mean values, `learned` minus `holdout`, in [-1, 1]. Above 0, learning helped.
+   * Unset while one of the arms has no outcome.
    *
    * @generated from field: optional double gain = 3;
    */
   gain?: number | undefined;
 
   /**
-   * Lower bound of the 95 % confidence interval of the gain. If it is above 0, the gain is hardly
+   * Lower bound of the 95 % confidence interval of the gain. Above 0, the gain is unlikely to be
    * chance.
    *
    * @generated from field: optional double gain_lower = 4;
@@ -647,7 +648,7 @@ export type HoldoutArm = Message<"lot.v1.HoldoutArm"> & {
   retrievalCount: bigint;
 
   /**
-   * Number of these that an outcome names. Only they count for the mean.
+   * Number of retrievals that an outcome names. Only they count for the mean.
    *
    * @generated from field: int64 outcome_retrieval_count = 2;
    */

@@ -39,7 +39,7 @@ export enum ResourceKind {
   PATTERN = 2,
 
   /**
-   * An OutcomeEntry: the log behind counters, and what ranking learned from it.
+   * An OutcomeEntry: the log behind the counters, with what ranking learned from it.
    *
    * @generated from enum value: RESOURCE_KIND_OUTCOME = 3;
    */
@@ -109,7 +109,7 @@ export enum ResourceKind {
   POLICY = 12,
 
   /**
-   * A Retrieval: the receipt of a recall. Watched only if named.
+   * A Retrieval: the record of a recall. Watched only if named.
    *
    * @generated from enum value: RESOURCE_KIND_RETRIEVAL = 13;
    */

@@ -19,8 +19,9 @@ export const file_lot_v1_retrieval: GenFile = /*@__PURE__*/
   fileDesc("ChZsb3QvdjEvcmV0cmlldmFsLnByb3RvEgZsb3QudjEi7AMKCVJldHJpZXZhbBIUCgxyZXRyaWV2YWxfaWQYASABKAkSEQoJbmFtZXNwYWNlGAIgASgJEicKBm1ldGhvZBgDIAEoDjIXLmxvdC52MS5SZXRyaWV2YWxNZXRob2QSDQoFcXVlcnkYBCABKAkSIAoHcmFua2luZxgFIAEoDjIPLmxvdC52MS5SYW5raW5nEg0KBWxpbWl0GAYgASgFEhYKDm1pbl9zaW1pbGFyaXR5GAcgASgBEhYKCW1pbl9tYXRjaBgIIAEoAUgAiAEBEikKBWFzX29mGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZXJhbmsYCiABKAgSFAoHaG9sZG91dBgLIAEoCEgBiAEBEiQKBWl0ZW1zGAwgAygLMhUubG90LnYxLlJldHJpZXZlZEl0ZW0SKgoIb3V0Y29tZXMYDSADKAsyGC5sb3QudjEuUmV0cmlldmFsT3V0Y29tZRIvCgtjcmVhdGVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgwKCl9taW5fbWF0Y2hCCgoIX2hvbGRvdXQi+QEKDVJldHJpZXZlZEl0ZW0SKwoNcmVzb3VyY2Vfa2luZBgBIAEoDjIULmxvdC52MS5SZXNvdXJjZUtpbmQSCgoCaWQYAiABKAkSDAoEZXRhZxgDIAEoCRINCgVzY29yZRgEIAEoARISCgpzaW1pbGFyaXR5GAUgASgBEh4KEW1hdGNoX3Byb2JhYmlsaXR5GAYgASgBSACIAQESJgoLc2NvcmVfcGFydHMYByADKAsyES5sb3QudjEuU2NvcmVQYXJ0EiAKB291dGNvbWUYCCABKA4yDy5sb3QudjEuT3V0Y29tZUIUChJfbWF0Y2hfcHJvYmFiaWxpdHki9AEKEFJldHJpZXZhbE91dGNvbWUSEgoKb3V0Y29tZV9pZBgBIAEoCRIgCgdvdXRjb21lGAIgASgOMg8ubG90LnYxLk91dGNvbWUSHgoEdXNlZBgDIAMoCzIQLmxvdC52MS5Vc2VkSXRlbRITCgZyZXdhcmQYBCABKAFIAIgBARIrCghkdXJhdGlvbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIMCgRub3RlGAYgASgJEi8KC2NyZWF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIJCgdfcmV3YXJkIkMKCFVzZWRJdGVtEisKDXJlc291cmNlX2tpbmQYASABKA4yFC5sb3QudjEuUmVzb3VyY2VLaW5kEgoKAmlkGAIgASgJIqkCCg9SZXRyaWV2YWxGaWx0ZXISKAoHbWV0aG9kcxgBIAMoDjIXLmxvdC52MS5SZXRyaWV2YWxNZXRob2QSKAoKaXRlbV9raW5kcxgCIAMoDjIULmxvdC52MS5SZXNvdXJjZUtpbmQSDwoHaXRlbV9pZBgDIAEoCRIxCg1jcmVhdGVkX2FmdGVyGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5jcmVhdGVkX2JlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGAoLaGFzX291dGNvbWUYBiABKAhIAIgBARIUCgdob2xkb3V0GAcgASgISAGIAQFCDgoMX2hhc19vdXRjb21lQgoKCF9ob2xkb3V0Ij4KE0dldFJldHJpZXZhbFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhQKDHJldHJpZXZhbF9pZBgCIAEoCSI8ChRHZXRSZXRyaWV2YWxSZXNwb25zZRIkCglyZXRyaWV2YWwYASABKAsyES5sb3QudjEuUmV0cmlldmFsIqkBChVMaXN0UmV0cmlldmFsc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEicKBmZpbHRlchgCIAEoCzIXLmxvdC52MS5SZXRyaWV2YWxGaWx0ZXISEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkSLQoJcmVhZF9tYXNrGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzayJYChZMaXN0UmV0cmlldmFsc1Jlc3BvbnNlEiUKCnJldHJpZXZhbHMYASADKAsyES5sb3QudjEuUmV0cmlldmFsEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSr3AQoPUmV0cmlldmFsTWV0aG9kEiAKHFJFVFJJRVZBTF9NRVRIT0RfVU5TUEVDSUZJRUQQABIkCiBSRVRSSUVWQUxfTUVUSE9EX1JFQ0FMTF9QQVRURVJOUxABEiQKIFJFVFJJRVZBTF9NRVRIT0RfUkVDQUxMX0VQSVNPREVTEAISJAogUkVUUklFVkFMX01FVEhPRF9TRUFSQ0hfTUVNT1JJRVMQAxIpCiVSRVRSSUVWQUxfTUVUSE9EX0ZJTkRfRVJST1JfU09MVVRJT05TEAQSJQohUkVUUklFVkFMX01FVEhPRF9HRVRfVEFTS19DT05URVhUEAVCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_lot_v1_outcome, file_lot_v1_resource_kind]);
 
 /**
- * Retrieval is the receipt of a recall: what was asked, what was shown, and what became of it. It
- * is stored within a second after the recall, so a crash of the server may lose the last ones.
+ * Retrieval is the record of one recall: what was asked, what was shown and, when read, what of it
+ * was used and how it went. It is stored within a second after the recall, so a crash of the server
+ * may lose the latest ones.
  *
  * @generated from message lot.v1.Retrieval
  */
@@ -40,14 +41,14 @@ export type Retrieval = Message<"lot.v1.Retrieval"> & {
   namespace: string;
 
   /**
-   * Call that made it.
+   * Call that was made.
    *
    * @generated from field: lot.v1.RetrievalMethod method = 3;
    */
   method: RetrievalMethod;
 
   /**
-   * Query of the call: the text; the task of a context; the type and message of an error. If
+   * Query of the call; for a context its task, for an error its type and message. If
    * NamespacePolicy.retrieval_queries was HASH at the time, `sha256:` and the SHA-256 of its UTF-8
    * in Unicode NFC, in hex.
    *
@@ -56,14 +57,14 @@ export type Retrieval = Message<"lot.v1.Retrieval"> & {
   query: string;
 
   /**
-   * Ranking; unspecified for FindErrorSolutions, which has no choice.
+   * Ranking; unspecified for FindErrorSolutions, which has only one.
    *
    * @generated from field: lot.v1.Ranking ranking = 5;
    */
   ranking: Ranking;
 
   /**
-   * Maximum number of hits; of each kind in a context.
+   * Maximum number of hits; in a context, of each kind.
    *
    * @generated from field: int32 limit = 6;
    */
@@ -84,22 +85,22 @@ export type Retrieval = Message<"lot.v1.Retrieval"> & {
   minMatch?: number | undefined;
 
   /**
-   * Time of which it showed what was true; unset means that of the call.
+   * Time at which the memories it showed were true; unset means the time of the call.
    *
    * @generated from field: google.protobuf.Timestamp as_of = 9;
    */
   asOf?: Timestamp | undefined;
 
   /**
-   * Whether the cross-encoder read the candidates.
+   * Whether the cross-encoder reranked the candidates.
    *
    * @generated from field: bool rerank = 10;
    */
   rerank: boolean;
 
   /**
-   * Whether it was ranked without what was learned, for comparison: see
-   * NamespacePolicy.holdout_share. Unset if the policy had no share, or the ranking does not use
+   * Whether it was held out, that is, ranked without what was learned
+   * (NamespacePolicy.holdout_share). Unset if the policy had no share, or the ranking does not use
    * what was learned.
    *
    * @generated from field: optional bool holdout = 11;
@@ -107,30 +108,30 @@ export type Retrieval = Message<"lot.v1.Retrieval"> & {
   holdout?: boolean | undefined;
 
   /**
-   * What it showed: the hits in order. In a context: patterns, memories, episodes, error solutions,
-   * and episodes that only its warnings and recommendations cite.
+   * Records that it showed: the hits in order. For a context: patterns, memories, episodes, error
+   * solutions, then episodes that only its warnings and recommendations cite.
    *
    * @generated from field: repeated lot.v1.RetrievedItem items = 12;
    */
   items: RetrievedItem[];
 
   /**
-   * Outcomes that name it and stand, oldest first; the latest 50 if there are more. A corrected
-   * outcome is replaced by its correction. Empty in exports and in the change feed.
+   * Outcomes that name it, corrections applied, oldest first; the latest 50 if there are more. Empty
+   * in exports and in the change feed.
    *
    * @generated from field: repeated lot.v1.RetrievalOutcome outcomes = 13;
    */
   outcomes: RetrievalOutcome[];
 
   /**
-   * When it was made.
+   * When the recall was made.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 14;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * When it is deleted, as NamespacePolicy.max_retrieval_age said when it was made.
+   * When it is deleted, by NamespacePolicy.max_retrieval_age at the time of the recall.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 15;
    */
@@ -165,7 +166,8 @@ export type RetrievedItem = Message<"lot.v1.RetrievedItem"> & {
   id: string;
 
   /**
-   * Etag of the record when it was shown: it differs from the current one if the record was edited.
+   * Etag of the record when it was shown. It differs from the current one if the record was edited
+   * since.
    *
    * @generated from field: string etag = 3;
    */
@@ -200,8 +202,8 @@ export type RetrievedItem = Message<"lot.v1.RetrievedItem"> & {
   scoreParts: ScorePart[];
 
   /**
-   * Outcome of its latest use that stands; unspecified if no use was reported. Empty in exports and
-   * in the change feed.
+   * Outcome of its latest use, corrections applied; unspecified if no use was reported, in exports
+   * and in the change feed.
    *
    * @generated from field: lot.v1.Outcome outcome = 8;
    */
@@ -236,7 +238,7 @@ export type RetrievalOutcome = Message<"lot.v1.RetrievalOutcome"> & {
   outcome: Outcome;
 
   /**
-   * What was used; empty if nothing of it was.
+   * Records that were used; empty if none was.
    *
    * @generated from field: repeated lot.v1.UsedItem used = 3;
    */
@@ -348,14 +350,14 @@ export type RetrievalFilter = Message<"lot.v1.RetrievalFilter"> & {
   createdBefore?: Timestamp | undefined;
 
   /**
-   * True: an outcome that stands names it. False: none does.
+   * True: an outcome names it, corrections applied. False: none does.
    *
    * @generated from field: optional bool has_outcome = 6;
    */
   hasOutcome?: boolean | undefined;
 
   /**
-   * True: ranked without what was learned. False: the others while the policy had a holdout share.
+   * True: held out. False: those it is compared with, made while the policy had a holdout share.
    *
    * @generated from field: optional bool holdout = 7;
    */
@@ -482,8 +484,8 @@ export type ListRetrievalsResponse = Message<"lot.v1.ListRetrievalsResponse"> & 
   retrievals: Retrieval[];
 
   /**
-   * Token of the next page; empty only on the last one. A page ends early at 3 MiB, or where
-   * `has_outcome` passes many by, so a short page may not be the last.
+   * Token of the next page; empty only on the last one. A page ends early at 3 MiB, or when
+   * `has_outcome` skips many, so a short page may not be the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -498,7 +500,7 @@ export const ListRetrievalsResponseSchema: GenMessage<ListRetrievalsResponse> = 
   messageDesc(file_lot_v1_retrieval, 8);
 
 /**
- * RetrievalMethod is the call that made a retrieval.
+ * RetrievalMethod is the call that a retrieval records.
  *
  * @generated from enum lot.v1.RetrievalMethod
  */

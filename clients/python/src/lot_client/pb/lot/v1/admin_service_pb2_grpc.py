@@ -153,13 +153,13 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ReviewRecords(self, request, context):
-        """ReviewRecords sets the review of patterns, memories or error solutions. APPROVED ones are
-        recalled from then on; PENDING and REJECTED ones are not. A record that needs no review can be
-        reviewed too.
+        """ReviewRecords sets the review of patterns, memories or error solutions. From then on, recalls
+        return APPROVED records and omit PENDING and REJECTED ones. A record that needs no review can
+        be reviewed too.
 
-        With an etag, only the version that was read is reviewed; without one, whatever the record says
-        at that moment. Items succeed or fail individually: check every result. Repeating a call changes
-        nothing. Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
+        With an etag, only that version is reviewed; without one, the record as it is at that moment.
+        Items succeed or fail individually: check every result. Repeating a call changes nothing.
+        Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
         PATTERN_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH, CONTENTION.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -55,13 +55,13 @@ class AdminServiceStub:
     be. Errors: ETAG_MISMATCH.
     """
     ReviewRecords: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ReviewRecordsRequest, _admin_service_pb2.ReviewRecordsResponse]
-    """ReviewRecords sets the review of patterns, memories or error solutions. APPROVED ones are
-    recalled from then on; PENDING and REJECTED ones are not. A record that needs no review can be
-    reviewed too.
+    """ReviewRecords sets the review of patterns, memories or error solutions. From then on, recalls
+    return APPROVED records and omit PENDING and REJECTED ones. A record that needs no review can
+    be reviewed too.
 
-    With an etag, only the version that was read is reviewed; without one, whatever the record says
-    at that moment. Items succeed or fail individually: check every result. Repeating a call changes
-    nothing. Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
+    With an etag, only that version is reviewed; without one, the record as it is at that moment.
+    Items succeed or fail individually: check every result. Repeating a call changes nothing.
+    Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
     PATTERN_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH, CONTENTION.
     """
     SeedKnowledge: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.SeedKnowledgeRequest, _admin_service_pb2.SeedKnowledgeResponse]
@@ -136,13 +136,13 @@ class AdminServiceAsyncStub(AdminServiceStub):
     be. Errors: ETAG_MISMATCH.
     """
     ReviewRecords: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ReviewRecordsRequest, _admin_service_pb2.ReviewRecordsResponse]  # type: ignore[assignment]
-    """ReviewRecords sets the review of patterns, memories or error solutions. APPROVED ones are
-    recalled from then on; PENDING and REJECTED ones are not. A record that needs no review can be
-    reviewed too.
+    """ReviewRecords sets the review of patterns, memories or error solutions. From then on, recalls
+    return APPROVED records and omit PENDING and REJECTED ones. A record that needs no review can
+    be reviewed too.
 
-    With an etag, only the version that was read is reviewed; without one, whatever the record says
-    at that moment. Items succeed or fail individually: check every result. Repeating a call changes
-    nothing. Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
+    With an etag, only that version is reviewed; without one, the record as it is at that moment.
+    Items succeed or fail individually: check every result. Repeating a call changes nothing.
+    Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
     PATTERN_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH, CONTENTION.
     """
     SeedKnowledge: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.SeedKnowledgeRequest, _admin_service_pb2.SeedKnowledgeResponse]  # type: ignore[assignment]
@@ -250,13 +250,13 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.ReviewRecordsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.ReviewRecordsResponse, _abc.Awaitable[_admin_service_pb2.ReviewRecordsResponse]]:
-        """ReviewRecords sets the review of patterns, memories or error solutions. APPROVED ones are
-        recalled from then on; PENDING and REJECTED ones are not. A record that needs no review can be
-        reviewed too.
+        """ReviewRecords sets the review of patterns, memories or error solutions. From then on, recalls
+        return APPROVED records and omit PENDING and REJECTED ones. A record that needs no review can
+        be reviewed too.
 
-        With an etag, only the version that was read is reviewed; without one, whatever the record says
-        at that moment. Items succeed or fail individually: check every result. Repeating a call changes
-        nothing. Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
+        With an etag, only that version is reviewed; without one, the record as it is at that moment.
+        Items succeed or fail individually: check every result. Repeating a call changes nothing.
+        Watchers receive UPDATED for what changed. Errors of an item: MEMORY_NOT_FOUND,
         PATTERN_NOT_FOUND, ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH, CONTENTION.
         """
 

@@ -125,11 +125,10 @@ class WatchChangesRequest(_message.Message):
     """Omit the payload of each change."""
     @_builtins.property
     def resource_kinds(self) -> _containers.RepeatedScalarFieldContainer[_resource_kind_pb2.ResourceKind.ValueType]:
-        """Resource kinds to watch; empty means memories, patterns, episodes, error solutions, preferences,
-        learning events, decisions and sessions, but not their logs. Retrievals, of which there are
-        many, can be watched too, but only if RETRIEVAL is named.
-        Setting a value, appending a message or clearing part of a session is reported as an UPDATED
-        session.
+        """Resource kinds to watch; empty means memories, patterns, episodes, error solutions,
+        preferences, learning events, decisions and sessions, but not their logs. Retrievals are
+        frequent: they are watched only if RETRIEVAL is named. Setting a value, appending a message or
+        clearing part of a session is reported as an UPDATED session.
         """
 
     @_builtins.property

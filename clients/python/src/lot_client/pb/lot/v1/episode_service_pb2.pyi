@@ -897,13 +897,13 @@ class RecallEpisodesRequest(_message.Message):
     explain: _builtins.bool
     """Return score_parts with each hit."""
     ranking: _outcome_pb2.Ranking.ValueType
-    """Ranking. What was learned is how it went when episodes were used on similar queries
-    (RecordOutcome), not how they ended.
+    """Ranking. It learns from the outcomes of using episodes for similar queries (RecordOutcome), not
+    from how the episodes themselves ended.
     """
     min_match: _builtins.float
-    """Minimum match_probability of every hit, in [0, 1]; unset means none. Of the best 10 candidates,
-    or `limit` if that is more, those below are left out, then the page is cut. If none remains, the
-    notice NOTHING_FITS says so. docs/retrieval.md shows what which value costs. Fails with
+    """Minimum match_probability of every hit, in [0, 1]; unset means none. The best 10 candidates, or
+    `limit` if that is more, are compared with it before the page is cut. If none remains, the
+    notice NOTHING_FITS says so. docs/retrieval.md shows what each value costs. Fails with
     MATCH_UNAVAILABLE if the probability is not calibrated for the embedding model.
     """
     seed: _builtins.int

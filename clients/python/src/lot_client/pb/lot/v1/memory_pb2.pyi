@@ -205,14 +205,15 @@ class Memory(_message.Message):
     most a minute between attempts.
     """
     supersedes: _builtins.str
-    """ID of the memory this one replaces, which must exist: a correction, or what has become of it.
-    From the time on at which this memory begins to be true (valid_from, else create_time),
-    searches and task contexts omit that one. It stays for history (`as_of`, ListMemories), and is
-    true again if this memory is deleted, expires (within a minute) or supersedes another.
+    """ID of the memory that this one corrects or replaces. It must exist. From when this memory
+    becomes true (valid_from, else create_time), searches and task contexts omit the superseded
+    one. That one stays available as history (`as_of`, ListMemories), and is true again if this
+    memory is deleted, expires (within a minute) or supersedes another instead. While this memory
+    is PENDING or REJECTED, it supersedes nothing.
     """
     superseded_by: _builtins.str
-    """Output only. Newest memory that supersedes this one, derived from its `supersedes`; empty if
-    none does. Changes neither etag nor update_time.
+    """Output only. ID of the newest memory that supersedes this one, derived from its `supersedes`;
+    empty if none does. Changes neither etag nor update_time.
     """
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -264,7 +265,7 @@ class Memory(_message.Message):
 
     @_builtins.property
     def valid_from(self) -> _timestamp_pb2.Timestamp:
-        """When this begins to be true. Unset means with create_time. May be in the past or the future."""
+        """When this becomes true. Unset means at create_time. May be in the past or the future."""
 
     @_builtins.property
     def valid_until(self) -> _timestamp_pb2.Timestamp:
@@ -275,22 +276,22 @@ class Memory(_message.Message):
 
     @_builtins.property
     def superseded_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. From when on this is superseded: when the first of the memories that supersede it
-        begins to be true. Unset if none does.
+        """Output only. When this becomes superseded: when the first of the memories that supersede it
+        becomes true. Unset if none does.
         """
 
     @_builtins.property
     def origin(self) -> _origin_pb2.Origin:
-        """Who wrote the text. See Origin for what an edit may change; in an update, it says who edits. An
-        update that does not give it, or gives the stored one back without naming it in update_mask,
-        counts as by an AGENT, or by the stored origin if that is less trusted.
+        """Who wrote the text; in an update, who edits. See Origin for what an edit changes. An update
+        without it, or with the stored one but without naming it in update_mask, counts as an edit by
+        an AGENT, or by the stored origin if that is less trusted.
         """
 
     @_builtins.property
     def review(self) -> _origin_pb2.Review:
-        """Output only. Review, unset if none is needed. A write of the text by an origin in
-        NamespacePolicy.review_origins makes it PENDING; only ReviewRecords changes it otherwise.
-        Changes neither etag nor update_time.
+        """Output only. Review; unset if none is needed. Writing the text with an origin in
+        NamespacePolicy.review_origins makes it PENDING; apart from that, only ReviewRecords changes
+        it. Changes neither etag nor update_time.
         """
 
     def __init__(
@@ -462,9 +463,9 @@ class MemoryFilter(_message.Message):
     pinned: _builtins.bool
     """True: only pinned. False: only unpinned. Unset: both."""
     superseded: _builtins.bool
-    """True: only those that another memory supersedes, even if that one begins in the future. False:
-    only the others. Unset: SearchMemories omits those superseded by its time, all other calls
-    include both.
+    """True: only memories that another one supersedes, even if that one becomes true in the future.
+    False: only the others. Unset: SearchMemories omits memories superseded by then, all other
+    calls include both.
     """
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[Global___MemoryKind.ValueType]:
@@ -512,7 +513,7 @@ class MemoryFilter(_message.Message):
 
     @_builtins.property
     def reviews(self) -> _containers.RepeatedScalarFieldContainer[_origin_pb2.ReviewState.ValueType]:
-        """States of the review. SearchMemories leaves PENDING and REJECTED ones out unless this names any."""
+        """Review states. SearchMemories omits PENDING and REJECTED ones unless this names a state."""
 
     def __init__(
         self,
@@ -578,8 +579,8 @@ class MemoryHit(_message.Message):
     """
     match_probability: _builtins.float
     """Probability in [0, 1] that the memory answers the query, computed as for a pattern
-    (PatternHit.match_probability). Of a long content only the first 1,000 characters are compared
-    by words. Set if the request has min_match, and in contexts where unlikely records are omitted.
+    (PatternHit.match_probability). Only the first 1,000 characters of a long content are compared
+    by words. Set if the request has min_match, and in contexts that omit unlikely records.
     """
     @_builtins.property
     def memory(self) -> Global___Memory:

@@ -188,11 +188,11 @@ class MemoryServiceServicer(object):
         With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
         space, except in code) and language identify it. The stored memory is then returned with
         `created` false, and a notice names fields given differently. Content longer than 64 passages
-        is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. What
-        is superseded, or no longer true, is not a repeat: the content is then stored again.
+        is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. A
+        memory that is superseded or no longer true is not returned: its content is stored again.
 
-        A memory that `supersedes` another marks that one as superseded. One that contradicts others is
-        stored like any other, and the response names those (`conflicting_memory_ids`). Errors:
+        A memory with `supersedes` marks the named one as superseded. A memory that contradicts others
+        is stored like any other, and the response names them (`conflicting_memory_ids`). Errors:
         MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (the superseded one, or a retry after the memory was
         deleted), REQUEST_ID_REUSED.
         """
@@ -243,7 +243,7 @@ class MemoryServiceServicer(object):
 
     def SearchMemories(self, request, context):
         """SearchMemories returns the memories matching the filter that are most relevant to a query by
-        meaning and words, among those true now, or at `as_of`: not superseded, begun, and not ended.
+        meaning and words, among those true now, or at `as_of`: begun, not ended and not superseded.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -303,8 +303,8 @@ class MemoryServiceServicer(object):
     def RecordErrorSolutionOutcome(self, request, context):
         """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
         FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
-        error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same for
-        several records of any kind.
+        error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same
+        for several records, of any kind.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

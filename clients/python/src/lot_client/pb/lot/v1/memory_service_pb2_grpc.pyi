@@ -48,11 +48,11 @@ class MemoryServiceStub:
     With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
     space, except in code) and language identify it. The stored memory is then returned with
     `created` false, and a notice names fields given differently. Content longer than 64 passages
-    is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. What
-    is superseded, or no longer true, is not a repeat: the content is then stored again.
+    is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. A
+    memory that is superseded or no longer true is not returned: its content is stored again.
 
-    A memory that `supersedes` another marks that one as superseded. One that contradicts others is
-    stored like any other, and the response names those (`conflicting_memory_ids`). Errors:
+    A memory with `supersedes` marks the named one as superseded. A memory that contradicts others
+    is stored like any other, and the response names them (`conflicting_memory_ids`). Errors:
     MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (the superseded one, or a retry after the memory was
     deleted), REQUEST_ID_REUSED.
     """
@@ -79,7 +79,7 @@ class MemoryServiceStub:
     """
     SearchMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMemoriesRequest, _memory_service_pb2.SearchMemoriesResponse]
     """SearchMemories returns the memories matching the filter that are most relevant to a query by
-    meaning and words, among those true now, or at `as_of`: not superseded, begun, and not ended.
+    meaning and words, among those true now, or at `as_of`: begun, not ended and not superseded.
     """
     DeleteMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoriesRequest, _memory_service_pb2.DeleteMemoriesResponse]
     """DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
@@ -114,8 +114,8 @@ class MemoryServiceStub:
     RecordErrorSolutionOutcome: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.RecordErrorSolutionOutcomeRequest, _error_solution_pb2.RecordErrorSolutionOutcomeResponse]
     """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
     FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
-    error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same for
-    several records of any kind.
+    error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same
+    for several records, of any kind.
     """
     ListErrorSolutions: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.ListErrorSolutionsRequest, _error_solution_pb2.ListErrorSolutionsResponse]
     """ListErrorSolutions lists error solutions by creation time, newest first. Errors:
@@ -187,11 +187,11 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
     space, except in code) and language identify it. The stored memory is then returned with
     `created` false, and a notice names fields given differently. Content longer than 64 passages
-    is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. What
-    is superseded, or no longer true, is not a repeat: the content is then stored again.
+    is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. A
+    memory that is superseded or no longer true is not returned: its content is stored again.
 
-    A memory that `supersedes` another marks that one as superseded. One that contradicts others is
-    stored like any other, and the response names those (`conflicting_memory_ids`). Errors:
+    A memory with `supersedes` marks the named one as superseded. A memory that contradicts others
+    is stored like any other, and the response names them (`conflicting_memory_ids`). Errors:
     MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (the superseded one, or a retry after the memory was
     deleted), REQUEST_ID_REUSED.
     """
@@ -218,7 +218,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """
     SearchMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMemoriesRequest, _memory_service_pb2.SearchMemoriesResponse]  # type: ignore[assignment]
     """SearchMemories returns the memories matching the filter that are most relevant to a query by
-    meaning and words, among those true now, or at `as_of`: not superseded, begun, and not ended.
+    meaning and words, among those true now, or at `as_of`: begun, not ended and not superseded.
     """
     DeleteMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoriesRequest, _memory_service_pb2.DeleteMemoriesResponse]  # type: ignore[assignment]
     """DeleteMemories deletes all memories matching a filter; an empty filter is rejected. Pinned
@@ -253,8 +253,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     RecordErrorSolutionOutcome: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.RecordErrorSolutionOutcomeRequest, _error_solution_pb2.RecordErrorSolutionOutcomeResponse]  # type: ignore[assignment]
     """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
     FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
-    error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same for
-    several records of any kind.
+    error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same
+    for several records, of any kind.
     """
     ListErrorSolutions: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.ListErrorSolutionsRequest, _error_solution_pb2.ListErrorSolutionsResponse]  # type: ignore[assignment]
     """ListErrorSolutions lists error solutions by creation time, newest first. Errors:
@@ -329,11 +329,11 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         With `dedupe` EXACT, the same content is stored once; kind, title, content (ignoring white
         space, except in code) and language identify it. The stored memory is then returned with
         `created` false, and a notice names fields given differently. Content longer than 64 passages
-        is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. What
-        is superseded, or no longer true, is not a repeat: the content is then stored again.
+        is acknowledged as soon as it is stored and can be found by words; see `Memory.indexing`. A
+        memory that is superseded or no longer true is not returned: its content is stored again.
 
-        A memory that `supersedes` another marks that one as superseded. One that contradicts others is
-        stored like any other, and the response names those (`conflicting_memory_ids`). Errors:
+        A memory with `supersedes` marks the named one as superseded. A memory that contradicts others
+        is stored like any other, and the response names them (`conflicting_memory_ids`). Errors:
         MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (the superseded one, or a retry after the memory was
         deleted), REQUEST_ID_REUSED.
         """
@@ -396,7 +396,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.SearchMemoriesResponse, _abc.Awaitable[_memory_service_pb2.SearchMemoriesResponse]]:
         """SearchMemories returns the memories matching the filter that are most relevant to a query by
-        meaning and words, among those true now, or at `as_of`: not superseded, begun, and not ended.
+        meaning and words, among those true now, or at `as_of`: begun, not ended and not superseded.
         """
 
     @_abc_1.abstractmethod
@@ -467,8 +467,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_error_solution_pb2.RecordErrorSolutionOutcomeResponse, _abc.Awaitable[_error_solution_pb2.RecordErrorSolutionOutcomeResponse]]:
         """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
         FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_NOT_FOUND (a retrieval_id without
-        error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same for
-        several records of any kind.
+        error_message), NOT_IN_RETRIEVAL, REQUEST_ID_REUSED, CONTENTION. RecordOutcome does the same
+        for several records, of any kind.
         """
 
     @_abc_1.abstractmethod

@@ -34,22 +34,22 @@ class _RetrievalQueriesEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Retr
     RETRIEVAL_QUERIES_TEXT: _RetrievalQueries.ValueType  # 1
     """As they were sent."""
     RETRIEVAL_QUERIES_HASH: _RetrievalQueries.ValueType  # 2
-    """As SHA-256 hashes. An outcome that names only the retrieval is then logged with the hash, and
-    learned by the vector of the query. A hash cannot be embedded again: once the model was
-    switched, such an outcome counts for the record as a whole only.
+    """As SHA-256 hashes. An outcome without `query` is then logged with the hash of its retrieval,
+    and learned by the vector of the query. A hash cannot be embedded: once the model has been
+    switched, such an outcome counts only for the record as a whole.
     """
 
 class RetrievalQueries(_RetrievalQueries, metaclass=_RetrievalQueriesEnumTypeWrapper):
-    """RetrievalQueries is how the queries of retrievals are stored."""
+    """RetrievalQueries says how the queries of retrievals are stored."""
 
 RETRIEVAL_QUERIES_UNSPECIFIED: RetrievalQueries.ValueType  # 0
 """Same as TEXT."""
 RETRIEVAL_QUERIES_TEXT: RetrievalQueries.ValueType  # 1
 """As they were sent."""
 RETRIEVAL_QUERIES_HASH: RetrievalQueries.ValueType  # 2
-"""As SHA-256 hashes. An outcome that names only the retrieval is then logged with the hash, and
-learned by the vector of the query. A hash cannot be embedded again: once the model was
-switched, such an outcome counts for the record as a whole only.
+"""As SHA-256 hashes. An outcome without `query` is then logged with the hash of its retrieval,
+and learned by the vector of the query. A hash cannot be embedded: once the model has been
+switched, such an outcome counts only for the record as a whole.
 """
 Global___RetrievalQueries: _TypeAlias = RetrievalQueries  # noqa: Y015
 
@@ -116,8 +116,8 @@ class NamespacePolicy(_message.Message):
     means no limit.
     """
     max_memories: _builtins.int
-    """Maximum number of memories; those not superseded, then the most important, then the newest, are
-    retained. 0 means no limit.
+    """Maximum number of memories. Those that are not superseded are retained first, then the most
+    important, then the newest. 0 means no limit.
     """
     similarity_threshold: _builtins.float
     """Minimum structural score of recommendations, in [0, 1]; unset means 0.3."""
@@ -132,11 +132,14 @@ class NamespacePolicy(_message.Message):
     learns only from each step's own reward. Unset means 0.95. A new discount applies from then on.
     """
     retrieval_queries: Global___RetrievalQueries.ValueType
-    """How the queries of retrievals are stored. A change applies to recalls from then on."""
+    """How the queries of retrievals are stored; unspecified means TEXT. A change applies to later
+    recalls.
+    """
     holdout_share: _builtins.float
     """Share of recalls, in [0, 0.5], that are ranked without what was learned, so that
-    GetPerformanceReport can compare how they went. Of RecallPatterns, RecallEpisodes and
-    SearchMemories with ranking BALANCED, RELIABLE or EXPLORE, and of GetTaskContext. 0 means none.
+    GetPerformanceReport can measure what learning gains. Applies to RecallPatterns, RecallEpisodes
+    and SearchMemories with ranking BALANCED, RELIABLE or EXPLORE, and to GetTaskContext. 0 means
+    none.
     """
     namespace: _builtins.str
     """Output only. Namespace of the policy."""
@@ -162,14 +165,14 @@ class NamespacePolicy(_message.Message):
 
     @_builtins.property
     def max_retrieval_age(self) -> _duration_pb2.Duration:
-        """How long retrievals are retained; unset means 7 days. A change applies to recalls from then on."""
+        """How long retrievals are retained; unset means 7 days. A change applies to later recalls."""
 
     @_builtins.property
     def review_origins(self) -> _containers.RepeatedScalarFieldContainer[_origin_pb2.OriginKind.ValueType]:
-        """Kinds of origin whose writes need a review: from then on, a pattern, memory or error solution
-        that such an origin stores, and one whose text it edits, becomes PENDING and is left out of
-        recalls and contexts until ReviewRecords approves it. Empty means none. Presets leave it as it
-        is; imports keep the reviews they come with.
+        """Kinds of origin whose writes need a review. A pattern, memory or error solution that such an
+        origin stores, or whose text it edits, becomes PENDING: recalls and contexts omit it until
+        ReviewRecords approves it. Empty means none. A change applies to later writes. Presets do not
+        change it; imports keep the reviews of the imported records.
         """
 
     @_builtins.property

@@ -33,11 +33,11 @@ class _OriginKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OriginKind
     ORIGIN_KIND_AGENT: _OriginKind.ValueType  # 3
     """An agent, from its own work."""
     ORIGIN_KIND_EXTRACTION: _OriginKind.ValueType  # 4
-    """The server, from episodes, from code, or from a group of patterns."""
+    """The server, from episodes, code or a group of patterns."""
     ORIGIN_KIND_MODEL: _OriginKind.ValueType  # 5
-    """A model, without evidence: such as a summary or a guess."""
+    """A model without evidence, for example a summary or a guess."""
     ORIGIN_KIND_IMPORT: _OriginKind.ValueType  # 6
-    """Somewhere else, such as a knowledge pack or a web page."""
+    """Another source, such as a knowledge pack or a web page."""
 
 class OriginKind(_OriginKind, metaclass=_OriginKindEnumTypeWrapper):
     """OriginKind is the kind of an origin, in order of trust, the most trusted first."""
@@ -51,11 +51,11 @@ ORIGIN_KIND_TOOL: OriginKind.ValueType  # 2
 ORIGIN_KIND_AGENT: OriginKind.ValueType  # 3
 """An agent, from its own work."""
 ORIGIN_KIND_EXTRACTION: OriginKind.ValueType  # 4
-"""The server, from episodes, from code, or from a group of patterns."""
+"""The server, from episodes, code or a group of patterns."""
 ORIGIN_KIND_MODEL: OriginKind.ValueType  # 5
-"""A model, without evidence: such as a summary or a guess."""
+"""A model without evidence, for example a summary or a guess."""
 ORIGIN_KIND_IMPORT: OriginKind.ValueType  # 6
-"""Somewhere else, such as a knowledge pack or a web page."""
+"""Another source, such as a knowledge pack or a web page."""
 Global___OriginKind: _TypeAlias = OriginKind  # noqa: Y015
 
 class _ReviewState:
@@ -67,11 +67,11 @@ class _ReviewStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReviewSta
     REVIEW_STATE_UNSPECIFIED: _ReviewState.ValueType  # 0
     """Never returned: a record that needs no review has none."""
     REVIEW_STATE_PENDING: _ReviewState.ValueType  # 1
-    """To be reviewed. Left out of recalls and contexts until it is approved."""
+    """Waiting for a review. Omitted from recalls and contexts until it is approved."""
     REVIEW_STATE_APPROVED: _ReviewState.ValueType  # 2
-    """Approved as it is. Recalled."""
+    """Approved. Recalled like a record without a review."""
     REVIEW_STATE_REJECTED: _ReviewState.ValueType  # 3
-    """Rejected. Left out of recalls and contexts."""
+    """Rejected. Omitted from recalls and contexts."""
 
 class ReviewState(_ReviewState, metaclass=_ReviewStateEnumTypeWrapper):
     """ReviewState is the state of a review."""
@@ -79,22 +79,22 @@ class ReviewState(_ReviewState, metaclass=_ReviewStateEnumTypeWrapper):
 REVIEW_STATE_UNSPECIFIED: ReviewState.ValueType  # 0
 """Never returned: a record that needs no review has none."""
 REVIEW_STATE_PENDING: ReviewState.ValueType  # 1
-"""To be reviewed. Left out of recalls and contexts until it is approved."""
+"""Waiting for a review. Omitted from recalls and contexts until it is approved."""
 REVIEW_STATE_APPROVED: ReviewState.ValueType  # 2
-"""Approved as it is. Recalled."""
+"""Approved. Recalled like a record without a review."""
 REVIEW_STATE_REJECTED: ReviewState.ValueType  # 3
-"""Rejected. Left out of recalls and contexts."""
+"""Rejected. Omitted from recalls and contexts."""
 Global___ReviewState: _TypeAlias = ReviewState  # noqa: Y015
 
 @_typing.final
 class Origin(_message.Message):
-    """Origin says who wrote the text of a record: as far as the writer says, since callers are not
+    """Origin says who wrote the text of a record. It is the writer's own claim: callers are not
     authenticated.
 
-    An edit never raises trust. An edit of the text by a less or equally trusted origin makes the
-    record its own; by a more trusted one it leaves the origin as it is. An edit that changes only
-    the origin can lower it, not raise it (ORIGIN_RAISED). The text is everything but tags, labels,
-    pinned, importance, confidence, expiry and the references to sources and groups.
+    An edit never raises trust. If a less or equally trusted origin edits the text, the record gets
+    that origin; if a more trusted one does, the origin stays. An edit of the origin alone can only
+    lower it (ORIGIN_RAISED). The text is everything but tags, labels, pinned, importance,
+    confidence, expiry and the references to sources and groups.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -102,7 +102,7 @@ class Origin(_message.Message):
     KIND_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     kind: Global___OriginKind.ValueType
-    """Kind; unspecified means AGENT. EXTRACTION is set by the server only (ORIGIN_RESERVED)."""
+    """Kind; unspecified means AGENT. Only the server sets EXTRACTION (ORIGIN_RESERVED)."""
     name: _builtins.str
     """Who or what it was, for example `alice`, `planner` or `pytest`. Empty if not given. At most 128
     bytes.
@@ -136,8 +136,8 @@ class Review(_message.Message):
     """Note of the reviewer, at most 4 KiB; empty if none was given."""
     @_builtins.property
     def review_time(self) -> _timestamp_pb2.Timestamp:
-        """When ReviewRecords set the state or the note; unset if it never did since the record became
-        PENDING by a write.
+        """When ReviewRecords last set the state or the note; unset if the record is PENDING because of a
+        write.
         """
 
     def __init__(

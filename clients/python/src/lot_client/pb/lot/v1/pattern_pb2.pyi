@@ -332,16 +332,16 @@ class Pattern(_message.Message):
 
     @_builtins.property
     def origin(self) -> _origin_pb2.Origin:
-        """Who wrote the text. See Origin for what an edit may change; in an update, it says who edits. An
-        update that does not give it, or gives the stored one back without naming it in update_mask,
-        counts as by an AGENT, or by the stored origin if that is less trusted.
+        """Who wrote the text; in an update, who edits. See Origin for what an edit changes. An update
+        without it, or with the stored one but without naming it in update_mask, counts as an edit by
+        an AGENT, or by the stored origin if that is less trusted.
         """
 
     @_builtins.property
     def review(self) -> _origin_pb2.Review:
-        """Output only. Review, unset if none is needed. A write of the text by an origin in
-        NamespacePolicy.review_origins makes it PENDING; only ReviewRecords changes it otherwise.
-        Changes neither etag nor update_time.
+        """Output only. Review; unset if none is needed. Writing the text with an origin in
+        NamespacePolicy.review_origins makes it PENDING; apart from that, only ReviewRecords changes
+        it. Changes neither etag nor update_time.
         """
 
     def __init__(
@@ -560,8 +560,8 @@ class PatternFilter(_message.Message):
 
     @_builtins.property
     def reviews(self) -> _containers.RepeatedScalarFieldContainer[_origin_pb2.ReviewState.ValueType]:
-        """States of the review. RecallPatterns and ListFeedbackCandidates leave PENDING and
-        REJECTED ones out unless this names any; DistillPatterns always does.
+        """Review states. RecallPatterns and ListFeedbackCandidates omit PENDING and REJECTED ones unless
+        this names a state; DistillPatterns always omits them.
         """
 
     def __init__(

@@ -704,9 +704,9 @@ class RecallPatternsRequest(_message.Message):
     explain: _builtins.bool
     """Return score_parts with each hit, and the explanation."""
     min_match: _builtins.float
-    """Minimum match_probability of every hit, in [0, 1]; unset means none. Of the best 10 candidates,
-    or `limit` if that is more, those below are left out, then the page is cut. If none remains, the
-    notice NOTHING_FITS says so. docs/retrieval.md shows what which value costs. Fails with
+    """Minimum match_probability of every hit, in [0, 1]; unset means none. The best 10 candidates, or
+    `limit` if that is more, are compared with it before the page is cut. If none remains, the
+    notice NOTHING_FITS says so. docs/retrieval.md shows what each value costs. Fails with
     MATCH_UNAVAILABLE if the probability is not calibrated for the embedding model.
     """
     @_builtins.property
@@ -934,7 +934,9 @@ class FilterCount(_message.Message):
     FIELD_FIELD_NUMBER: _builtins.int
     EXCLUDED_COUNT_FIELD_NUMBER: _builtins.int
     field: _builtins.str
-    """Field of the request's filter, for example `languages`."""
+    """Field of the request's filter, for example `languages`; also `as_of`, and `reviews` where it is
+    not set but recalls omit what is pending or rejected.
+    """
     excluded_count: _builtins.int
     """Number of records of this kind in the namespace that this field alone excludes."""
     def __init__(
@@ -972,13 +974,13 @@ class RecordOutcomeRequest(_message.Message):
     namespace: _builtins.str
     """Namespace; empty means `default`."""
     retrieval_id: _builtins.str
-    """Retrieval ID of the recall or context that showed them; fails with NOT_IN_RETRIEVAL for anything
-    else. If it is unknown and there is no `query`, or no ID, the call fails with
+    """Retrieval ID of the recall or context that showed them; fails with NOT_IN_RETRIEVAL if it did
+    not show one of them. If it is unknown and `query` or all IDs are missing, the call fails with
     RETRIEVAL_NOT_FOUND.
     """
     query: _builtins.str
-    """Query of the recall. Without query and retrieval_id, the outcome counts only for what was used
-    as a whole.
+    """Query of the recall. Without query and retrieval_id, the outcome counts only for each record as
+    a whole.
     """
     outcome: _outcome_pb2.Outcome.ValueType
     """Required. Outcome."""
@@ -987,14 +989,14 @@ class RecordOutcomeRequest(_message.Message):
     note: _builtins.str
     """Human-readable note."""
     request_id: _builtins.str
-    """Makes a retry safe for 24 h: an outcome never counts twice, nor for anything else that now has
-    the ID. The response to a retry omits what was deleted.
+    """Makes a retry safe for 24 h: an outcome never counts twice, nor for a later record with the
+    same ID. The response to a retry omits records deleted in the meantime.
     """
     @_builtins.property
     def pattern_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Patterns actually used; unused hits get no credit. At most 100 IDs of all kinds. Without any ID,
-        `retrieval_id` is required, and the outcome is that of using nothing of it: it is logged and
-        counts for nothing.
+        """Patterns actually used; unused hits get no credit. At most 100 IDs of all kinds. Without any
+        ID, `retrieval_id` is required, and the outcome says that nothing of it was used: it is logged
+        and changes no counters.
         """
 
     @_builtins.property
@@ -1063,15 +1065,15 @@ class RecordOutcomeResponse(_message.Message):
 
     @_builtins.property
     def memories(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.Memory]:
-        """Memories after the call, as patterns."""
+        """Memories after the call; as `patterns`."""
 
     @_builtins.property
     def episodes(self) -> _containers.RepeatedCompositeFieldContainer[_episode_pb2.Episode]:
-        """Episodes after the call, as patterns."""
+        """Episodes after the call; as `patterns`."""
 
     @_builtins.property
     def error_solutions(self) -> _containers.RepeatedCompositeFieldContainer[_error_solution_pb2.ErrorSolution]:
-        """Error solutions after the call, as patterns."""
+        """Error solutions after the call; as `patterns`."""
 
     def __init__(
         self,
@@ -1115,8 +1117,8 @@ class OutcomeEntry(_message.Message):
     outcome_id: _builtins.str
     """ID of the outcome; one per call."""
     pattern_id: _builtins.str
-    """Pattern ID, if it is the outcome of a pattern. An entry without any ID is the outcome of a
-    retrieval of which nothing was used.
+    """Pattern ID, if it is the outcome of a pattern. An entry without any of the four IDs is the
+    outcome of a retrieval of which nothing was used.
     """
     outcome: _outcome_pb2.Outcome.ValueType
     """Outcome."""
@@ -1281,7 +1283,7 @@ class CorrectOutcomeRequest(_message.Message):
     note: _builtins.str
     """Human-readable note."""
     request_id: _builtins.str
-    """Makes a retry safe for 24 h. The response to a retry omits what was deleted."""
+    """Makes a retry safe for 24 h. The response to a retry omits records deleted in the meantime."""
     def __init__(
         self,
         *,
@@ -1323,15 +1325,15 @@ class CorrectOutcomeResponse(_message.Message):
 
     @_builtins.property
     def memories(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.Memory]:
-        """Memories after the call, as patterns."""
+        """Memories after the call; as `patterns`."""
 
     @_builtins.property
     def episodes(self) -> _containers.RepeatedCompositeFieldContainer[_episode_pb2.Episode]:
-        """Episodes after the call, as patterns."""
+        """Episodes after the call; as `patterns`."""
 
     @_builtins.property
     def error_solutions(self) -> _containers.RepeatedCompositeFieldContainer[_error_solution_pb2.ErrorSolution]:
-        """Error solutions after the call, as patterns."""
+        """Error solutions after the call; as `patterns`."""
 
     def __init__(
         self,

@@ -468,8 +468,8 @@ class PerformanceReport(_message.Message):
 
     @_builtins.property
     def adoption(self) -> Global___Adoption:
-        """How much of what was recalled was used, and helped. Read from retrievals and the outcomes that
-        name them, so only as far back as NamespacePolicy.max_retrieval_age reaches.
+        """How much of what was recalled was used and helped. Computed from retrievals and the outcomes
+        that name them, so only as far back as NamespacePolicy.max_retrieval_age reaches.
         """
 
     @_builtins.property
@@ -520,9 +520,9 @@ class Adoption(_message.Message):
     retrieval_count: _builtins.int
     """Number of retrievals in it."""
     outcome_retrieval_count: _builtins.int
-    """Number of these that an outcome names."""
+    """Number of retrievals that an outcome names."""
     truncated: _builtins.bool
-    """Whether there are more than the 20,000 latest, which were read."""
+    """Whether there are more than 20,000, of which only the latest 20,000 were counted."""
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp:
         """Start of the time range."""
@@ -533,7 +533,7 @@ class Adoption(_message.Message):
 
     @_builtins.property
     def kinds(self) -> _containers.RepeatedCompositeFieldContainer[Global___KindAdoption]:
-        """Counts by kind of record, the one shown most first."""
+        """Counts by kind of record, the kind shown most often first."""
 
     @_builtins.property
     def days(self) -> _containers.RepeatedCompositeFieldContainer[Global___DayAdoption]:
@@ -560,7 +560,7 @@ Global___Adoption: _TypeAlias = Adoption  # noqa: Y015
 
 @_typing.final
 class KindAdoption(_message.Message):
-    """KindAdoption counts records of a kind, each as often as a retrieval showed it."""
+    """KindAdoption counts records of one kind. A record counts once for each retrieval that showed it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -571,11 +571,13 @@ class KindAdoption(_message.Message):
     resource_kind: _resource_kind_pb2.ResourceKind.ValueType
     """Kind."""
     shown_count: _builtins.int
-    """How often one was shown."""
+    """Number of times a record was shown."""
     used_count: _builtins.int
-    """How often one that was shown was used, as outcomes report it."""
+    """Number of times a shown record was used, according to the outcomes."""
     helped_count: _builtins.int
-    """How often one that was used helped: its latest outcome there that stands is SUCCESS."""
+    """Number of times a used record helped: its latest outcome for that retrieval, corrections
+    applied, is SUCCESS.
+    """
     def __init__(
         self,
         *,
@@ -638,11 +640,11 @@ class HoldoutComparison(_message.Message):
     GAIN_LOWER_FIELD_NUMBER: _builtins.int
     GAIN_UPPER_FIELD_NUMBER: _builtins.int
     gain: _builtins.float
-    """Difference of the mean values, in [-1, 1]: above 0, learning helps. Unset while one of the arms
-    has no outcome.
+    """Difference of the mean values, `learned` minus `holdout`, in [-1, 1]. Above 0, learning helped.
+    Unset while one of the arms has no outcome.
     """
     gain_lower: _builtins.float
-    """Lower bound of the 95 % confidence interval of the gain. If it is above 0, the gain is hardly
+    """Lower bound of the 95 % confidence interval of the gain. Above 0, the gain is unlikely to be
     chance.
     """
     gain_upper: _builtins.float
@@ -695,7 +697,7 @@ class HoldoutArm(_message.Message):
     retrieval_count: _builtins.int
     """Number of retrievals."""
     outcome_retrieval_count: _builtins.int
-    """Number of these that an outcome names. Only they count for the mean."""
+    """Number of retrievals that an outcome names. Only they count for the mean."""
     mean_value: _builtins.float
     """Mean value of their outcomes, in [0, 1], PARTIAL counting one half; of several outcomes of one
     retrieval their mean counts. Unset without outcomes.

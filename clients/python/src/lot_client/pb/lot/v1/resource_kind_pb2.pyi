@@ -29,7 +29,7 @@ class _ResourceKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Resource
     RESOURCE_KIND_PATTERN: _ResourceKind.ValueType  # 2
     """A Pattern."""
     RESOURCE_KIND_OUTCOME: _ResourceKind.ValueType  # 3
-    """An OutcomeEntry: the log behind counters, and what ranking learned from it."""
+    """An OutcomeEntry: the log behind the counters, with what ranking learned from it."""
     RESOURCE_KIND_EPISODE: _ResourceKind.ValueType  # 4
     """An Episode."""
     RESOURCE_KIND_EPISODE_EVENT: _ResourceKind.ValueType  # 5
@@ -49,7 +49,7 @@ class _ResourceKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Resource
     RESOURCE_KIND_POLICY: _ResourceKind.ValueType  # 12
     """A NamespacePolicy."""
     RESOURCE_KIND_RETRIEVAL: _ResourceKind.ValueType  # 13
-    """A Retrieval: the receipt of a recall. Watched only if named."""
+    """A Retrieval: the record of a recall. Watched only if named."""
 
 class ResourceKind(_ResourceKind, metaclass=_ResourceKindEnumTypeWrapper):
     """ResourceKind is a kind of record in a namespace."""
@@ -61,7 +61,7 @@ RESOURCE_KIND_MEMORY: ResourceKind.ValueType  # 1
 RESOURCE_KIND_PATTERN: ResourceKind.ValueType  # 2
 """A Pattern."""
 RESOURCE_KIND_OUTCOME: ResourceKind.ValueType  # 3
-"""An OutcomeEntry: the log behind counters, and what ranking learned from it."""
+"""An OutcomeEntry: the log behind the counters, with what ranking learned from it."""
 RESOURCE_KIND_EPISODE: ResourceKind.ValueType  # 4
 """An Episode."""
 RESOURCE_KIND_EPISODE_EVENT: ResourceKind.ValueType  # 5
@@ -81,5 +81,5 @@ RESOURCE_KIND_ACTION_VALUE: ResourceKind.ValueType  # 11
 RESOURCE_KIND_POLICY: ResourceKind.ValueType  # 12
 """A NamespacePolicy."""
 RESOURCE_KIND_RETRIEVAL: ResourceKind.ValueType  # 13
-"""A Retrieval: the receipt of a recall. Watched only if named."""
+"""A Retrieval: the record of a recall. Watched only if named."""
 Global___ResourceKind: _TypeAlias = ResourceKind  # noqa: Y015
