@@ -82,7 +82,7 @@ async def test_an_outcome_names_what_was_used_of_any_kind(client: AsyncLotClient
     episode = await client.start_episode("Deploy to the staging server")
     found = await client.search_memories("what is the staging server called", seed=1)
     counted = await client.record_outcome(
-        [], "SUCCESS", memory_ids=[memory.memory_id], retrieval_id=found.retrieval_id
+        [], "SUCCESS", memory_ids=[memory.memory_id], recall=found
     )
     assert counted.memories[0].outcomes.success_count == 1
     nothing = await client.record_outcome([], "FAILURE", retrieval_id=found.retrieval_id)

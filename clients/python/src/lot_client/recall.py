@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from lot_client.pb.lot.v1.pattern_service_pb2 import PatternHit, RecallPatternsResponse
+
+
+class Answer(Protocol):
+    """What a recall, a search or a context returned."""
+
+    @property
+    def retrieval_id(self) -> str:
+        """The server's id for it."""
 
 
 @dataclass(frozen=True, slots=True)

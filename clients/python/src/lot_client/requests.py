@@ -19,7 +19,7 @@ from lot_client.pb.lot.v1 import episode_service_pb2 as episodes
 from lot_client.pb.lot.v1 import learning_service_pb2 as learning
 from lot_client.pb.lot.v1 import memory_service_pb2 as memories
 from lot_client.pb.lot.v1 import pattern_service_pb2 as patterns
-from lot_client.recall import PatternRecall
+from lot_client.recall import Answer, PatternRecall
 
 R = TypeVar("R", bound=Message)
 
@@ -122,7 +122,7 @@ class Requests:
     def outcome(
         self,
         pattern_ids: str | Iterable[str],
-        recall: PatternRecall | None,
+        recall: Answer | None,
         query: str | None,
         retrieval_id: str | None,
         **fields: Any,
@@ -131,7 +131,7 @@ class Requests:
         return self.make(
             patterns.RecordOutcomeRequest,
             pattern_ids=[pattern_ids] if isinstance(pattern_ids, str) else pattern_ids,
-            query=query or (recall.query if recall else None),
+            query=query or (recall.query if isinstance(recall, PatternRecall) else None),
             retrieval_id=retrieval_id or (recall.retrieval_id if recall else None),
             **fields,
         )

@@ -11,7 +11,7 @@ from lot_client import fields
 from lot_client._sync.base import BaseClient
 from lot_client.pb.lot.v1 import pattern_service_pb2 as patterns
 from lot_client.pb.lot.v1.pattern_pb2 import Pattern
-from lot_client.recall import PatternRecall
+from lot_client.recall import Answer, PatternRecall
 from lot_client.requests import PAGE_SIZE
 
 
@@ -115,7 +115,7 @@ class PatternCalls(BaseClient):
         memory_ids: Iterable[str] = (),
         episode_ids: Iterable[str] = (),
         error_solution_ids: Iterable[str] = (),
-        recall: PatternRecall | None = None,
+        recall: Answer | None = None,
         query: str = "",
         retrieval_id: str = "",
         reward: float | None = None,
@@ -125,8 +125,8 @@ class PatternCalls(BaseClient):
     ) -> patterns.RecordOutcomeResponse:
         """Record how it went for what was used of a recall, a search or a context.
 
-        Pass what ``recall_patterns`` returned as ``recall``, or the ``retrieval_id`` of any other
-        response. Without any ids, nothing of it was used.
+        Pass the response as ``recall``, or just its ``retrieval_id``. Without any ids, nothing of
+        it was used.
         """
         request = self._requests.outcome(
             pattern_ids,
