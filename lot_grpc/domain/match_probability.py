@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 CALIBRATED_MODEL: Final = "BAAI/bge-small-en-v1.5"
 """The embedding model with whose cosines the weights were fitted; they hold for no other."""
@@ -56,7 +56,8 @@ class Likeness:
 
 
 JUDGED: Final = 10
-"""Candidates that are judged for a page, or as many as it has: deeper ones hardly ever fit."""
+"""Candidates whose probability is computed for a page, or as many as it has if that is more. Hardly
+any further down fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,34 @@ class LeftOut:
 
 
 NONE_LEFT_OUT: Final = LeftOut()
+
+
+class Judged(Protocol):
+    """A hit with its probability; None: unknown or certain."""
+
+    @property
+    def match(self) -> float | None:
+        """The probability that it fits."""
+
+
+H = TypeVar("H", bound=Judged)
+
+
+def fitting(found: list[H], min_match: float | None, limit: int) -> tuple[list[H], LeftOut]:
+    """The best ``limit`` that are likely enough to fit, and those above them that are not."""
+    if not min_match:
+        return found[:limit], NONE_LEFT_OUT
+    kept: list[H] = []
+    left_out = NONE_LEFT_OUT
+    for one in found:
+        if len(kept) == limit:
+            break
+        if one.match is not None and one.match < min_match:
+            left_out += LeftOut(1, one.match)
+        else:
+            kept.append(one)
+    return kept, left_out
+
 
 WEIGHTS: Final = (-15.04, 18.83, 14.59, -1.69, -6.35, -0.80)
 """From ``python -m tests.calibration``, which also measures their accuracy (docs/retrieval.md)."""

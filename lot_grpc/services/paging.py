@@ -22,7 +22,7 @@ _FIRST_PIECE, _LARGEST_PIECE = 11, 128
 page of the usual size plus one more, which shows whether it is the last page."""
 
 _EXAMINED = 500
-"""Records that are read at least for a page before it ends short."""
+"""At least so many records are read before a page ends short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ async def read_page(
     """Up to ``size`` items after ``after`` that fit, and where to continue; None at the end.
 
     Records created in the meantime come before the page and are not seen. Items for which
-    ``passes`` is false are passed by; then a page may be short before the end.
+    ``passes`` is false are skipped; then a page may be short before the end.
     """
     things: list[T] = []
     at = after

@@ -20,7 +20,7 @@ from lot_grpc.services.time_source import TimeSource
 
 @dataclass(frozen=True, slots=True)
 class ReviewItem:
-    """A record to review. ``etag``: of the version that was read; empty: whatever it says."""
+    """A record to review. ``etag``: of the version that was read; empty: any version."""
 
     id: str
     etag: str = ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
+from contextlib import contextmanager
 from typing import Any
 
 import grpc
@@ -254,3 +255,14 @@ class Fake:
     def stop(self) -> None:
         self.release.set()
         self._server.stop(None).wait()
+
+
+@contextmanager
+def served(add: Callable[[Any, grpc.Server], None], servicer: Any) -> Iterator[str]:
+    """The address of a server that has only this service."""
+    server = grpc.server(futures.ThreadPoolExecutor(2))
+    add(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield f"127.0.0.1:{port}"
+    server.stop(None).wait()

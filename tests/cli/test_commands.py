@@ -9,9 +9,7 @@ import subprocess
 import sys
 import textwrap
 import tomllib
-from concurrent import futures
 
-import grpc
 import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
@@ -26,6 +24,7 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.reports import Check, CheckReport, CompactReport, ModelReport, StoreReport
 from lot_grpc.settings import REFERENCE_FILE
+from tests.cli.scripted import served
 
 MODEL = ModelReport("some/model", 384, "/models/model.onnx", "ab" * 32, "pack")
 STORE = StoreReport("edge", "/data", {"patterns": 1234, "events": 0}, 2**20, 2**30, writable=True)
@@ -244,12 +243,8 @@ def test_compact_of_a_store_in_use_exits_1(runner, monkeypatch):
 @pytest.fixture
 def health_server():
     servicer = health.HealthServicer()
-    server = grpc.server(futures.ThreadPoolExecutor(max_workers=2))
-    health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    yield servicer, f"127.0.0.1:{port}"
-    server.stop(None).wait()
+    with served(health_pb2_grpc.add_HealthServicer_to_server, servicer) as address:
+        yield servicer, address
 
 
 def test_health_tells_serving_from_not_serving(runner, health_server):

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import io
 import json
-from concurrent import futures
 
 import grpc
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from lot_grpc.cli.app import app as command_line
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
+from tests.cli.scripted import served
 
 FOUND = [
     pb.NamespaceUsage(namespace="a", record_counts={"PATTERN": 1200, "MEMORY": 3}),
@@ -53,12 +53,8 @@ def told():
 
 @pytest.fixture
 def address(told):
-    server = grpc.server(futures.ThreadPoolExecutor(2))
-    pb_grpc.add_AdminServiceServicer_to_server(told, server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    yield f"127.0.0.1:{port}"
-    server.stop(None)
+    with served(pb_grpc.add_AdminServiceServicer_to_server, told) as address:
+        yield address
 
 
 def test_every_page_is_shown(runner, address):

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-from concurrent import futures
 from dataclasses import replace
 
 import grpc
@@ -27,7 +26,7 @@ from lot_grpc.domain.trends import CategoryTrend, Change, NamedCount, TrendDirec
 from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import performance_pb2 as pb
 from lot_grpc.server.codec.learning import report_to_pb
-from tests.cli.scripted import NASTY
+from tests.cli.scripted import NASTY, served
 from tests.cli.test_episodes import steering
 
 
@@ -71,12 +70,8 @@ def told():
 
 @pytest.fixture
 def address(told):
-    server = grpc.server(futures.ThreadPoolExecutor(2))
-    pb_grpc.add_LearningServiceServicer_to_server(told, server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    yield f"127.0.0.1:{port}"
-    server.stop(None).wait()
+    with served(pb_grpc.add_LearningServiceServicer_to_server, told) as address:
+        yield address
 
 
 def test_people_see_rates_with_arrows_and_names_as_they_are(runner, told, address):

@@ -5,17 +5,15 @@
 from __future__ import annotations
 
 import json
-from concurrent import futures
 from datetime import UTC, datetime
 
-import grpc
 import pytest
 
 from lot_grpc.cli.app import app as command_line
 from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import outcome_pb2, resource_kind_pb2
 from lot_grpc.pb.lot.v1 import retrieval_pb2 as pb
-from tests.cli.scripted import NASTY, masked
+from tests.cli.scripted import NASTY, masked, served
 from tests.cli.test_episodes import rows_of, steering
 
 PATTERN = resource_kind_pb2.RESOURCE_KIND_PATTERN
@@ -62,12 +60,8 @@ def told():
 
 @pytest.fixture
 def address(told):
-    server = grpc.server(futures.ThreadPoolExecutor(2))
-    pb_grpc.add_LearningServiceServicer_to_server(told, server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    yield f"127.0.0.1:{port}"
-    server.stop(None).wait()
+    with served(pb_grpc.add_LearningServiceServicer_to_server, told) as address:
+        yield address
 
 
 def ran(runner, address, *arguments, **environment):

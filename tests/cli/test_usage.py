@@ -6,9 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from concurrent import futures
 
-import grpc
 import pytest
 import typer.main
 from typer.testing import CliRunner
@@ -18,6 +16,7 @@ from lot_grpc.domain.counting import counted
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import transfer_pb2
 from tests.cli.patterns import pattern
+from tests.cli.scripted import served
 from tests.server.service import serving
 
 ARGUMENTS = {
@@ -122,18 +121,14 @@ class Exporter(pb_grpc.AdminServiceServicer):
 
 
 def test_an_export_that_nobody_reads_ends_quietly():
-    server = grpc.server(futures.ThreadPoolExecutor(2))
-    pb_grpc.add_AdminServiceServicer_to_server(Exporter(), server)  # type: ignore[abstract]
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    command = [sys.executable, "-m", "lot_grpc", "export", "-", "-a", f"127.0.0.1:{port}"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-        assert running.stdout is not None
-        assert running.stderr is not None
-        assert running.stdout.read(8) == b"lot-grpc"
-        running.stdout.close()
-        printed = running.stderr.read()
-    server.stop(None).wait()
+    with served(pb_grpc.add_AdminServiceServicer_to_server, Exporter()) as address:  # type: ignore[abstract]
+        command = [sys.executable, "-m", "lot_grpc", "export", "-", "-a", address]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+            assert running.stdout is not None
+            assert running.stderr is not None
+            assert running.stdout.read(8) == b"lot-grpc"
+            running.stdout.close()
+            printed = running.stderr.read()
     assert (running.returncode, printed) == (141, b"")
 
 

@@ -123,7 +123,7 @@ def test_no_namespace_within_a_request_is_the_callers_to_name():
         if field.name == "namespace"
     }
     stored = {"Decision", "Episode", "ErrorSolution", "ExportRecord", "LearningEvent", "Memory"}
-    stored |= {"NamespacePolicy", "Pattern", "Preference", "Session"}
+    stored |= {"NamespacePolicy", "Pattern", "Preference", "Retrieval", "Session"}
 
     assert {message for message, _ in nested} <= stored
 

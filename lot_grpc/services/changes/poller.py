@@ -157,7 +157,7 @@ class Poller:
                 self.positions, ends, resource_kinds=kinds, collections=touched
             )
             if not kinds.issuperset(self._followed()):
-                continue  # a new follower must not miss what was just passed by
+                continue  # a new follower must not miss what was just skipped
             found = [PolledChange(change, known) for change in stretch.changes]
             self._changes.extend(found)
             self.count += len(found)

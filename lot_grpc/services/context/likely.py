@@ -38,7 +38,7 @@ class NearHits:
 
     @property
     def found(self) -> bool:
-        """Whether there is any."""
+        """Whether there are any hits."""
         kinds = (self.patterns.hits, self.episodes, self.failures, self.memories, self.errors)
         return any(kinds)
 
@@ -48,7 +48,7 @@ def likely_hits(embedder: Embedder, request: ContextRequest, near: NearHits) -> 
 
     Patterns that match by expression and solutions of this very error stay; if one of these
     solutions worked, those of other errors are left out. Errors are compared as tasks are, for one
-    measure of all kinds: how much alike they read, not how likely the other's solution fixes this.
+    measure of all kinds: how similar they are, not how likely the solution of one fixes the other.
     """
     error = request.error if near.errors else ""  # parsing an error is slow
     alike = [match_of(embedder, error, error_text(hit), hit.similarity) for hit in near.errors]

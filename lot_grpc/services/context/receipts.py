@@ -1,4 +1,4 @@
-"""Records contexts: what each showed, in one retrieval."""
+"""Records what each context showed, in one retrieval."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class ContextRequest:
     """A request for context: one of ``task`` and ``task_id``, the rest empty if not given.
 
     ``limit`` applies to each kind. ``max_tokens`` 0: no bound. ``min_similarity`` None: what is
-    unlikely to help is omitted; 0: nothing is. ``min_match`` leaves out more; None: no more.
+    unlikely to help is omitted; 0: nothing is. ``min_match`` omits more; None: it does not.
     ``preference_categories`` empty: all.
     """
 
@@ -42,7 +42,7 @@ class ContextRequest:
 
     @property
     def judges(self) -> bool:
-        """Whether it matters how likely a hit is to fit."""
+        """Whether match probabilities are needed."""
         return self.likely_only or self.min_match is not None
 
     @property

@@ -1,7 +1,7 @@
 """The context of a task: everything known for it, in one call and with one embedding.
 
 The task is embedded once; all kinds are asked at the same time, each with this vector. One
-retrieval remembers the answer, so that an outcome of what is used is learned for this task.
+retrieval records the answer, so that an outcome of what is used is learned for this task.
 """
 
 from __future__ import annotations

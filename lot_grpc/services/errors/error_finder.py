@@ -35,7 +35,7 @@ from lot_grpc.domain.error_found import (
 from lot_grpc.domain.error_solution import ErrorSolutionFilter
 from lot_grpc.domain.error_text.signature import ErrorRead
 from lot_grpc.domain.fusion import FusionWeights, Relevance
-from lot_grpc.domain.match_probability import NONE_LEFT_OUT, LeftOut
+from lot_grpc.domain.match_probability import NONE_LEFT_OUT, LeftOut, fitting
 from lot_grpc.domain.query import Legs
 from lot_grpc.domain.ranking import pool_size
 from lot_grpc.domain.retrieval import RetrievalMethod, RetrievalOptions
@@ -56,7 +56,7 @@ from lot_grpc.ports import (
 )
 from lot_grpc.services.errors.error_reading import StoredErrors, read_aside
 from lot_grpc.services.errors.spec import ERROR_SOLUTION
-from lot_grpc.services.recall.matching import fitting, judged, rated
+from lot_grpc.services.recall.matching import judged, rated
 from lot_grpc.services.recall.search import Candidates, HybridSearch, SearchRequest
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, SPARSE_VECTOR, TEXT_VECTOR
 from lot_grpc.services.records.error_solutions import (
@@ -201,7 +201,7 @@ class ErrorSolutionFinder:
     async def _best(
         self, namespace: str, request: ErrorQuery, error: ErrorRead, *, worked: bool, similar: bool
     ) -> tuple[list[ErrorFound], Candidates, LeftOut]:
-        """The best that are likely enough to fix it, the last pool, and what was left out."""
+        """The best that are likely enough to fit, the last pool, and what was left out."""
         wide = replace(request, limit=judged(self._embedder, request.min_match, request.limit))
         hits, candidates = await self._ranked(
             namespace, wide, error, worked=worked, similar=similar

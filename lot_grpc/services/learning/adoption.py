@@ -1,4 +1,4 @@
-"""Reads whether what is recalled is used and helps, from retrievals and the outcomes of them."""
+"""Reads whether what is recalled is used and helps, from retrievals and their outcomes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.scanning import scan
 
 MOST_READ: Final = 20_000
-"""Retrievals, the latest, that a report reads."""
+"""The number of retrievals, the latest, that a report reads."""
 _BATCH: Final = 200
 
 

@@ -60,7 +60,7 @@ class Relative(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """That what a record supersedes is about to be written, or to go, and whom it concerns."""
+    """Says that what a record supersedes is about to change, and which records that concerns."""
 
     namespace: str
     point: str
@@ -113,7 +113,7 @@ class Lineage(Generic[T]):
         return note
 
     async def follow(self, note: Note) -> None:
-        """Make the marks follow, once the record is written or gone.
+        """Update the marks, once the record is written or deleted.
 
         Raises RequestInvalidError if another process made it a circle at the same time; then the
         record no longer supersedes. Raises ContentionError.

@@ -85,8 +85,8 @@ MEMORY: Final = ResourceSpec(
             boolean=f"pinned {SUPERSEDED}",
             integer=f"update_time valid_from valid_until {SUPERSEDED_TIME}",
         ),
-        # An import computes the vectors of a pending memory itself, and marks what is superseded
-        # by what is there: so the revision of the mark must not tell two imports apart.
+        # An import computes the vectors of a pending memory itself, and derives the marks of what
+        # is superseded: so the revision of a mark must not make two imports differ.
         export=ExportRule(
             dropped=frozenset(
                 {INDEXING, INDEXING_PROBLEM, SUPERSEDED, SUPERSEDED_BY, SUPERSEDED_TIME}

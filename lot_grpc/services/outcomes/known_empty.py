@@ -1,4 +1,4 @@
-"""Whether outcomes of a kind were ever recorded, which most recalls and saves need not look up."""
+"""Whether outcomes of a kind were ever recorded, without a look at the store for most calls."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _MOST_NAMESPACES = 10_000
 class KnownEmpty:
     """Whether a collection of logs has no records of a kind.
 
-    Where this process is the only writer, a namespace that had none has none until something is
-    inserted into the collection. Elsewhere nothing is known.
+    If this process is the only writer, an empty namespace stays empty until something is inserted
+    into the collection. Otherwise nothing is known.
     """
 
     def __init__(self, runtime: Runtime, collection: str, kind: str) -> None:

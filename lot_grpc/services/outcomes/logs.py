@@ -1,4 +1,4 @@
-"""What is logged of a resource: its outcomes, and what they add up to by query.
+"""The logs of a resource: its outcomes, and its context stats.
 
 Both are deleted with the resource, by its point and its sort key.
 """
@@ -19,7 +19,7 @@ def outcomes_of(record: Record) -> RecordSet:
 
 
 def logs_of(record: Record) -> tuple[RecordSet, ...]:
-    """The outcomes of a resource whose ranking learns from them, and its context stats."""
+    """The outcomes and the context stats of a resource whose ranking learns from them."""
     return outcomes_of(record), RecordSet(CONTEXT_STATS, (Equals(RESOURCE, record.id),))
 
 

@@ -33,9 +33,9 @@ _NAME_USED = "name what was used, and send query instead"
 
 @dataclass(frozen=True, slots=True)
 class OutcomeDraft:
-    """An outcome to record, of what was used. ``duration`` in seconds, ``reward`` in [-1, 1].
+    """An outcome to record. ``duration`` in seconds, ``reward`` in [-1, 1].
 
-    Without any ids, nothing of the retrieval was used, and it went so.
+    The ids name what was used. Without any, nothing of the retrieval was used.
     """
 
     pattern_ids: tuple[str, ...]
@@ -68,7 +68,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class _UsedOn:
-    """What it was used on: the query, with its vector if known."""
+    """The query that the outcome is learned for, with its vector if known."""
 
     query: str = ""
     vector: Sequence[float] | None = None
@@ -82,7 +82,7 @@ class CountedResources:
         self._counted = resources.registry.counted
 
     def named(self, draft: OutcomeDraft) -> list[ResourceRef]:
-        """What a draft says was used, in the order of its ids."""
+        """What a draft names as used, in the order of its ids."""
         return [
             ResourceRef(kind, named)
             for kind, spec in self._counted.items()
@@ -139,7 +139,7 @@ class OutcomeRecorder:
         """Count an outcome once for each resource that was used.
 
         ``method``: the call, to which the request id belongs. Raises the NotFoundError of a kind,
-        RetrievalNotFoundError, NotInRetrievalError and RequestIdReusedError, and then counts none.
+        RetrievalNotFoundError, NotInRetrievalError, RequestIdReusedError, and then counts nothing.
         """
         key = _key(namespace, draft, method)
         resources = self._counted.named(draft)
@@ -198,9 +198,9 @@ class OutcomeRecorder:
         *,
         required: bool,
     ) -> _UsedOn:
-        """What it was used on. A retry does without an unknown retrieval.
+        """The query that it is learned for. A retry does without an unknown retrieval.
 
-        Before anything is written, so that nothing is where the vector cannot be had.
+        Called before anything is written, so that nothing is if the vector cannot be computed.
         """
         query, retrieval = draft.query, None
         if draft.retrieval_id:

@@ -1,4 +1,4 @@
-"""The kind ``outcome``: the log that counters add up, and what it comes to by query."""
+"""The kind ``outcome``: the log behind counters, and context stats."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class ImportanceReader:
     async def rising(
         self,
         namespace: str,
-        standing: Sequence[tuple[str, float]],
+        near_ties: Sequence[tuple[str, float]],
         limit: int,
         weight: float,
         page: Mapping[str, Record],
@@ -40,20 +40,20 @@ class ImportanceReader:
 
         Args:
             namespace: Their namespace.
-            standing: The near-ties, most relevant first: their points, and their scores without
+            near_ties: The near-ties, most relevant first: their points, and their scores without
                 what importance adds.
             limit: The size of the page, of the most relevant.
-            weight: The most that importance adds to a score or takes from it.
+            weight: The most that importance adds to or subtracts from a score.
             page: The records of the page. What was deleted may be missing.
         """
-        on_page = [one for one in standing[:limit] if one[0] in page]
-        below = sorted(standing[limit:], key=lambda one: -one[1])
+        on_page = [one for one in near_ties[:limit] if one[0] in page]
+        below = sorted(near_ties[limit:], key=lambda one: -one[1])
         if not below or not on_page or not weight:
             return {}
         found: dict[str, Record] = {}
         least, slack = self._least(on_page, page, weight), 0.0
         if below[0][1] > min(score for _, score in on_page):
-            # Outcomes raised it above some of the page, of which it may take a limited share.
+            # Outcomes raised it above some of the page, but only some places are for such hits.
             best = below[: places_from_below(limit)]
             found = await self._store.get(self._collection, namespace, [one for one, _ in best])
             if len(found) == len(best):

@@ -1,10 +1,10 @@
-"""The probability that a hit fits the query, and leaving out what is unlikely to."""
+"""The probability that a hit fits the query, from its text and the model's cosine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from lot_grpc.domain.error_found import ErrorFound
 from lot_grpc.domain.errors import MatchUnavailableError
@@ -12,9 +12,7 @@ from lot_grpc.domain.match_probability import (
     CALIBRATED_MODEL,
     ERROR_WEIGHTS,
     JUDGED,
-    NONE_LEFT_OUT,
     WEIGHTS,
-    LeftOut,
     Likeness,
     match_probability,
 )
@@ -47,7 +45,7 @@ def match_of(
 
 
 def rated(embedder: Embedder, query: str, hits: Sequence[ErrorFound]) -> list[ErrorFound]:
-    """Those with another signature with the probability that their solution fixes this error."""
+    """The hits; those with another signature have the probability that they fix this error."""
     return [
         hit
         if hit.exact
@@ -73,33 +71,6 @@ def judged(embedder: Embedder, min_match: float | None, limit: int) -> int:
     if min_match is not None and model != CALIBRATED_MODEL:
         raise MatchUnavailableError(model)
     return max(limit, JUDGED) if min_match else limit
-
-
-class Judged(Protocol):
-    """A hit with its probability; None: unknown, or certain."""
-
-    @property
-    def match(self) -> float | None:
-        """The probability that it fits."""
-
-
-H = TypeVar("H", bound=Judged)
-
-
-def fitting(found: list[H], min_match: float | None, limit: int) -> tuple[list[H], LeftOut]:
-    """The best ``limit`` that are likely enough, and what was left out for them."""
-    if not min_match:
-        return found[:limit], NONE_LEFT_OUT
-    kept: list[H] = []
-    left_out = NONE_LEFT_OUT
-    for one in found:
-        if len(kept) == limit:
-            break
-        if one.match is not None and one.match < min_match:
-            left_out += LeftOut(1, one.match)
-        else:
-            kept.append(one)
-    return kept, left_out
 
 
 class Lazy(Generic[V]):

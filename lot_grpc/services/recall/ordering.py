@@ -1,7 +1,7 @@
 """Ranks candidates by what was learned and by importance, and reads those of the page.
 
-The page by relevance is read while the outcomes of the near-ties are looked up. Whatever these
-raise onto the page is read after that; of records with an importance, also what may rise by it.
+The page by relevance is read while the outcomes of the near-ties are looked up. What outcomes raise
+onto the page is read after that, and so is what may rise onto it by its importance.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ NOTHING_KNOWN = Evidence()
 class OrderRequest:
     """How to order candidates. ``vector`` is the query's; ``reserved`` as in ``ranking.rank``.
 
-    ``learned``: whether what was learned counts. ``recallable``: whether what is held back by its
-    review is left out, as it is now and not when it was searched.
+    ``learned``: whether what was learned counts. ``recallable``: whether to omit what is held back
+    when it is read, even if it was not when it was found.
     """
 
     namespace: str
@@ -110,18 +110,18 @@ class Ordering(Generic[T]):
         page: Sequence[Relevance],
         known: Mapping[str, Record],
     ) -> tuple[Mapping[str, Evidence], Mapping[str, Record]]:
-        """The outcomes, and the records of the page; another server is asked for both at once."""
+        """The outcomes, and the records of the page; from another server both are read at once."""
         if not self._store.exclusive:
             return await asyncio.gather(
                 self._evidence(request, found), self._read(request, page, known)
             )
         evidence = await self._evidence(request, found)
         if evidence and self._important is None:
-            return evidence, known  # which records are needed is known once they are ranked
+            return evidence, known  # only ranking tells which records are needed
         return evidence, await self._read(request, page, known)
 
     def _contending(self, found: Sequence[Relevance], request: OrderRequest) -> list[Relevance]:
-        """Those that can reach the page."""
+        """The candidates that can reach the page."""
         values = [one.value for one in found]
         count = contenders(values, request.ranking, self._weights, request.limit)
         return _with_reserved(found, count, request)
@@ -165,10 +165,10 @@ class Ordering(Generic[T]):
         if evidence:
             candidates = [self._candidate(one, evidence, {}) for one in contending]
             scores = before_importance(candidates, request.ranking, self._weights, request.seed)
-        standing = [(one.id, score) for one, score in zip(contending, scores, strict=True)]
+        near_ties = [(one.id, score) for one, score in zip(contending, scores, strict=True)]
         weight = self._weights.importance if self._weights.most(request.ranking) else 0.0
         return await self._important.rising(
-            request.namespace, standing, request.limit, weight, records
+            request.namespace, near_ties, request.limit, weight, records
         )
 
     def _rank(

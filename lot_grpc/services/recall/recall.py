@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 from lot_grpc.domain.context_stats import Evidence
 from lot_grpc.domain.fusion import FusionWeights, Relevance, boost
 from lot_grpc.domain.ids import ResourceRef
-from lot_grpc.domain.match_probability import NONE_LEFT_OUT, LeftOut
+from lot_grpc.domain.match_probability import NONE_LEFT_OUT, LeftOut, fitting
 from lot_grpc.domain.query import Legs, Ranking
 from lot_grpc.domain.ranking import (
     Ranked,
@@ -30,7 +30,7 @@ from lot_grpc.domain.ranking import (
 )
 from lot_grpc.domain.retrieval import RetrievalOptions, RetrievedItem, version_of
 from lot_grpc.ports import AllOf, Condition, Embedder, Embedding, Not, Record, VectorStore
-from lot_grpc.services.recall.matching import Lazy, fitting, judged, match_of
+from lot_grpc.services.recall.matching import Lazy, judged, match_of
 from lot_grpc.services.recall.ordering import NOTHING_KNOWN, Ordered, Ordering, OrderRequest
 from lot_grpc.services.recall.reranks import Reranked, Reranks
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
@@ -48,7 +48,7 @@ _NOTHING_LEARNED = RankingWeights(reorder_margin=0.0, learned=0.0)
 class RecallRequest:
     """A query with its options. ``min_similarity`` 0: no bound. ``seed`` None: a random one.
 
-    ``min_match`` leaves out what is less likely to fit; None: no bound. ``as_of`` is only recorded.
+    ``min_match`` omits what is less likely to fit; None: no bound. ``as_of`` is only recorded.
     ``filters`` are conditions by the name of the request field that sets them. A caller that
     queries several kinds at once passes the ``embedding`` of the query and ``self_matched``, the
     points that declare themselves relevant to it (None: not looked up yet), and records and reports
@@ -257,7 +257,7 @@ class Recall(Generic[T]):
             begun, self._target.method, request.query, vector, items, options
         )
         if self._target.on_recall is not None:
-            # What only a reviewer finds is not for watchers, who may act on it.
+            # Watchers may act on what they are told, so they get nothing that is held back.
             recallable = [
                 (hit.resource.id, hit.similarity)
                 for hit in hits

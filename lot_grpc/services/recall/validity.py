@@ -10,7 +10,7 @@ from lot_grpc.services.runtime import Runtime
 
 
 class Validity:
-    """Knows what to leave out of the memories of a namespace."""
+    """Makes the conditions on what is true."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._store = runtime.store
@@ -21,9 +21,9 @@ class Validity:
     ) -> list[Condition]:
         """The conditions on what is true as of a time; None: now.
 
-        A filter that takes superseded memories alone is not narrowed by when they were superseded.
-        Any condition makes each search a tenth slower, and a count takes a fortieth of one with the
-        embedded store: so where nothing is left out, there is none.
+        A filter for superseded memories only ignores when they were superseded. Any condition makes
+        a search a tenth slower; with the embedded store a count, which takes a fortieth of a
+        search, first finds whether there is anything to omit.
         """
         time = self._time.now() if as_of is None else as_of
         untrue = untrue_at(time, superseded=bool(criteria.superseded))

@@ -205,7 +205,7 @@ async def drop_hashed(store: VectorStore, registry: Registry, epoch: int) -> Non
 
 
 async def drop_stale(store: VectorStore, registry: Registry) -> None:
-    """Drop the vectors of epochs that are no longer used, and what is nothing without them."""
+    """Drop the vectors of epochs that are no longer used, and what is useless without them."""
     row = await read_metadata(store)
     stale = row.get(STALE_EPOCHS, [])
     if not stale:

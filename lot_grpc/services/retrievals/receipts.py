@@ -1,4 +1,4 @@
-"""Reading retrievals, with what became of them."""
+"""Reading receipts: retrievals with their outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of retrievals: the outcomes that name them, read from the log of outcomes."""
+"""Joins retrievals with the outcomes that name them, read from the log of outcomes."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class Importer:
     async def _requested(
         self, run: ImportRun, kind: ExportedCollection, namespace: str, rows: Mapping[str, Row]
     ) -> dict[str, Row]:
-        """The rows that have not expired, whose parent exists, and whose vectors can be had."""
+        """The rows that have not expired, lack no parent, and have vectors or can get them."""
         now = self._time.now()
         left = {
             point: row
@@ -242,7 +242,7 @@ def _as_stored(kind: ExportedCollection, record: Record) -> Record:
 
 
 def _has_vector(run: ImportRun, row: Row) -> bool:
-    """Whether its vectors are there, or can be made from its text."""
+    """Whether its vectors exist, or can be made from its text."""
     hashed = row.record.payload.get(row.kind.source.hashed_key, False)
     return not hashed or (run.terms.same_space and bool(row.record.vectors))
 

@@ -77,7 +77,7 @@ class AsyncMemoryCalls(AsyncBaseClient):
     ) -> memories.SearchMemoriesResponse:
         """The memories most relevant by meaning and words, within the filter.
 
-        Only what is true now, or at `as_of`: begun, not ended and not superseded.
+        Only those that are true now, or at `as_of`: begun, not ended and not superseded.
         """
         request = self._requests.make(
             memories.SearchMemoriesRequest,

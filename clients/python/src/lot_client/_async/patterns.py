@@ -122,10 +122,10 @@ class AsyncPatternCalls(AsyncBaseClient):
         note: str = "",
         request_id: str = "",
     ) -> patterns.RecordOutcomeResponse:
-        """Record how it went for what was used of a recall, a search or a context.
+        """Record how it went when records from a recall, a search or a context were used.
 
-        Pass the response as ``recall``, or just its ``retrieval_id``. Without any ids, nothing of
-        it was used.
+        Pass the response as ``recall``, or just its ``retrieval_id``. Without any ids, the outcome
+        says that nothing of it was used.
         """
         request = self._requests.outcome(
             pattern_ids,
