@@ -10,10 +10,11 @@ from lot_grpc.domain.adoption import Adoption, AdoptionTally, HoldoutComparison,
 from lot_grpc.domain.retrieval import Receipt
 from lot_grpc.ports import Range, Record
 from lot_grpc.services.records.collections import RETRIEVALS, SORT_KEY
-from lot_grpc.services.records.retrievals import retrieval_from_record
+from lot_grpc.services.records.retrievals import SUMMARY, retrieval_summary
 from lot_grpc.services.retrievals.used import outcomes_of_retrievals
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.scanning import scan
+from lot_grpc.services.time_slice import TimeSlice
 
 MOST_READ: Final = 20_000
 """Retrievals, the latest, that a report reads."""
@@ -35,7 +36,15 @@ class AdoptionReader:
         tally, count, truncated = AdoptionTally(), 0, False
         where = [Range(SORT_KEY, gte=period.start, lt=period.end)]
         batch: list[Record] = []
-        rows = scan(self._store, RETRIEVALS, namespace, where, descending=True, batch=_BATCH)
+        rows = scan(
+            self._store,
+            RETRIEVALS,
+            namespace,
+            where,
+            payload=SUMMARY,
+            descending=True,
+            batch=_BATCH,
+        )
         async with aclosing(rows):
             async for row in rows:
                 if count == MOST_READ:
@@ -50,8 +59,10 @@ class AdoptionReader:
         return tally.adoption(period, truncated=truncated), tally.comparison()
 
     async def _add(self, tally: AdoptionTally, namespace: str, rows: Sequence[Record]) -> None:
-        retrievals = [retrieval_from_record(row) for row in rows]
-        ids = [one.retrieval_id for one in retrievals]
+        ids = [row.payload["retrieval_id"] for row in rows]
         outcomes = await outcomes_of_retrievals(self._store, namespace, ids)
-        for one in retrievals:
+        time_slice = TimeSlice()
+        for row in rows:
+            one = retrieval_summary(row)
             tally.add(Receipt(one, outcomes.get(one.retrieval_id, ())))
+            await time_slice.give_way()
