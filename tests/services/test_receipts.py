@@ -105,6 +105,16 @@ async def test_nothing_was_used_is_an_outcome_too(world):
     assert (only.outcome, only.used) == (FAILURE, ())
 
 
+async def test_that_nothing_was_used_is_not_lost_with_an_unwritten_retrieval(world):
+    """It says nothing without the retrieval, and nothing would ever delete it."""
+    await save(world, QUERY, pattern_id="p")
+    answer = await recall(world, QUERY)
+    await record(world, FAILURE, retrieval_id=answer.retrieval_id)
+    restarted = world.another_process()
+    [only] = (await receipt(restarted, answer.retrieval_id)).outcomes
+    assert (only.outcome, only.used) == (FAILURE, ())
+
+
 @pytest.mark.parametrize("twice", [False, True])
 async def test_a_correction_of_an_earlier_use_is_not_the_latest_use(world, twice):
     await save(world, QUERY, pattern_id="p")

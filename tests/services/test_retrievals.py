@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import sys
 from dataclasses import replace
 from types import FunctionType, ModuleType
@@ -14,7 +15,7 @@ import pytest
 from lot_grpc.domain.change import ChangeType, ResourceKind
 from lot_grpc.domain.errors import RetrievalNotFoundError, StoreUnavailableError
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
-from lot_grpc.domain.query import MemoryFilter, PatternFilter
+from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter
 from lot_grpc.domain.retrieval import (
     RetrievalFilter,
     RetrievalMethod,
@@ -196,6 +197,62 @@ async def test_watchers_of_matches_get_the_hash_as_well(world):
         await watcher.until(lambda: bool(watcher.told))
     [match] = watcher.told
     assert (match.type, match.thing.query) == (ChangeType.PATTERN_MATCHED, query_hash(QUERY))
+
+
+async def many_large(world: World, count: int) -> list[str]:
+    """Receipts of many items each."""
+    for number in range(30):
+        await save(world, f"{QUERY} {number}", pattern_id=f"p{number}")
+    return [(await recall(world, QUERY, limit=30)).retrieval_id for _ in range(count)]
+
+
+async def test_large_receipts_are_written_in_small_batches(world, monkeypatch):
+    """Encoding and writing one batch holds up other calls."""
+    ids = await many_large(world, 70)
+    put, sizes = world.store.put, []
+
+    async def counted(collection: str, records: Any) -> None:
+        sizes.append(len(records))
+        await put(collection, records)
+
+    monkeypatch.setattr(world.store, "put", counted)
+    await world.services.runtime.retrievals.flush()
+    assert sum(sizes) == len(ids)
+    assert max(sizes) <= 22  # 640 items, and the receipt that exceeds them
+
+
+@pytest.mark.parametrize("reads", ["list", "report"])
+async def test_others_go_on_while_receipts_are_read(world, monkeypatch, reads):
+    ids = await many_large(world, 90)
+    await world.services.runtime.retrievals.flush()
+    monkeypatch.setattr("lot_grpc.services.time_slice._LONGEST_SECONDS", 0.0)
+    decoded, longest, turn = 0, 0, 0
+    load = json.loads
+
+    def counted(text: str) -> Any:
+        nonlocal decoded
+        decoded += 1
+        return load(text)
+
+    async def other() -> None:
+        nonlocal decoded, longest, turn
+        while True:
+            longest, decoded = max(longest, decoded), 0
+            turn += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr("json.loads", counted)
+    beside = asyncio.create_task(other())
+    if reads == "list":
+        assert await listed(world) == ids[::-1]
+        assert longest == 1
+    else:
+        report = await world.services.learning.performance.report(NS, EpisodeFilter(), 20)
+        await asyncio.sleep(0)
+        assert (report.adoption.retrievals, report.adoption.kinds[0].shown) == (90, 90 * 30)
+        assert longest == 0  # what a report counts needs no item decoded
+    beside.cancel()
+    assert turn >= 90
 
 
 # --- exports and clears -----------------------------------------------------------------------

@@ -9,10 +9,11 @@ from typing import Final
 from lot_grpc.domain.adoption import Adoption, AdoptionTally, HoldoutComparison, Period
 from lot_grpc.ports import Range, Record
 from lot_grpc.services.records.collections import RETRIEVALS, SORT_KEY
-from lot_grpc.services.records.retrievals import retrieval_from_record
+from lot_grpc.services.records.retrievals import SUMMARY, retrieval_summary
 from lot_grpc.services.retrievals.used import receipts_of
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.scanning import scan
+from lot_grpc.services.time_slice import TimeSlice
 
 MOST_READ: Final = 20_000
 """The number of retrievals, the latest, that a report reads."""
@@ -34,7 +35,15 @@ class AdoptionReader:
         tally, count, truncated = AdoptionTally(), 0, False
         where = [Range(SORT_KEY, gte=period.start, lt=period.end)]
         batch: list[Record] = []
-        rows = scan(self._store, RETRIEVALS, namespace, where, descending=True, batch=_BATCH)
+        rows = scan(
+            self._store,
+            RETRIEVALS,
+            namespace,
+            where,
+            payload=SUMMARY,
+            descending=True,
+            batch=_BATCH,
+        )
         async with aclosing(rows):
             async for row in rows:
                 if count == MOST_READ:
@@ -49,6 +58,8 @@ class AdoptionReader:
         return tally.adoption(period, truncated=truncated), tally.comparison()
 
     async def _add(self, tally: AdoptionTally, namespace: str, rows: Sequence[Record]) -> None:
-        retrievals = [retrieval_from_record(row) for row in rows]
-        for receipt in await receipts_of(self._store, namespace, retrievals):
+        time_slice = TimeSlice()
+        summaries = [retrieval_summary(row) for row in rows]
+        for receipt in await receipts_of(self._store, namespace, summaries):
             tally.add(receipt)
+            await time_slice.give_way()

@@ -161,6 +161,7 @@ class OutcomeRecorder:
             now = self._time.now()
             there = [one for one in resources if one.point(namespace) in present]
             if not resources:
+                await self._retrievals.flush()  # without the retrieval it would say nothing
                 there = [ResourceRef(ResourceKind.RETRIEVAL, draft.retrieval_id)]
             recorded_outcomes = [
                 RecordedOutcome(

@@ -8,10 +8,10 @@ from lot_grpc.domain.errors import RetrievalNotFoundError
 from lot_grpc.domain.retrieval import Receipt, Retrieval, RetrievalFilter
 from lot_grpc.ports import Equals, Record
 from lot_grpc.services.operations import Resources
-from lot_grpc.services.paging import Fits, Page, Position, any_size, read_page
+from lot_grpc.services.paging import Fits, Page, Position, any_size, read_each, read_page
 from lot_grpc.services.records.collections import OUTCOMES, RETRIEVALS
 from lot_grpc.services.records.resource_refs import RESOURCE
-from lot_grpc.services.records.retrievals import retrieval_conditions, retrieval_from_record
+from lot_grpc.services.records.retrievals import retrieval_conditions
 from lot_grpc.services.retrievals.spec import RETRIEVAL
 from lot_grpc.services.retrievals.used import receipts_of
 from lot_grpc.services.runtime import Runtime
@@ -44,7 +44,7 @@ class Receipts(Resources[Retrieval, RetrievalFilter]):
         await self._retrievals.flush()
 
         async def read(records: Sequence[Record]) -> list[Receipt]:
-            found = [retrieval_from_record(one) for one in records]
+            found = await read_each(records, self.read)
             return await receipts_of(self._store, namespace, found)
 
         def passes(receipt: Receipt) -> bool:

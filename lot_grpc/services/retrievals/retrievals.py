@@ -10,7 +10,6 @@ import asyncio
 from array import array
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import NamespaceClearingError
@@ -37,7 +36,9 @@ from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.time_source import TimeSource
 
 _BATCH = 64
-"""Rows written at once: they hold the embedded store 7 ms."""
+_BATCH_ITEMS = 640
+"""Rows written at once, and what they showed: they hold the embedded store 7 ms, and encoding them
+the event loop as long."""
 _WAITING_AT_MOST = 10_000
 _RECENT = 2_000
 """Recalls of this process that are kept in memory, so that an outcome need not read the store. Each
@@ -145,8 +146,15 @@ class Retrievals:
                 await asyncio.sleep(0)
 
     def _batch(self, held: Collection[str]) -> dict[str, Retrieval]:
-        waiting = self._waiting.items()
-        return dict(islice((one for one in waiting if one[1].namespace not in held), _BATCH))
+        batch: dict[str, Retrieval] = {}
+        items = 0
+        for point, one in self._waiting.items():
+            if one.namespace not in held:
+                batch[point] = one
+                items += len(one.items)
+                if len(batch) == _BATCH or items >= _BATCH_ITEMS:
+                    break
+        return batch
 
     async def _write(self, batch: dict[str, Retrieval], held: set[str]) -> None:
         try:
