@@ -223,8 +223,8 @@ class VectorStore(Protocol):
         Cheap, however many records there are.
         """
 
-    async def expired(self, collection: str, *, limit: int) -> list[Record]:
-        """Up to ``limit`` records whose expiry has passed and that still take up space."""
+    async def expired(self, collection: str, *, limit: int, where: Where = ()) -> list[Record]:
+        """Up to ``limit`` matching records that have expired and still take up space."""
 
     async def delete_expired(self, collection: str, *, limit: int) -> int:
         """Delete up to ``limit`` records whose expiry has passed; return how many.

@@ -134,9 +134,9 @@ class ForwardingStore:
         """Pass on."""
         return await self._inner.namespaces(collection)
 
-    async def expired(self, collection: str, *, limit: int) -> list[Record]:
+    async def expired(self, collection: str, *, limit: int, where: Where = ()) -> list[Record]:
         """Pass on."""
-        return await self._inner.expired(collection, limit=limit)
+        return await self._inner.expired(collection, limit=limit, where=where)
 
     async def delete_expired(self, collection: str, *, limit: int) -> int:
         """Pass on."""

@@ -141,9 +141,9 @@ class NormalFormStore(ForwardingStore):
         )
         return [self._as_sent(collection, record) for record in found]
 
-    async def expired(self, collection: str, *, limit: int) -> list[Record]:
+    async def expired(self, collection: str, *, limit: int, where: Where = ()) -> list[Record]:
         """What has expired, keywords as they were sent."""
-        found = await self._inner.expired(collection, limit=limit)
+        found = await self._inner.expired(collection, limit=limit, where=_normal(where))
         return [self._as_sent(collection, record) for record in found]
 
     async def search(

@@ -259,9 +259,9 @@ class EdgeStore:
         """The namespaces that the index holds."""
         return edge_reads.namespaces(self._shard(collection))
 
-    async def expired(self, collection: str, *, limit: int) -> list[Record]:
+    async def expired(self, collection: str, *, limit: int, where: Where = ()) -> list[Record]:
         """Records whose expiry has passed."""
-        return edge_reads.expired(self._shard(collection), self._clock.now(), limit)
+        return edge_reads.expired(self._shard(collection), self._clock.now(), limit, where)
 
     # --- operation ---
 

@@ -57,9 +57,9 @@ def edge_filter(namespace: str | None, where: Where, expired_at: Micros | None) 
     return Filter(must=must or None, must_not=must_not or None)
 
 
-def expired_filter(now: Micros) -> Filter:
-    """What has expired at ``now``."""
-    return Filter(must=[FieldCondition(EXPIRES_KEY, range=RangeFloat(lte=float(now)))])
+def expired_filter(now: Micros, where: Where = ()) -> Filter | None:
+    """What has expired at ``now``, and meets ``where``."""
+    return edge_filter(None, (Range(EXPIRES_KEY, lte=now), *where), None)
 
 
 @lru_cache(maxsize=256)

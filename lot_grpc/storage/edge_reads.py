@@ -274,13 +274,14 @@ def namespaces(shard: Shard) -> set[str]:
         return {str(hit.value) for hit in shard.raw.facet(request).hits}
 
 
-def expired(shard: Shard, now: Micros, limit: int) -> list[Record]:
+def expired(shard: Shard, now: Micros, limit: int, where: Where) -> list[Record]:
     """Records whose expiry has passed."""
     if shard.expired_at(now) is None:
         return []
-    request = ScrollRequest(limit=limit, filter=expired_filter(now), with_payload=True)
+    chosen = expired_filter(now, where)
+    request = ScrollRequest(limit=limit, filter=chosen, with_payload=True)
     with EDGE_ERRORS:
         found, _ = shard.raw.scroll(request)
-        if not found:
+        if not found and not where:
             shard.find_next_expiry()
     return list(map(reader(None), found))

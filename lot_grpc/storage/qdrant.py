@@ -11,10 +11,12 @@ from qdrant_client import AsyncQdrantClient, models
 
 from lot_grpc.domain.errors import StoreUnavailableError
 from lot_grpc.ports import (
+    EXPIRES_KEY,
     NAMESPACE_KEY,
     Clock,
     CollectionSpec,
     Order,
+    Range,
     Record,
     Rescore,
     Scalar,
@@ -205,13 +207,14 @@ class QdrantStore:
             )
         return {str(hit.value) for hit in response.hits}
 
-    async def expired(self, collection: str, *, limit: int) -> list[Record]:
+    async def expired(self, collection: str, *, limit: int, where: Where = ()) -> list[Record]:
         """Records whose expiry has passed."""
         held = known(self._collections, collection)
+        has_expired = Range(EXPIRES_KEY, lte=self._clock.now())
         with self._ready():
             found, _ = await self._client.scroll(
                 held.name,
-                scroll_filter=models.Filter(must=[expired(self._clock.now())]),
+                scroll_filter=qdrant_filter(None, (*where, has_expired), None),
                 limit=limit,
                 with_payload=True,
                 consistency=held.consistency,

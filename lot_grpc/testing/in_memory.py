@@ -245,10 +245,11 @@ class InMemoryStore:
         """The namespaces of all records."""
         return {record.namespace for record in self._open(collection).records.values()}
 
-    async def expired(self, collection: str, *, limit: int) -> list[Record]:
+    async def expired(self, collection: str, *, limit: int, where: Where = ()) -> list[Record]:
         """Records whose expiry has passed."""
         now = self._clock.now()
-        found = [r for r in self._open(collection).records.values() if is_expired(r.payload, now)]
+        held = self._open(collection).records.values()
+        found = [r for r in held if is_expired(r.payload, now) and _matches(r, where)]
         found.sort(key=lambda r: r.id)
         return [_shown(r, payload=True, vectors=False) for r in found[:limit]]
 

@@ -12,6 +12,7 @@ import pytest
 from lot_grpc.domain.errors import StoreUnavailableError
 from lot_grpc.ports import (
     CollectionSpec,
+    Condition,
     Equals,
     HasVector,
     IdIn,
@@ -138,6 +139,9 @@ async def test_the_sweep_deletes_just_what_has_expired(
     clock.advance(0.000009)
     assert len(await store.expired("log", limit=5)) == 5
     assert len(await store.expired("log", limit=50)) == 9
+    some: list[Condition] = [IdIn((uid(3), uid(15), uid("stays"))), Equals("seq", 3)]
+    assert [r.payload["seq"] for r in await store.expired("log", limit=9, where=some)] == [3]
+    assert await store.expired("log", limit=9, where=[IdIn((uid(15),))]) == []
     assert await store.delete_expired("log", limit=5) == 5
     assert await store.delete_expired("log", limit=5) == 4
     assert await store.delete_expired("log", limit=5) == 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import (
     ErrorSolutionNotFoundError,
     LotError,
@@ -32,8 +34,10 @@ from lot_grpc.services.records.collections import (
     REQUESTS,
 )
 from lot_grpc.services.resources import REGISTRY
+from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
+from tests.services.invariants import check_invariants
 from tests.services.world import (
     DAY,
     NS,
@@ -211,8 +215,8 @@ class Watched(ForwardingStore):
         super().__init__(inner)
         self.sizes: list[int] = []
 
-    async def expired(self, collection: str, *, limit: int) -> list[Record]:
-        found = await super().expired(collection, limit=limit)
+    async def expired(self, collection: str, *, limit: int, where: Any = ()) -> list[Record]:
+        found = await super().expired(collection, limit=limit, where=where)
         self.sizes.append(len(found))
         return found
 
@@ -267,3 +271,40 @@ async def test_what_hangs_on_a_pattern_goes_before_it():
         one for one in await rows(world.store, REQUESTS) if one.payload["kind"] == "unique_content"
     ]
     assert content_index == []
+
+
+@pytest.mark.parametrize("kind", [ResourceKind.MEMORY, ResourceKind.PATTERN])
+async def test_a_death_while_the_id_of_an_expired_successor_is_taken_hides_nothing(kind):
+    """What it superseded is let go of first: then nothing is left that names it."""
+
+    async def create(world: World, name: str, superseded: str = "", ttl: int | None = None) -> None:
+        if kind is ResourceKind.MEMORY:
+            given = memory(name, memory_id=name[:1], supersedes=superseded, ttl=ttl)
+            await world.services.memories.memories.create(NS, given)
+        else:
+            await save(world, name, pattern_id=name[:1], supersedes=superseded, ttl=ttl)
+
+    async def lives(deaths: int) -> bool:
+        """Whether the last create outlives so many writes."""
+        clock = FixedClock()
+        store = FaultInjectingStore(InMemoryStore(clock))
+        world = await open_world(store, clock)
+        await create(world, "old")
+        await create(world, "new", "o", ttl=SECOND)
+        clock.advance(1)
+        store.fail_at(deaths + 1)
+        with suppress(InjectedFault):
+            await create(world, "newer")
+        died = store.dead
+        store.revive()
+        restarted = world.another_process()
+        await sweep(restarted)
+        await check_invariants(store, NS)
+        old = await restarted.services.resources.of(kind).get(NS, "o")
+        assert old.superseded_by == ""
+        return not died
+
+    deaths = 0
+    while not await lives(deaths):
+        deaths += 1
+    assert deaths >= 2

@@ -167,12 +167,21 @@ class Lineage(Generic[T]):
         which nothing can name. Returns the points of the inserted.
         """
         named = [record for record in records if record.id not in new]
+        await self.leave_expired(named)
         for record, mark in await self._with_marks(named):
             if mark[SUPERSEDED]:
                 record.payload.update(mark)
         inserted = await self._store.insert(self._collection, records)
         await self.settle_all([record for record in named if record.id in inserted])
         return inserted
+
+    async def leave_expired(self, records: Sequence[Record]) -> None:
+        """Settle what expired records superseded, whose ids these are about to take."""
+        if records:
+            points = IdIn(tuple(record.id for record in records))
+            gone = await self._store.expired(self._collection, limit=len(records), where=[points])
+            for superseded in {one.payload.get(SUPERSEDES, "") for one in gone} - {""}:
+                await self.settle(records[0].namespace, superseded)
 
     async def settle_all(self, records: Sequence[Record]) -> None:
         """Settle records of one namespace that were just written with these payloads."""

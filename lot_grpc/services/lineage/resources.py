@@ -57,6 +57,10 @@ class SupersedingResources(Resources[T, F]):
             await self._lineage.settle(record.namespace, superseded)
         await super().finish_expiry(record)
 
+    async def before_import(self, rows: Sequence[Row]) -> None:
+        """Let go of what expired records superseded whose ids are taken."""
+        await self._lineage.leave_expired([row.record for row in rows])
+
     async def after_import(
         self, namespace: str, rows: Mapping[str, Row], former: Mapping[str, Record]
     ) -> None:

@@ -193,6 +193,7 @@ class Patterns(SupersedingResources[Pattern, PatternFilter]):
 
         One that a pattern of another id holds here stays with that, if it is there.
         """
+        await super().before_import(rows)
         claiming = [row.record for row in rows if row.claimed]
         if not claiming:
             return

@@ -1,4 +1,4 @@
-"""Marks of what is superseded after imports that meet other reviews and other successors."""
+"""Marks of what is superseded: after imports, and where ids are used again."""
 
 from __future__ import annotations
 
@@ -105,3 +105,38 @@ async def test_an_import_closes_no_circle(lot, kind):
     old, new = [await get(third, kind, one) for one in ("old", "new")]
     assert (old.supersedes, old.superseded_by) == ("", "new")
     assert (new.supersedes, new.superseded_by) == ("old", "")
+
+
+# --- ids of expired successors that are used again --------------------------------------------
+
+
+async def expiring(lot: Lot, kind: str) -> None:
+    """``old``, and ``new``, which supersedes it and has expired, but is not swept yet."""
+    await store(lot, kind, "old")
+    await store(lot, kind, "new", supersedes="old", ttl={"seconds": 60})
+    lot.clock.advance(61)
+
+
+async def _saved(lot: Lot, kind: str) -> None:
+    await store(lot, kind, "new")
+
+
+async def _saved_as_another_successor(lot: Lot, kind: str) -> None:
+    await store(lot, kind, "older")
+    await store(lot, kind, "new", supersedes="older")
+
+
+async def _imported(lot: Lot, kind: str) -> None:
+    other = lot.on(f"{lot.namespace}-other")
+    await store(other, kind, "new")
+    await imported(lot, await exported(other))
+
+
+@each
+@pytest.mark.parametrize("again", [_saved, _saved_as_another_successor, _imported])
+async def test_what_an_expired_successor_hid_is_found_though_its_id_is_used_again(lot, kind, again):
+    await expiring(lot, kind)
+    await again(lot, kind)
+    old = await get(lot, kind, "old")
+    assert old.superseded_by == ""
+    assert sorted(await recalled(lot, kind)) == ["new", "old"]
