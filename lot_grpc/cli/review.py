@@ -82,7 +82,7 @@ _KINDS = {
 def review(
     *,
     ids: list[str] | None = Argument(
-        None, metavar="[ID[=ETAG]]...", help="Records to review. Without any, list what is pending."
+        None, metavar="ID[=ETAG]", help="Records to review. Without any, list what is pending."
     ),
     resource_kind: resource_kind_pb2.ResourceKind.ValueType | None = RESOURCE_KINDS.option(
         None, "--kind", help="memory, pattern or error_solution. Required with IDs."

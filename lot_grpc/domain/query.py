@@ -108,6 +108,6 @@ class MemoryFilter:
     created_before: int | None = None
     pinned: bool | None = None
     superseded: bool | None = None
-    """None: recalls omit those superseded by then, all else includes both."""
+    """None: recalls omit those superseded at their time, all else includes both."""
     origins: tuple[OriginKind, ...] = ()
     reviews: tuple[ReviewState, ...] = ()

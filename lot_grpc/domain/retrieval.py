@@ -141,7 +141,7 @@ class Retrieval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalOutcome:
-    """An outcome that names a retrieval, and stands.
+    """An outcome that names a retrieval, corrections applied.
 
     ``used``: what was used; empty if nothing was. ``duration`` in seconds, ``create_time`` in
     microseconds since 1970.

@@ -38,7 +38,7 @@ class ReviewDraft:
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """The result of an item. ``review`` is as it is now; ``error`` instead if it failed."""
+    """The result of an item. ``review`` after the call, or ``error`` if it failed."""
 
     id: str
     review: Review | None = None

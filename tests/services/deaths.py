@@ -17,7 +17,8 @@ from lot_grpc.ports import VectorStore
 from lot_grpc.testing.faults import FaultInjectingStore, When
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
-from tests.services.invariants import check_invariants, state
+from tests.services.invariants import check_invariants
+from tests.services.states import state
 from tests.services.steps.base import Case
 from tests.services.world import NS, World, open_world
 

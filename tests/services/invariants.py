@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 from lot_grpc.domain.change import ResourceKind
@@ -31,11 +29,9 @@ from lot_grpc.services.records.collections import (
     OUTCOMES,
     PASSAGE_VECTORS,
     PATTERNS,
-    POLICIES,
     PREFERENCE_REVISIONS,
     PREFERENCES,
     REQUESTS,
-    SELECTIONS,
     SESSION_PARTS,
     SESSIONS,
     TOMBSTONES,
@@ -60,7 +56,7 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
     patterns = await rows(store, PATTERNS, ns)
     recorded_outcomes = await rows(store, OUTCOMES, ns)
     await _check_counters(store, ns, recorded_outcomes)
-    _check_cells(await rows(store, CONTEXT_STATS, ns), recorded_outcomes)
+    _check_context_stats(await rows(store, CONTEXT_STATS, ns), recorded_outcomes)
     _check_feedback(patterns, await rows(store, FEEDBACK, ns))
     _check_marks(patterns, "pattern_id")
     _check_groups(patterns)
@@ -146,25 +142,25 @@ def _puts_nothing_instead(recorded: Record) -> bool:
     return "corrects_outcome_id" in recorded.payload and "outcome" not in recorded.payload
 
 
-def _check_cells(cells: list[Record], recorded_outcomes: list[Record]) -> None:
-    """Each outcome on a query counts in one cell of its resource, and in no more."""
+def _check_context_stats(stats: list[Record], recorded_outcomes: list[Record]) -> None:
+    """Each outcome on a query counts in one record of stats of its resource, and in no more."""
     counts: Counter[str] = Counter()
-    by_point = {cell.id: cell for cell in cells}
-    for cell in cells:
-        assert not cell.payload.get("merging"), "two cells were to become one and are not"
-        if "merged_into" in cell.payload:
-            assert cell.payload["count"] == 0, "a merged cell counts"
-            into = by_point[cell.payload["merged_into"]]
-            assert into.payload["resource"] == cell.payload["resource"]
-        assert 0 <= cell.payload["successes"] <= cell.payload["trials"] + 1e-9
-        assert cell.payload["trials"] <= cell.payload["count"] + 1e-9
-        counts[cell.payload["resource"]] += cell.payload["count"]
-    told: Counter[str] = Counter()
+    by_point = {one.id: one for one in stats}
+    for one in stats:
+        assert not one.payload.get("merging"), "stats were to be merged and are not"
+        if "merged_into" in one.payload:
+            assert one.payload["count"] == 0, "merged stats count"
+            into = by_point[one.payload["merged_into"]]
+            assert into.payload["resource"] == one.payload["resource"]
+        assert 0 <= one.payload["successes"] <= one.payload["trials"] + 1e-9
+        assert one.payload["trials"] <= one.payload["count"] + 1e-9
+        counts[one.payload["resource"]] += one.payload["count"]
+    logged: Counter[str] = Counter()
     for recorded in recorded_outcomes:
         if outcome_from_record(recorded).in_context:
             now, before = "outcome" in recorded.payload, "undone" in recorded.payload
-            told[recorded.payload["resource"]] += now - before
-    assert counts == +told, "cells and the log differ"
+            logged[recorded.payload["resource"]] += now - before
+    assert counts == +logged, "stats and the log differ"
 
 
 def _check_feedback(patterns: list[Record], recorded_outcomes: list[Record]) -> None:
@@ -370,83 +366,3 @@ async def _with_content(world: World, ns: str, content: PatternContent) -> list[
         if dedupe_hash(one.content) == dedupe_hash(content)
         and one.pattern_id not in ("p2", "p3", "mine")
     ]
-
-
-_RANDOM = {
-    "pattern_id", "episode_id", "memory_id", "resource_id", "outcome_id", "corrects_outcome_id",
-    "root",
-    "feedback_id", "learning_event_id", "decision_id", "selection_id", "trajectory_id",
-}  # fmt: skip
-_HOW_IT_CAME_ABOUT = {
-    "sort_key", "create_time", "update_time", "record_time", "last_used_time", "start_time",
-    "active_time", "abandoning", "reuse_revision", "pending_reuses",
-    "end_time", "epoch", "writer_epoch", "writer_base", "writer_base_epoch", "request",
-    "pending_ids", "stats_revision", "superseded_time", "delete_time", "undone_time", "resource",
-    "review_time",
-    "pending_feedback", "last_feedback_time",
-    "pending_steps", "pending_events",
-    "pending_requests", "expires", "result_revision", "time", "target_key", "extracted_pattern_ids",
-    "writer_id", "change_seq", "stored_by", "stored_seq",
-    "generation", "former_generations", "values_put", "bytes_put", "message_time", "created_by",
-}  # fmt: skip
-
-
-async def state(store: VectorStore, ns: str) -> Any:
-    """All that a caller could tell, but for times and for ids that nobody chose."""
-    names: dict[str, str] = {}
-    told: dict[str, list[str]] = {}
-    texts = {r.payload["pattern_id"]: r.payload["task"] for r in await rows(store, PATTERNS, ns)}
-    texts |= {r.payload["memory_id"]: r.payload["content"] for r in await rows(store, MEMORIES, ns)}
-    for collection in (
-        PATTERNS, EPISODES, MEMORIES, ERROR_SOLUTIONS, TOMBSTONES, OUTCOMES, FEEDBACK, EVENTS,
-        POLICIES, LEARNING_EVENTS, DECISIONS, SELECTIONS, TRAJECTORIES, ACTION_VALUES,
-        PREFERENCES, PREFERENCE_REVISIONS, SESSIONS, SESSION_PARTS,
-    ):  # fmt: skip
-        told[collection] = []
-        for record in await rows(store, collection, ns):
-            payload = _without_times(record.payload)
-            if collection == SESSIONS:
-                del payload["revision"]  # each renewal of the life is one
-            for key in sorted(_RANDOM & payload.keys()):
-                payload[key] = names.setdefault(payload[key], _named(payload, key))
-            if successor := payload.get("superseded_by"):
-                payload["superseded_by"] = texts.get(successor, "gone")
-            if "id" in payload:
-                payload["id"] = names.get(payload["id"], "gone")
-            told[collection].append(json.dumps(payload, sort_keys=True).replace(ns, "here"))
-        told[collection].sort()
-    told[CONTEXT_STATS] = _told_by_cells(await rows(store, CONTEXT_STATS, ns), names)
-    return told
-
-
-def _told_by_cells(cells: list[Record], names: dict[str, str]) -> list[str]:
-    """What is known of each resource: which cells it is in depends on when they were merged."""
-    sums: dict[str, list[float]] = {}
-    for cell in cells:
-        resource_id = str(cell.payload["resource_id"])
-        one = sums.setdefault(names.get(resource_id, resource_id), [0.0, 0.0, 0.0])
-        for place, key in enumerate(("count", "successes", "trials")):
-            one[place] += cell.payload[key]
-    return sorted(f"{name}: {[round(value, 3) for value in one]}" for name, one in sums.items())
-
-
-def _without_times(value: Any) -> Any:
-    """A payload without what tells how it came about, at any depth."""
-    if isinstance(value, list):
-        return [_without_times(one) for one in value]
-    if not isinstance(value, Mapping):
-        return value
-    if value.get("kind") == "selection":  # a target whose id nobody chose
-        value = {**value, "id": "a selection"}
-    return {k: _without_times(v) for k, v in value.items() if k not in _HOW_IT_CAME_ABOUT}
-
-
-def _named(payload: dict[str, Any], key: str) -> str:
-    if key in ("outcome_id", "corrects_outcome_id", "root"):
-        return "an outcome"
-    if key == "feedback_id":
-        return "a feedback"
-    if key in ("selection_id", "trajectory_id", "learning_event_id", "decision_id"):
-        return f"a {key}"
-    given = payload.get("task") or payload.get("content") or payload[key]
-    return f"{key} of {given}"

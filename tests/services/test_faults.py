@@ -39,7 +39,8 @@ from tests.services.deaths import (
     roll_forward,
     some,
 )
-from tests.services.invariants import check_contents, check_invariants, state
+from tests.services.invariants import check_contents, check_invariants
+from tests.services.states import state
 from tests.services.steps.base import Case, nothing
 from tests.services.steps.patterns import id_of, three_patterns
 from tests.services.world import NS, SharedStore, World, draft, memory, open_world, rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -21,17 +20,14 @@ from lot_grpc.services.records.patterns import pattern_point
 from lot_grpc.services.seeder import Seeds
 from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.transfer.importer import ImportRun
-from tests.contract.clock import FixedClock
+from tests.services.circles import check_closing_a_circle_at_once
 from tests.services.invariants import check_invariants
 from tests.services.steps.patterns import alike, distils
 from tests.services.world import (
     MINUTE,
     NS,
-    Interleaving,
-    SharedStore,
     World,
     draft,
-    open_world,
     outcome,
     recall,
     save,
@@ -219,28 +215,13 @@ async def test_nothing_supersedes_itself_or_in_a_circle(world):
 
 @pytest.mark.parametrize("seed", range(12))
 async def test_of_several_that_close_a_circle_at_once_one_fails_at_least(seed):
-    clock = FixedClock()
-    world = await open_world(SharedStore(clock), clock)
-    names = ("a", "b", "c")
-    for name in names:
+    async def create(world: World, name: str) -> None:
         await save(world, f"task {name}", pattern_id=name)
-    store = Interleaving(world.store, seed)
-    worlds = [World(store, world.clock, world.services).another_process() for _ in names]
-    pairs = [("a", "b"), ("b", "c"), ("c", "a")]
-    results = await asyncio.gather(
-        *(supersede(w, *pair) for w, pair in zip(worlds, pairs, strict=True)),
-        return_exceptions=True,
-    )
-    failed = [one for one in results if one is not None]
-    assert failed
-    assert all(isinstance(one, RequestInvalidError) for one in failed)
-    await check_invariants(world.store, NS)
-    for name in names:
-        one, chain = name, []
-        while one and one not in chain:
-            chain.append(one)
-            one = (await world.services.patterns.patterns.get(NS, one)).content.supersedes
-        assert not one, "a circle"
+
+    async def supersedes(world: World, name: str) -> str:
+        return (await world.services.patterns.patterns.get(NS, name)).content.supersedes
+
+    await check_closing_a_circle_at_once(seed, create, supersede, supersedes)
 
 
 async def test_an_item_of_a_batch_may_supersede_one_before_it(world):

@@ -1,4 +1,4 @@
-"""The origin of a record: given with a write, or by whoever edits."""
+"""The origin of a record: of its writer, or of an editor."""
 
 from __future__ import annotations
 

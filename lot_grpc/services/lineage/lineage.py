@@ -83,7 +83,7 @@ class Lineage(Generic[T]):
         time_source: TimeSource,
         begin_of: Callable[[Mapping[str, Any]], int] | None = None,
     ) -> None:
-        """``begin_of``: from when on a successor supersedes; None: at once, and no time is kept."""
+        """``begin_of``: when a successor starts to supersede; None: at once, no time is kept."""
         self._spec = spec
         self._collection = spec.collection.name
         self._store = store
@@ -128,7 +128,7 @@ class Lineage(Generic[T]):
     async def carry_out(
         self, before: Record, after: Mapping[str, Any], write: Callable[[], Awaitable[bool]]
     ) -> bool:
-        """Write a change of a record, and let the marks of what it supersedes follow.
+        """Write a change of a record, and update the marks of what it supersedes.
 
         ``after`` is its payload then. Raises what ``begin`` and ``follow`` raise.
         """
@@ -141,7 +141,7 @@ class Lineage(Generic[T]):
         return written
 
     def _counts(self, payload: Mapping[str, Any]) -> tuple[bool, int | None]:
-        """Whether a record supersedes, as far as its review goes, and from when on."""
+        """Whether the review of a record lets it supersede, and from what time."""
         return held_back(payload), self._begin_of(payload) if self._begin_of else None
 
     async def drop(self, note: Note) -> None:
@@ -211,7 +211,7 @@ class Lineage(Generic[T]):
     async def settle_imported(
         self, namespace: str, rows: Mapping[str, Row], former: Mapping[str, Record]
     ) -> None:
-        """Mark what records that came supersede, and those of them that others supersede.
+        """Mark what imported records supersede, and those of them that others supersede.
 
         A mark that comes along stays while the one that it names may come later. One that closes a
         circle no longer supersedes. ``former`` are the records that they replaced.

@@ -21,7 +21,7 @@ F = TypeVar("F")
 
 
 class SupersedingResources(Resources[T, F]):
-    """Lets the marks of superseded records follow whatever changes those that supersede them."""
+    """Updates the marks of superseded records with every change of those that supersede them."""
 
     def __init__(self, spec: ResourceSpec, runtime: Runtime, lineage: Lineage[T]) -> None:
         super().__init__(spec, runtime)
@@ -33,7 +33,7 @@ class SupersedingResources(Resources[T, F]):
     async def review(
         self, namespace: str, id: str, given: Review, etag: str
     ) -> tuple[Review, bool]:
-        """Set the review of a record, and let the mark of what it supersedes follow."""
+        """Set the review of a record, and update the mark of what it supersedes."""
         review, changed = await super().review(namespace, id, given, etag)
         if not changed:  # a try that died may have left the mark as it was
             record = await self.find_record(namespace, id)
@@ -64,5 +64,5 @@ class SupersedingResources(Resources[T, F]):
     async def after_import(
         self, namespace: str, rows: Mapping[str, Row], former: Mapping[str, Record]
     ) -> None:
-        """Mark what records that came supersede, and those of them that others supersede."""
+        """Mark what imported records supersede, and those of them that others supersede."""
         await self._lineage.settle_imported(namespace, rows, former)

@@ -8,7 +8,7 @@ SUPERSEDES = "supersedes"
 """The id that a record supersedes, as its content says."""
 SUPERSEDED, SUPERSEDED_BY, SUPERSEDED_TIME = "superseded", "superseded_by", "superseded_time"
 """The mark, derived from ``SUPERSEDES`` of other records (``services.lineage``): whether any name
-this one, the newest of them, and for memories from when on it is superseded."""
+this one, the newest of them, and for memories when that begins."""
 
 
 def superseded_filter(include: bool | None) -> list[Condition]:

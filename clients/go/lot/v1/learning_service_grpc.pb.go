@@ -95,8 +95,8 @@ type LearningServiceClient interface {
 	// RETRIEVAL_NOT_FOUND or SELECTION_NOT_FOUND (then nothing is stored), REQUEST_ID_REUSED,
 	// CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
 	SubmitFeedback(ctx context.Context, in *SubmitFeedbackRequest, opts ...grpc.CallOption) (*SubmitFeedbackResponse, error)
-	// GetRetrieval returns what a recall or context was asked, what it showed, what was used of that
-	// and how it went. Errors: RETRIEVAL_NOT_FOUND.
+	// GetRetrieval returns a retrieval with its outcomes: what a recall or context was asked, what it
+	// showed, what of that was used and how it went. Errors: RETRIEVAL_NOT_FOUND.
 	GetRetrieval(ctx context.Context, in *GetRetrievalRequest, opts ...grpc.CallOption) (*GetRetrievalResponse, error)
 	// ListRetrievals lists retrievals, newest first. Errors: PAGE_TOKEN_MISMATCH.
 	ListRetrievals(ctx context.Context, in *ListRetrievalsRequest, opts ...grpc.CallOption) (*ListRetrievalsResponse, error)
@@ -346,8 +346,8 @@ type LearningServiceServer interface {
 	// RETRIEVAL_NOT_FOUND or SELECTION_NOT_FOUND (then nothing is stored), REQUEST_ID_REUSED,
 	// CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
 	SubmitFeedback(context.Context, *SubmitFeedbackRequest) (*SubmitFeedbackResponse, error)
-	// GetRetrieval returns what a recall or context was asked, what it showed, what was used of that
-	// and how it went. Errors: RETRIEVAL_NOT_FOUND.
+	// GetRetrieval returns a retrieval with its outcomes: what a recall or context was asked, what it
+	// showed, what of that was used and how it went. Errors: RETRIEVAL_NOT_FOUND.
 	GetRetrieval(context.Context, *GetRetrievalRequest) (*GetRetrievalResponse, error)
 	// ListRetrievals lists retrievals, newest first. Errors: PAGE_TOKEN_MISMATCH.
 	ListRetrievals(context.Context, *ListRetrievalsRequest) (*ListRetrievalsResponse, error)

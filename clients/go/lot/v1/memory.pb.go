@@ -711,8 +711,8 @@ type MemoryFilter struct {
 	// create_time is earlier than this.
 	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=created_before,json=createdBefore,proto3" json:"created_before,omitempty"`
 	// True: only memories that another one supersedes, even if that one becomes true in the future.
-	// False: only the others. Unset: SearchMemories omits memories superseded by then, all other
-	// calls include both.
+	// False: only the others. Unset: SearchMemories omits memories superseded at its `as_of`, all
+	// other calls include both.
 	Superseded *bool `protobuf:"varint,14,opt,name=superseded,proto3,oneof" json:"superseded,omitempty"`
 	// Kinds of origin.
 	Origins []OriginKind `protobuf:"varint,15,rep,packed,name=origins,proto3,enum=lot.v1.OriginKind" json:"origins,omitempty"`

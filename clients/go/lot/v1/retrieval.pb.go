@@ -89,9 +89,9 @@ func (RetrievalMethod) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_retrieval_proto_rawDescGZIP(), []int{0}
 }
 
-// Retrieval is the record of one recall: what was asked, what was shown and, when read, what of it
-// was used and how it went. It is stored within a second after the recall, so a crash of the server
-// may lose the latest ones.
+// Retrieval is the record of one recall: what was asked, what was shown and, if read by
+// GetRetrieval or ListRetrievals, what of that was used and how it went. It is stored within a
+// second after the recall, so a crash of the server may lose the latest ones.
 type Retrieval struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Retrieval ID, as the recall returned it.

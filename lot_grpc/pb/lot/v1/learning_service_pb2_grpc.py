@@ -270,8 +270,8 @@ class LearningServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetRetrieval(self, request, context):
-        """GetRetrieval returns what a recall or context was asked, what it showed, what was used of that
-        and how it went. Errors: RETRIEVAL_NOT_FOUND.
+        """GetRetrieval returns a retrieval with its outcomes: what a recall or context was asked, what it
+        showed, what of that was used and how it went. Errors: RETRIEVAL_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -62,9 +62,9 @@ Global___RetrievalMethod: _TypeAlias = RetrievalMethod  # noqa: Y015
 
 @_typing.final
 class Retrieval(_message.Message):
-    """Retrieval is the record of one recall: what was asked, what was shown and, when read, what of it
-    was used and how it went. It is stored within a second after the recall, so a crash of the server
-    may lose the latest ones.
+    """Retrieval is the record of one recall: what was asked, what was shown and, if read by
+    GetRetrieval or ListRetrievals, what of that was used and how it went. It is stored within a
+    second after the recall, so a crash of the server may lose the latest ones.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

@@ -208,8 +208,8 @@ export const LearningService: GenService<{
     output: typeof SubmitFeedbackResponseSchema;
   },
   /**
-   * GetRetrieval returns what a recall or context was asked, what it showed, what was used of that
-   * and how it went. Errors: RETRIEVAL_NOT_FOUND.
+   * GetRetrieval returns a retrieval with its outcomes: what a recall or context was asked, what it
+   * showed, what of that was used and how it went. Errors: RETRIEVAL_NOT_FOUND.
    *
    * @generated from rpc lot.v1.LearningService.GetRetrieval
    */

@@ -457,8 +457,8 @@ export type MemoryFilter = Message<"lot.v1.MemoryFilter"> & {
 
   /**
    * True: only memories that another one supersedes, even if that one becomes true in the future.
-   * False: only the others. Unset: SearchMemories omits memories superseded by then, all other
-   * calls include both.
+   * False: only the others. Unset: SearchMemories omits memories superseded at its `as_of`, all
+   * other calls include both.
    *
    * @generated from field: optional bool superseded = 14;
    */

@@ -99,8 +99,8 @@ class LearningServiceStub:
     CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
     """
     GetRetrieval: _grpc.UnaryUnaryMultiCallable[_retrieval_pb2.GetRetrievalRequest, _retrieval_pb2.GetRetrievalResponse]
-    """GetRetrieval returns what a recall or context was asked, what it showed, what was used of that
-    and how it went. Errors: RETRIEVAL_NOT_FOUND.
+    """GetRetrieval returns a retrieval with its outcomes: what a recall or context was asked, what it
+    showed, what of that was used and how it went. Errors: RETRIEVAL_NOT_FOUND.
     """
     ListRetrievals: _grpc.UnaryUnaryMultiCallable[_retrieval_pb2.ListRetrievalsRequest, _retrieval_pb2.ListRetrievalsResponse]
     """ListRetrievals lists retrievals, newest first. Errors: PAGE_TOKEN_MISMATCH."""
@@ -171,8 +171,8 @@ class LearningServiceAsyncStub(LearningServiceStub):
     CONTENTION; LEARNING_EVENT_NOT_FOUND if the event of a retried request has been deleted.
     """
     GetRetrieval: _aio.UnaryUnaryMultiCallable[_retrieval_pb2.GetRetrievalRequest, _retrieval_pb2.GetRetrievalResponse]  # type: ignore[assignment]
-    """GetRetrieval returns what a recall or context was asked, what it showed, what was used of that
-    and how it went. Errors: RETRIEVAL_NOT_FOUND.
+    """GetRetrieval returns a retrieval with its outcomes: what a recall or context was asked, what it
+    showed, what of that was used and how it went. Errors: RETRIEVAL_NOT_FOUND.
     """
     ListRetrievals: _aio.UnaryUnaryMultiCallable[_retrieval_pb2.ListRetrievalsRequest, _retrieval_pb2.ListRetrievalsResponse]  # type: ignore[assignment]
     """ListRetrievals lists retrievals, newest first. Errors: PAGE_TOKEN_MISMATCH."""
@@ -342,8 +342,8 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _retrieval_pb2.GetRetrievalRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_retrieval_pb2.GetRetrievalResponse, _abc.Awaitable[_retrieval_pb2.GetRetrievalResponse]]:
-        """GetRetrieval returns what a recall or context was asked, what it showed, what was used of that
-        and how it went. Errors: RETRIEVAL_NOT_FOUND.
+        """GetRetrieval returns a retrieval with its outcomes: what a recall or context was asked, what it
+        showed, what of that was used and how it went. Errors: RETRIEVAL_NOT_FOUND.
         """
 
     @_abc_1.abstractmethod

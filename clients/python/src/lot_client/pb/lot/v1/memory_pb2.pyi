@@ -464,8 +464,8 @@ class MemoryFilter(_message.Message):
     """True: only pinned. False: only unpinned. Unset: both."""
     superseded: _builtins.bool
     """True: only memories that another one supersedes, even if that one becomes true in the future.
-    False: only the others. Unset: SearchMemories omits memories superseded by then, all other
-    calls include both.
+    False: only the others. Unset: SearchMemories omits memories superseded at its `as_of`, all
+    other calls include both.
     """
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[Global___MemoryKind.ValueType]:
