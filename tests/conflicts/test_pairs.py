@@ -16,7 +16,7 @@ FITTED = read_pairs(TABLES / "pairs.jsonl")
 TRIED = read_pairs(TABLES / "tried.jsonl")
 """Further pairs that the rule was tried on, and changed after."""
 HELD_OUT = read_pairs(TABLES / "heldout.jsonl")
-"""Pairs by another author, run once the rule was finished. It is not to be changed after them; a
+"""Pairs by two other authors, run once the rule was finished. It is not to be changed after them; a
 rule that was needs another table."""
 
 
@@ -36,7 +36,7 @@ def test_of_the_pairs_it_was_tried_on_it_takes_none_wrongly_for_a_change_and_mis
 
 def test_of_the_pairs_kept_from_it_it_finds_what_the_page_says():
     found = measured(HELD_OUT).by_kind
-    assert found == {"change": (4, 20), "paraphrase": (1, 20), "other": (0, 20)}
+    assert found == {"change": (9, 40), "paraphrase": (1, 40), "other": (0, 40)}
 
 
 @pytest.mark.parametrize("pair", [*FITTED, *TRIED], ids=lambda pair: f"{pair.kind}: {pair.second}")

@@ -76,7 +76,7 @@ def held_back_notices(
 
 
 def conflict_notices(conflicts: Sequence[Conflict]) -> list[pb.Notice]:
-    """Notice that a saved memory contradicts others, with what each says instead."""
+    """Notice that a saved memory seems to contradict others, with what each says instead."""
     if not conflicts:
         return []
     said = "; ".join(f"{one.memory_id} ({_against(one.contradiction)})" for one in conflicts)
@@ -84,8 +84,9 @@ def conflict_notices(conflicts: Sequence[Conflict]) -> list[pb.Notice]:
         pb.Notice(
             code=pb.NOTICE_CODE_CONFLICTS_WITH,
             field="memory.content",
-            message=f"contradicts {said}. All are kept: set supersedes if this one replaces it, "
-            "valid_until of the other if that was true until then, or delete what is wrong",
+            message=f"seems to contradict {said}. All are kept: set supersedes if this one "
+            "replaces it, valid_until of the other if that was true until then, or delete what is "
+            "wrong",
         )
     ]
 

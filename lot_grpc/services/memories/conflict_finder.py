@@ -8,7 +8,7 @@ batch, at least one meets the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from lot_grpc.domain.memory import Memory, search_text
@@ -38,8 +38,13 @@ class ConflictFinder:
         self._store = runtime.store
         self._time = runtime.time
 
-    async def of(self, namespace: str, saved: Sequence[Memory]) -> list[tuple[Conflict, ...]]:
-        """For each memory just stored, those that contradict it, the nearest first."""
+    async def of(
+        self, namespace: str, saved: Sequence[Memory], known: Mapping[str, Vector]
+    ) -> list[tuple[Conflict, ...]]:
+        """For each memory just stored, those that contradict it, the nearest first.
+
+        ``known``: vectors of their texts, by id; others are read.
+        """
         points = {
             memory_point(namespace, one.memory_id): one for one in saved if _says_one_thing(one)
         }
@@ -47,17 +52,23 @@ class ConflictFinder:
         time_slice = TimeSlice()
         for start in range(0, len(points), _AT_ONCE):
             some = list(points)[start : start + _AT_ONCE]
-            stored = await self._store.get(MEMORIES, namespace, some, vectors=True)
-            given = {point: one.vectors.get(TEXT_VECTOR) for point, one in stored.items()}
-            queries = {
-                point: self._query(vector) for point, vector in given.items() if vector is not None
-            }
+            queries = await self._queries(namespace, {one: points[one] for one in some}, known)
             result = await self._store.search(MEMORIES, namespace, list(queries.values()))
             for point, hits in zip(queries, result.hits, strict=True):
                 near = [memory_from_record(result.records[one]) for one in hits if one != point]
                 found[points[point].memory_id] = _conflicts(points[point], near)
                 await time_slice.give_way()
         return [found.get(one.memory_id, ()) for one in saved]
+
+    async def _queries(
+        self, namespace: str, points: Mapping[str, Memory], known: Mapping[str, Vector]
+    ) -> dict[str, SearchQuery]:
+        vectors = {point: known.get(memory.memory_id) for point, memory in points.items()}
+        unknown = [point for point, vector in vectors.items() if vector is None]
+        if unknown:  # a repeat of a request that stored them
+            stored = await self._store.get(MEMORIES, namespace, unknown, vectors=True)
+            vectors |= {point: one.vectors.get(TEXT_VECTOR) for point, one in stored.items()}
+        return {one: self._query(vector) for one, vector in vectors.items() if vector is not None}
 
     def _query(self, vector: Vector) -> SearchQuery:
         # One more, since it finds itself.

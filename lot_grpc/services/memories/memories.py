@@ -17,7 +17,7 @@ from lot_grpc.kernel.compare_and_set import (
     as_read,
     compare_and_set,
 )
-from lot_grpc.ports import Record
+from lot_grpc.ports import Record, Vector
 from lot_grpc.services.expiry import check_expiry
 from lot_grpc.services.indexer import Indexed
 from lot_grpc.services.lineage.lineage import Lineage
@@ -32,7 +32,7 @@ from lot_grpc.services.memories.drafts import (
 from lot_grpc.services.memories.indexing import MemoryIndexing
 from lot_grpc.services.memories.memory_creator import MemoryCreator
 from lot_grpc.services.memories.spec import MEMORY
-from lot_grpc.services.records.collections import MEMORIES, SORT_KEY
+from lot_grpc.services.records.collections import MEMORIES, SORT_KEY, TEXT_VECTOR
 from lot_grpc.services.records.counters import STATS_REVISION
 from lot_grpc.services.records.memories import (
     INDEXING,
@@ -87,6 +87,7 @@ class Memories(SupersedingResources[Memory, MemoryFilter]):
         Raises MemoryNotFoundError (also for what it is to supersede), EtagMismatchError,
         RequestInvalidError, OriginReservedError, OriginRaisedError, ContentionError.
         """
+        known: dict[str, Vector] = {}
 
         async def attempt() -> Updated:
             record = await self.read_record(namespace, memory_id, vectors=True, etag=etag)
@@ -109,6 +110,7 @@ class Memories(SupersedingResources[Memory, MemoryFilter]):
             text, old_text = search_text(content), search_text(memory.content)
             if text != old_text:
                 [indexed] = await self._indexer.first_vectors([text])
+                known[memory_id] = indexed.vectors[TEXT_VECTOR]
                 state = IndexingState.PENDING if indexed.pending else IndexingState.COMPLETE
                 edited = replace(edited, indexing=state, indexing_problem="")
             unchanged_fields = preserved_in_edits(record.payload)
@@ -122,5 +124,5 @@ class Memories(SupersedingResources[Memory, MemoryFilter]):
         self._indexing.add(updated.memory, changed=updated.reindexed)
         if not updated.reworded:
             return updated
-        [conflicts] = await self._conflicts.of(namespace, [updated.memory])
+        [conflicts] = await self._conflicts.of(namespace, [updated.memory], known)
         return replace(updated, conflicts=conflicts)

@@ -44,7 +44,7 @@ from lot_grpc.services.memories.indexing import MemoryIndexing
 from lot_grpc.services.memories.spec import MEMORY
 from lot_grpc.services.outcomes.known_empty import KnownEmpty
 from lot_grpc.services.outcomes.logs import forget_older_logs
-from lot_grpc.services.records.collections import MEMORIES, OUTCOMES
+from lot_grpc.services.records.collections import MEMORIES, OUTCOMES, TEXT_VECTOR
 from lot_grpc.services.records.memories import (
     memory_from_record,
     memory_point,
@@ -266,7 +266,9 @@ class MemoryCreator:
             for work in works
             if isinstance(work.result, Created) and work.result.created
         ]
-        conflicts = await self._conflicts.of(namespace, [created.memory for _, created in new])
+        known = {work.id: work.indexed.vectors[TEXT_VECTOR] for work, _ in new if work.indexed}
+        memories = [created.memory for _, created in new]
+        conflicts = await self._conflicts.of(namespace, memories, known)
         for (work, created), found in zip(new, conflicts, strict=True):
             work.result = replace(created, conflicts=found)
 

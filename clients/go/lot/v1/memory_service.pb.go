@@ -133,7 +133,7 @@ type CreateMemoryResponse struct {
 	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
 	// Notices, for example that a text is longer than the model reads.
 	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
-	// IDs of stored memories that this one contradicts, nearest first, at most 5; see the notice
+	// IDs of stored memories that this one seems to contradict, nearest first, at most 5; see the notice
 	// CONFLICTS_WITH. Empty for a repeat that stored nothing.
 	ConflictingMemoryIds []string `protobuf:"bytes,4,rep,name=conflicting_memory_ids,json=conflictingMemoryIds,proto3" json:"conflicting_memory_ids,omitempty"`
 	unknownFields        protoimpl.UnknownFields
@@ -792,7 +792,7 @@ type UpdateMemoryResponse struct {
 	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
 	// Notices, for example that a text is longer than the model reads.
 	Notices []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
-	// IDs of memories that the new text contradicts, as from CreateMemory. Empty if the text did not
+	// IDs of memories that the new text seems to contradict, as from CreateMemory. Empty if the text did not
 	// change.
 	ConflictingMemoryIds []string `protobuf:"bytes,3,rep,name=conflicting_memory_ids,json=conflictingMemoryIds,proto3" json:"conflicting_memory_ids,omitempty"`
 	unknownFields        protoimpl.UnknownFields

@@ -104,7 +104,7 @@ class CreateMemoryResponse(_message.Message):
 
     @_builtins.property
     def conflicting_memory_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """IDs of stored memories that this one contradicts, nearest first, at most 5; see the notice
+        """IDs of stored memories that this one seems to contradict, nearest first, at most 5; see the notice
         CONFLICTS_WITH. Empty for a repeat that stored nothing.
         """
 
@@ -435,7 +435,7 @@ class UpdateMemoryResponse(_message.Message):
 
     @_builtins.property
     def conflicting_memory_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """IDs of memories that the new text contradicts, as from CreateMemory. Empty if the text did not
+        """IDs of memories that the new text seems to contradict, as from CreateMemory. Empty if the text did not
         change.
         """
 

@@ -125,7 +125,7 @@ export type CreateMemoryResponse = Message<"lot.v1.CreateMemoryResponse"> & {
   notices: Notice[];
 
   /**
-   * IDs of stored memories that this one contradicts, nearest first, at most 5; see the notice
+   * IDs of stored memories that this one seems to contradict, nearest first, at most 5; see the notice
    * CONFLICTS_WITH. Empty for a repeat that stored nothing.
    *
    * @generated from field: repeated string conflicting_memory_ids = 4;
@@ -485,7 +485,7 @@ export type UpdateMemoryResponse = Message<"lot.v1.UpdateMemoryResponse"> & {
   notices: Notice[];
 
   /**
-   * IDs of memories that the new text contradicts, as from CreateMemory. Empty if the text did not
+   * IDs of memories that the new text seems to contradict, as from CreateMemory. Empty if the text did not
    * change.
    *
    * @generated from field: repeated string conflicting_memory_ids = 3;
