@@ -320,6 +320,13 @@ def recorded(running: Served) -> Served:
     pattern = pattern_pb2.Pattern(task="retry a request", language="python")
     saved = pattern_service_pb2.SavePatternRequest(pattern_id="p-17", pattern=pattern)
     calls.patterns.SavePattern(saved, timeout=PATIENCE)
+    saved.pattern_id, saved.pattern.task = "p-3", "retry an upload"
+    calls.patterns.SavePattern(saved, timeout=PATIENCE)
+    for memory_id in ("m-17", "m-18"):
+        created = memory_service_pb2.CreateMemoryRequest(
+            memory_id=memory_id, memory=memory_pb2.Memory(content=f"a note, {memory_id}")
+        )
+        calls.memories.CreateMemory(created, timeout=PATIENCE)
     return running
 
 
@@ -375,5 +382,5 @@ def test_the_page_shows_every_command_that_asks_what_there_is():
     lines = [line for block in blocks_of_the_page() for line in block]
     shown = {line.partition("lot-grpc ")[2].split()[0] for line in lines}
     patterns = {"recall", "embed", "patterns", "stats"}
-    moving = {"export", "import", "namespaces", "clear"}
+    moving = {"export", "import", "namespaces", "clear", "review"}
     assert shown == {"episodes", "replay", "watch", "errors", "context"} | patterns | moving
