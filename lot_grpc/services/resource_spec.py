@@ -199,7 +199,7 @@ class WatchRule:
         quiet: Bookkeeping keys: a write of nothing else is not a change.
         learned_keys: The keys that ``learned`` reads.
         learned: Whether the server learned a stored record.
-        only_if_named: Whether only those are told of it who name the kind, since there are many.
+        only_if_named: Whether only watches that name the kind report it, since there are many.
     """
 
     quiet: frozenset[str] = frozenset()
