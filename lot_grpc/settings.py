@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -38,6 +38,15 @@ from lot_grpc.embedding.catalog import DEFAULT_CACHE_ENTRIES, DEFAULT_MODEL, DEF
 from lot_grpc.embedding.endpoint_options import EndpointOptions
 from lot_grpc.server.limits import Limits
 from lot_grpc.settings_checks import contradictions
+from lot_grpc.settings_types import (
+    Group,
+    Namespace,
+    OptionalPath,
+    OptionalSecret,
+    Seconds,
+    Share,
+    listed,
+)
 from lot_grpc.storage.space import DEFAULT_MIN_FREE_BYTES
 
 MIB = 2**20
@@ -49,37 +58,6 @@ _RANKING = RankingWeights()
 
 REFERENCE_FILE = Path(__file__).with_name("settings.reference.toml")
 """Every setting with its default, commented. A valid settings file itself."""
-
-
-class Group(BaseModel):
-    """Settings that belong together; ``env_prefix`` is the prefix of their variables."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, str_strip_whitespace=True, validate_default=True
-    )
-    env_prefix: ClassVar[str] = "LOT_"
-
-
-def _empty_is_none(value: object) -> object:
-    return None if value == "" else value
-
-
-OptionalPath = Annotated[
-    Annotated[Path, AfterValidator(Path.expanduser)] | None, BeforeValidator(_empty_is_none)
-]
-OptionalSecret = Annotated[SecretStr | None, BeforeValidator(_empty_is_none)]
-
-
-def _listed(value: object) -> object:
-    """A list from the comma-separated form of an environment variable."""
-    if not isinstance(value, str):
-        return value
-    return [part.strip() for part in value.split(",") if part.strip()]
-
-
-Namespace = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")]
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class ServerSettings(Group):
@@ -244,10 +222,10 @@ class SeedSettings(Group):
     env_prefix = "LOT_SEED_"
 
     on_start: bool = False
-    namespaces: Annotated[tuple[Namespace, ...], BeforeValidator(_listed)] = (DEFAULT_NAMESPACE,)
+    namespaces: Annotated[tuple[Namespace, ...], BeforeValidator(listed)] = (DEFAULT_NAMESPACE,)
     packs: Annotated[
         tuple[Annotated[Path, AfterValidator(Path.expanduser)], ...],
-        BeforeValidator(_listed),
+        BeforeValidator(listed),
     ] = ()
 
 

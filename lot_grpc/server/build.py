@@ -22,13 +22,15 @@ from google.protobuf.descriptor import ServiceDescriptor
 
 from lot_grpc.domain.errors import ServingEndedError, StartupError
 from lot_grpc.server import health, layers, reflection
+from lot_grpc.server.access import authentication
 from lot_grpc.server.call import Call, Context, Handler, Method
 from lot_grpc.server.calllog import CallLog
+from lot_grpc.server.guards import Guards
 from lot_grpc.server.inflight import InFlight
-from lot_grpc.server.layers import Surroundings
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicer_handler import not_implemented, serve
 from lot_grpc.server.serving_loop import CallServer, watch_port
+from lot_grpc.server.surroundings import Layer, Surroundings
 from lot_grpc.services.reindex.gate import ModelGate
 
 _LAST_WORDS_SECONDS: Final = 1.0
@@ -36,9 +38,12 @@ _LAST_WORDS_SECONDS: Final = 1.0
 _FLUSH_SECONDS: Final = 0.5
 """How long gRPC may take to send the last statuses."""
 
-_LIBRARY: Final = (layers.error_boundary, layers.single_request, layers.checked_requests)
-_LIBRARY_STREAM: Final = (layers.error_boundary, layers.admission, layers.checked_requests)
+_LIBRARY: Final = (layers.single_request, layers.checked_requests)
+_LIBRARY_STREAM: Final = (layers.admission, layers.checked_requests)
 """Layers around a library's servicer. Unary requests skip admission: health responds under load."""
+_HEALTH: Final = (layers.error_boundary,)
+_REFLECTION: Final = (layers.error_boundary, authentication)
+"""The layers around those. Orchestrators that watch health have no credentials."""
 
 
 class LotServer:
@@ -147,6 +152,7 @@ def build_server(
     log: CallLog | None = None,
     draining: asyncio.Event | None = None,
     gate: ModelGate | None = None,
+    guards: Guards | None = None,
 ) -> LotServer:
     """A server of ``servicers``, with health and reflection. Call it in the loop that will serve.
 
@@ -159,21 +165,22 @@ def build_server(
         log: receives one record per call; None: no log.
         draining: the event to set when the server begins to stop, for servicers created before it.
         gate: calls pass it together, so that the model is switched only while none is running.
+        guards: what checks and observes the calls; None: nothing does.
     """
     limits = limits or Limits()
     draining = draining or asyncio.Event()
     inflight = InFlight(limits, draining)
-    around = Surroundings(limits, inflight, log, gate or ModelGate())
+    around = Surroundings(limits, inflight, log, gate or ModelGate(), guards or Guards())
     failed: asyncio.Future[ServingEndedError] = asyncio.get_running_loop().create_future()
     server = CallServer(limits.channel_options(), partial(_fail, failed))
     for service, servicer in servicers.items():
         _add(server, service.full_name, _handlers(service, servicer, around))
     names = [service.full_name for service in servicers]
     state = health.Health(names)
-    _add(server, health.NAME, _library_handlers(health.SERVICE, state, around))
+    _add(server, health.NAME, _library_handlers(health.SERVICE, state, around, _HEALTH))
     reflected = reflection.servicer([*names, health.NAME])
     for name in reflection.NAMES:
-        _add(server, name, _library_handlers(reflection.SERVICE, reflected, around))
+        _add(server, name, _library_handlers(reflection.SERVICE, reflected, around, _REFLECTION))
     server.add_generic_rpc_handlers((_UnknownRpcs(around),))
     return LotServer(server, state, inflight, draining, failed)
 
@@ -211,7 +218,7 @@ def _handlers(
 
 
 def _library_handlers(
-    service: Any, servicer: object, around: Surroundings
+    service: Any, servicer: object, around: Surroundings, boundary: tuple[Layer, ...]
 ) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
     """The handlers of a read-only servicer from a library."""
     handlers = {}
@@ -223,10 +230,10 @@ def _library_handlers(
             handlers[descriptor.name] = _rpc_handler(method, handler)
         elif method.client_streaming:
             handler = serve(method, behaviour)
-            handler = layers.compose(_LIBRARY_STREAM, method, handler, around)
+            handler = layers.compose((*boundary, *_LIBRARY_STREAM), method, handler, around)
             handlers[descriptor.name] = _rpc_handler(method, handler)
         else:
-            handler = layers.compose(_LIBRARY, method, _messages(behaviour), around)
+            handler = layers.compose((*boundary, *_LIBRARY), method, _messages(behaviour), around)
             serializer = method.response_type.SerializeToString
             handlers[descriptor.name] = _rpc_handler(method, handler, serializer)
     return handlers

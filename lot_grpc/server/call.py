@@ -18,6 +18,8 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from lot_grpc.domain.access import ANONYMOUS
+from lot_grpc.server.access_rule import Rule
 from lot_grpc.work import Work
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -42,6 +44,7 @@ class Method:
     client_streaming: bool
     server_streaming: bool
     writes: bool
+    rule: Rule | None = None
 
     @classmethod
     def of(cls, descriptor: MethodDescriptor) -> Method:
@@ -54,6 +57,7 @@ class Method:
             client_streaming=descriptor.client_streaming,
             server_streaming=descriptor.server_streaming,
             writes=level != MethodOptions.NO_SIDE_EFFECTS,
+            rule=Rule.of(descriptor),
         )
 
     @classmethod
@@ -87,6 +91,7 @@ class Call:
         "method",
         "namespace",
         "peer",
+        "principal",
         "reader",
         "reason",
         "request",
@@ -107,6 +112,7 @@ class Call:
         self.namespace = ""
         self.peer = ""
         """Address and port of the client."""
+        self.principal = ANONYMOUS
         self.code = "OK"
         self.reason = ""
         self.error: BaseException | None = None

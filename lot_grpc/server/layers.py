@@ -15,9 +15,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import grpc
 import grpc.aio
@@ -27,30 +25,15 @@ from lot_grpc.domain.errors import (
     CallTimeoutError,
     LotError,
 )
+from lot_grpc.server.access import authentication, authorization
 from lot_grpc.server.call import CALL_ID_KEY, Call, Context, Handler, Method, current_call_id
 from lot_grpc.server.calllog import CallLog, write
 from lot_grpc.server.checking import checker_of
-from lot_grpc.server.inflight import InFlight, shutting_down
-from lot_grpc.server.limits import Limits
+from lot_grpc.server.inflight import shutting_down
 from lot_grpc.server.status import DETAILS_KEY, TABLE, Status, internal_status, to_status
 from lot_grpc.server.streams import Requests
-from lot_grpc.services.reindex.gate import ModelGate
+from lot_grpc.server.surroundings import Layer, Surroundings
 from lot_grpc.work import begin_work
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """The state that the layers of one server share."""
-
-    limits: Limits
-    inflight: InFlight
-    log: CallLog | None
-    gate: ModelGate
-
-
-Layer: TypeAlias = Callable[[Method, Handler, Surroundings], Handler]
-"""Wraps a handler. A layer that does not concern a method returns the handler unchanged."""
-
 
 # --- access log -----------------------------------------------------------------------------------
 
@@ -319,13 +302,14 @@ def one_model(method: Method, handler: Handler, around: Surroundings) -> Handler
 
 # --- the order ------------------------------------------------------------------------------------
 
-OUTER: Final[tuple[Layer, ...]] = (access_log, error_boundary)
+OUTER: Final[tuple[Layer, ...]] = (access_log, error_boundary, authentication)
 """Layers around every RPC, including those that are not implemented."""
 
 INNER: Final[tuple[Layer, ...]] = (
     admission,
     single_request,
     checked_requests,
+    authorization,
     time_limit,
     shield,
     one_model,

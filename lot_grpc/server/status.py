@@ -7,6 +7,7 @@ and the number of violations is given even if not all are listed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import quote
@@ -16,7 +17,13 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 from grpc import StatusCode as Code
 
-from lot_grpc.domain.errors import InUseError, LotError, NotFoundError, RequestInvalidError
+from lot_grpc.domain.errors import (
+    InUseError,
+    LotError,
+    NotFoundError,
+    RateLimitedError,
+    RequestInvalidError,
+)
 
 Status: TypeAlias = Any
 """A ``google.rpc.Status``, whose generated code has no types."""
@@ -99,6 +106,14 @@ TABLE: Final[Mapping[str, Row]] = {
     "SESSION_FULL": Row(Code.FAILED_PRECONDITION),
     "ORIGIN_RESERVED": Row(Code.INVALID_ARGUMENT),
     "ORIGIN_RAISED": Row(Code.FAILED_PRECONDITION),
+    "CREDENTIALS_REQUIRED": Row(Code.UNAUTHENTICATED),
+    "CREDENTIALS_INVALID": Row(Code.UNAUTHENTICATED),
+    "NAMESPACE_DENIED": Row(Code.PERMISSION_DENIED),
+    "ROLE_REQUIRED": Row(Code.PERMISSION_DENIED),
+    "NAMESPACE_REQUIRED": Row(Code.INVALID_ARGUMENT),
+    "RATE_LIMITED": Row(Code.RESOURCE_EXHAUSTED, retry_seconds=1.0),
+    "QUOTA_EXCEEDED": Row(Code.RESOURCE_EXHAUSTED),
+    "AUTH_UNAVAILABLE": Row(Code.UNAVAILABLE, retry_seconds=2.0),
 }
 
 _INTERNAL = TABLE["INTERNAL"]
@@ -125,9 +140,10 @@ def to_status(error: LotError) -> Status:
         )
     elif row.code is Code.FAILED_PRECONDITION:
         details.append(_failed_precondition(error))
-    if row.retry_seconds:
+    wait = error.retry_seconds if isinstance(error, RateLimitedError) else row.retry_seconds
+    if wait:
         retry = error_details_pb2.RetryInfo()
-        retry.retry_delay.FromMilliseconds(round(row.retry_seconds * 1000))
+        retry.retry_delay.FromMilliseconds(math.ceil(wait * 1000))
         details.append(retry)
     return _status(row.code, error.message, error.reason, metadata, details)
 

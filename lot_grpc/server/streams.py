@@ -32,6 +32,7 @@ class Requests:
         "_check",
         "_context",
         "_demand",
+        "_first",
         "_interrupt",
         "_limit",
         "_next",
@@ -44,6 +45,7 @@ class Requests:
     def __init__(self, context: Context, check: Callable[[bytes], Message]) -> None:
         self._context = context
         self._check = check
+        self._first: Callable[[Message], None] | None = None
         self._next: Any = None
         """Bytes read ahead, EOF, an error of the read, or None if nothing has arrived."""
         self._interrupt: BaseException | None = None
@@ -87,7 +89,15 @@ class Requests:
             raise got
         self._next = None
         _wake(self._space)
-        return self._check(got)
+        message = self._check(got)
+        if self._first is not None:
+            self._first(message)
+            self._first = None
+        return message
+
+    def on_first(self, check: Callable[[Message], None]) -> None:
+        """Check the first request; an error that it raises ends the stream."""
+        self._first = check
 
     def limit_wait(self, seconds: float, error: Callable[[], Exception]) -> None:
         """Raise ``error()`` once the consumer has waited this long for a request; 0: no limit.

@@ -94,6 +94,8 @@ def plain(file: FileDescriptorProto) -> FileDescriptorProto:
 
     for message in file.message_type:
         strip(message)
+    for field in file.extension:
+        field.ClearField("json_name")
     file.DiscardUnknownFields()
     return file
 

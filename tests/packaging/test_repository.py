@@ -68,7 +68,7 @@ def test_the_constraints_name_no_index_and_no_file():
 
 
 def test_the_extras_are_those_that_the_documents_name():
-    assert set(PROJECT["optional-dependencies"]) == {"offline", "grpcurl", "dev"}
+    assert set(PROJECT["optional-dependencies"]) == {"offline", "grpcurl", "otel", "dev"}
     assert PROJECT["requires-python"] == ">=3.11"
 
 

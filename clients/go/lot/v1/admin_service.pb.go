@@ -2091,7 +2091,7 @@ var File_lot_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1alot/v1/admin_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x13lot/v1/origin.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x15lot/v1/transfer.proto\"4\n" +
+	"\x1alot/v1/admin_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x13lot/v1/access.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x13lot/v1/origin.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x15lot/v1/transfer.proto\"4\n" +
 	"\x14GetServerInfoRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"\x82\x05\n" +
 	"\x15GetServerInfoResponse\x12\x18\n" +
@@ -2268,22 +2268,22 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\x19EMBEDDING_USE_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16EMBEDDING_USE_DOCUMENT\x10\x01\x12\x17\n" +
 	"\x13EMBEDDING_USE_QUERY\x10\x02\x12\x16\n" +
-	"\x12EMBEDDING_USE_CODE\x10\x032\xe8\a\n" +
-	"\fAdminService\x12Q\n" +
-	"\rGetServerInfo\x12\x1c.lot.v1.GetServerInfoRequest\x1a\x1d.lot.v1.GetServerInfoResponse\"\x03\x90\x02\x01\x12H\n" +
+	"\x12EMBEDDING_USE_CODE\x10\x032\xf1\b\n" +
+	"\fAdminService\x12Y\n" +
+	"\rGetServerInfo\x12\x1c.lot.v1.GetServerInfoRequest\x1a\x1d.lot.v1.GetServerInfoResponse\"\vʥ\x19\x04\b\x01\x10\x02\x90\x02\x01\x12P\n" +
 	"\n" +
-	"CheckReady\x12\x19.lot.v1.CheckReadyRequest\x1a\x1a.lot.v1.CheckReadyResponse\"\x03\x90\x02\x01\x12T\n" +
-	"\x0eListNamespaces\x12\x1d.lot.v1.ListNamespacesRequest\x1a\x1e.lot.v1.ListNamespacesResponse\"\x03\x90\x02\x01\x12`\n" +
-	"\x12GetNamespacePolicy\x12!.lot.v1.GetNamespacePolicyRequest\x1a\".lot.v1.GetNamespacePolicyResponse\"\x03\x90\x02\x01\x12d\n" +
-	"\x15UpdateNamespacePolicy\x12$.lot.v1.UpdateNamespacePolicyRequest\x1a%.lot.v1.UpdateNamespacePolicyResponse\x12L\n" +
-	"\rReviewRecords\x12\x1c.lot.v1.ReviewRecordsRequest\x1a\x1d.lot.v1.ReviewRecordsResponse\x12L\n" +
-	"\rSeedKnowledge\x12\x1c.lot.v1.SeedKnowledgeRequest\x1a\x1d.lot.v1.SeedKnowledgeResponse\x12>\n" +
-	"\x06Export\x12\x15.lot.v1.ExportRequest\x1a\x16.lot.v1.ExportResponse\"\x03\x90\x02\x010\x01\x12;\n" +
-	"\x06Import\x12\x15.lot.v1.ImportRequest\x1a\x16.lot.v1.ImportResponse(\x010\x01\x12<\n" +
-	"\aReindex\x12\x16.lot.v1.ReindexRequest\x1a\x17.lot.v1.ReindexResponse0\x01\x129\n" +
-	"\x05Embed\x12\x14.lot.v1.EmbedRequest\x1a\x15.lot.v1.EmbedResponse\"\x03\x90\x02\x01\x12:\n" +
-	"\aCompact\x12\x16.lot.v1.CompactRequest\x1a\x17.lot.v1.CompactResponse\x12O\n" +
-	"\x0eClearNamespace\x12\x1d.lot.v1.ClearNamespaceRequest\x1a\x1e.lot.v1.ClearNamespaceResponseBG\n" +
+	"CheckReady\x12\x19.lot.v1.CheckReadyRequest\x1a\x1a.lot.v1.CheckReadyResponse\"\vʥ\x19\x04\b\x01\x10\x01\x90\x02\x01\x12\\\n" +
+	"\x0eListNamespaces\x12\x1d.lot.v1.ListNamespacesRequest\x1a\x1e.lot.v1.ListNamespacesResponse\"\vʥ\x19\x04\b\x01\x10\x02\x90\x02\x01\x12f\n" +
+	"\x12GetNamespacePolicy\x12!.lot.v1.GetNamespacePolicyRequest\x1a\".lot.v1.GetNamespacePolicyResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12l\n" +
+	"\x15UpdateNamespacePolicy\x12$.lot.v1.UpdateNamespacePolicyRequest\x1a%.lot.v1.UpdateNamespacePolicyResponse\"\x06ʥ\x19\x02\b\x03\x12T\n" +
+	"\rReviewRecords\x12\x1c.lot.v1.ReviewRecordsRequest\x1a\x1d.lot.v1.ReviewRecordsResponse\"\x06ʥ\x19\x02\b\x03\x12T\n" +
+	"\rSeedKnowledge\x12\x1c.lot.v1.SeedKnowledgeRequest\x1a\x1d.lot.v1.SeedKnowledgeResponse\"\x06ʥ\x19\x02\b\x03\x12T\n" +
+	"\x06Export\x12\x15.lot.v1.ExportRequest\x1a\x16.lot.v1.ExportResponse\"\x19ʥ\x19\x12\b\x01\x1a\x0eall_namespaces\x90\x02\x010\x01\x12T\n" +
+	"\x06Import\x12\x15.lot.v1.ImportRequest\x1a\x16.lot.v1.ImportResponse\"\x17ʥ\x19\x13\b\x03\x1a\x0fkeep_namespaces(\x010\x01\x12F\n" +
+	"\aReindex\x12\x16.lot.v1.ReindexRequest\x1a\x17.lot.v1.ReindexResponse\"\bʥ\x19\x04\b\x03\x10\x010\x01\x12A\n" +
+	"\x05Embed\x12\x14.lot.v1.EmbedRequest\x1a\x15.lot.v1.EmbedResponse\"\vʥ\x19\x04\b\x01\x10\x02\x90\x02\x01\x12D\n" +
+	"\aCompact\x12\x16.lot.v1.CompactRequest\x1a\x17.lot.v1.CompactResponse\"\bʥ\x19\x04\b\x03\x10\x01\x12W\n" +
+	"\x0eClearNamespace\x12\x1d.lot.v1.ClearNamespaceRequest\x1a\x1e.lot.v1.ClearNamespaceResponse\"\x06ʥ\x19\x02\b\x03BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (
@@ -2416,6 +2416,7 @@ func file_lot_v1_admin_service_proto_init() {
 	if File_lot_v1_admin_service_proto != nil {
 		return
 	}
+	file_lot_v1_access_proto_init()
 	file_lot_v1_namespace_policy_proto_init()
 	file_lot_v1_origin_proto_init()
 	file_lot_v1_resource_kind_proto_init()

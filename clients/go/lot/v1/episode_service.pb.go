@@ -2263,7 +2263,7 @@ var File_lot_v1_episode_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1clot/v1/episode_service.proto\x12\x06lot.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x14lot/v1/outcome.proto\x1a\x14lot/v1/pattern.proto\"\x9c\x01\n" +
+	"\x1clot/v1/episode_service.proto\x12\x06lot.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13lot/v1/access.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x14lot/v1/outcome.proto\x1a\x14lot/v1/pattern.proto\"\x9c\x01\n" +
 	"\x13StartEpisodeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12)\n" +
 	"\aepisode\x18\x02 \x01(\v2\x0f.lot.v1.EpisodeR\aepisode\x12\x1d\n" +
@@ -2460,22 +2460,22 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\x0eTakeoverPolicy\x12\x1f\n" +
 	"\x1bTAKEOVER_POLICY_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17TAKEOVER_POLICY_REPLACE\x10\x01\x12\x1a\n" +
-	"\x16TAKEOVER_POLICY_REFUSE\x10\x022\xd0\a\n" +
-	"\x0eEpisodeService\x12I\n" +
-	"\fStartEpisode\x12\x1b.lot.v1.StartEpisodeRequest\x1a\x1c.lot.v1.StartEpisodeResponse\x12F\n" +
-	"\vRecordEvent\x12\x1a.lot.v1.RecordEventRequest\x1a\x1b.lot.v1.RecordEventResponse\x12M\n" +
-	"\fRecordEvents\x12\x1b.lot.v1.RecordEventsRequest\x1a\x1c.lot.v1.RecordEventsResponse(\x010\x01\x12C\n" +
+	"\x16TAKEOVER_POLICY_REFUSE\x10\x022\xa4\b\n" +
+	"\x0eEpisodeService\x12Q\n" +
+	"\fStartEpisode\x12\x1b.lot.v1.StartEpisodeRequest\x1a\x1c.lot.v1.StartEpisodeResponse\"\x06ʥ\x19\x02\b\x02\x12N\n" +
+	"\vRecordEvent\x12\x1a.lot.v1.RecordEventRequest\x1a\x1b.lot.v1.RecordEventResponse\"\x06ʥ\x19\x02\b\x02\x12U\n" +
+	"\fRecordEvents\x12\x1b.lot.v1.RecordEventsRequest\x1a\x1c.lot.v1.RecordEventsResponse\"\x06ʥ\x19\x02\b\x02(\x010\x01\x12K\n" +
 	"\n" +
-	"EndEpisode\x12\x19.lot.v1.EndEpisodeRequest\x1a\x1a.lot.v1.EndEpisodeResponse\x12L\n" +
-	"\rRecordEpisode\x12\x1c.lot.v1.RecordEpisodeRequest\x1a\x1d.lot.v1.RecordEpisodeResponse\x12H\n" +
+	"EndEpisode\x12\x19.lot.v1.EndEpisodeRequest\x1a\x1a.lot.v1.EndEpisodeResponse\"\x06ʥ\x19\x02\b\x02\x12T\n" +
+	"\rRecordEpisode\x12\x1c.lot.v1.RecordEpisodeRequest\x1a\x1d.lot.v1.RecordEpisodeResponse\"\x06ʥ\x19\x02\b\x02\x12N\n" +
 	"\n" +
-	"GetEpisode\x12\x19.lot.v1.GetEpisodeRequest\x1a\x1a.lot.v1.GetEpisodeResponse\"\x03\x90\x02\x01\x12N\n" +
-	"\fListEpisodes\x12\x1b.lot.v1.ListEpisodesRequest\x1a\x1c.lot.v1.ListEpisodesResponse\"\x03\x90\x02\x01\x12L\n" +
-	"\rDeleteEpisode\x12\x1c.lot.v1.DeleteEpisodeRequest\x1a\x1d.lot.v1.DeleteEpisodeResponse\x12]\n" +
-	"\x11ListEpisodeEvents\x12 .lot.v1.ListEpisodeEventsRequest\x1a!.lot.v1.ListEpisodeEventsResponse\"\x03\x90\x02\x01\x12S\n" +
-	"\rReplayEpisode\x12\x1c.lot.v1.ReplayEpisodeRequest\x1a\x1d.lot.v1.ReplayEpisodeResponse\"\x03\x90\x02\x010\x01\x12T\n" +
-	"\x0eRecallEpisodes\x12\x1d.lot.v1.RecallEpisodesRequest\x1a\x1e.lot.v1.RecallEpisodesResponse\"\x03\x90\x02\x01\x12W\n" +
-	"\x0fAnalyzeFailures\x12\x1e.lot.v1.AnalyzeFailuresRequest\x1a\x1f.lot.v1.AnalyzeFailuresResponse\"\x03\x90\x02\x01BG\n" +
+	"GetEpisode\x12\x19.lot.v1.GetEpisodeRequest\x1a\x1a.lot.v1.GetEpisodeResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12T\n" +
+	"\fListEpisodes\x12\x1b.lot.v1.ListEpisodesRequest\x1a\x1c.lot.v1.ListEpisodesResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12T\n" +
+	"\rDeleteEpisode\x12\x1c.lot.v1.DeleteEpisodeRequest\x1a\x1d.lot.v1.DeleteEpisodeResponse\"\x06ʥ\x19\x02\b\x02\x12c\n" +
+	"\x11ListEpisodeEvents\x12 .lot.v1.ListEpisodeEventsRequest\x1a!.lot.v1.ListEpisodeEventsResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12Y\n" +
+	"\rReplayEpisode\x12\x1c.lot.v1.ReplayEpisodeRequest\x1a\x1d.lot.v1.ReplayEpisodeResponse\"\tʥ\x19\x02\b\x01\x90\x02\x010\x01\x12Z\n" +
+	"\x0eRecallEpisodes\x12\x1d.lot.v1.RecallEpisodesRequest\x1a\x1e.lot.v1.RecallEpisodesResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12]\n" +
+	"\x0fAnalyzeFailures\x12\x1e.lot.v1.AnalyzeFailuresRequest\x1a\x1f.lot.v1.AnalyzeFailuresResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (
@@ -2614,6 +2614,7 @@ func file_lot_v1_episode_service_proto_init() {
 	if File_lot_v1_episode_service_proto != nil {
 		return
 	}
+	file_lot_v1_access_proto_init()
 	file_lot_v1_episode_proto_init()
 	file_lot_v1_error_solution_proto_init()
 	file_lot_v1_outcome_proto_init()

@@ -352,6 +352,53 @@ const (
 	//	{ "reason": "ORIGIN_RAISED", "domain": "lot.v1",
 	//	  "metadata": { "id": "m-1", "given": "PERSON", "current": "MODEL" } }
 	ErrorReason_ERROR_REASON_ORIGIN_RAISED ErrorReason = 62
+	// The call carries no credentials, and this server requires them. Code UNAUTHENTICATED. Send
+	// metadata `authorization: Bearer …` with an API key or a token, or connect with a client
+	// certificate.
+	//
+	//	{ "reason": "CREDENTIALS_REQUIRED", "domain": "lot.v1", "metadata": {} }
+	ErrorReason_ERROR_REASON_CREDENTIALS_REQUIRED ErrorReason = 63
+	// The credentials are unknown, malformed, expired or revoked; the server's log says which. Code
+	// UNAUTHENTICATED. Ends an open stream within a minute. Use valid credentials.
+	//
+	//	{ "reason": "CREDENTIALS_INVALID", "domain": "lot.v1", "metadata": {} }
+	ErrorReason_ERROR_REASON_CREDENTIALS_INVALID ErrorReason = 64
+	// The credentials do not cover the namespace, whether or not it exists. Code PERMISSION_DENIED.
+	// Nothing was read or changed. Use a namespace that they cover (ListNamespaces).
+	//
+	//	{ "reason": "NAMESPACE_DENIED", "domain": "lot.v1", "metadata": { "namespace": "team-b" } }
+	ErrorReason_ERROR_REASON_NAMESPACE_DENIED ErrorReason = 65
+	// The RPC needs a higher role in the namespace, or a role in all namespaces (`*`). Code
+	// PERMISSION_DENIED. Nothing was read or changed. Use credentials with that role.
+	//
+	//	{ "reason": "ROLE_REQUIRED", "domain": "lot.v1",
+	//	  "metadata": { "method": "PatternService.SavePattern", "role": "writer",
+	//	    "namespace": "team-a" } }
+	ErrorReason_ERROR_REASON_ROLE_REQUIRED ErrorReason = 66
+	// The request names no namespace, and the credentials cover several and have none of their own.
+	// Code INVALID_ARGUMENT. Set `namespace`.
+	//
+	//	{ "reason": "NAMESPACE_REQUIRED", "domain": "lot.v1", "metadata": {} }
+	ErrorReason_ERROR_REASON_NAMESPACE_REQUIRED ErrorReason = 67
+	// The caller is over its limit of calls per second, of concurrent calls or of open streams. Code
+	// RESOURCE_EXHAUSTED, with RetryInfo. Nothing was done. Wait that long, and call less often.
+	//
+	//	{ "reason": "RATE_LIMITED", "domain": "lot.v1",
+	//	  "metadata": { "limit": "50 calls per second", "retry_seconds": "0.35" } }
+	ErrorReason_ERROR_REASON_RATE_LIMITED ErrorReason = 68
+	// The write would take the namespace over its quota of records or bytes. Code RESOURCE_EXHAUSTED.
+	// Nothing was stored. Delete what is not needed, or have the quota raised
+	// (UpdateNamespacePolicy); a retry alone does not help.
+	//
+	//	{ "reason": "QUOTA_EXCEEDED", "domain": "lot.v1",
+	//	  "metadata": { "namespace": "team-a", "unit": "record", "limit": "10000",
+	//	    "used": "10000" } }
+	ErrorReason_ERROR_REASON_QUOTA_EXCEEDED ErrorReason = 69
+	// The server cannot verify tokens now: it has no signing keys of the issuer yet. Code
+	// UNAVAILABLE, with RetryInfo. Nothing was done. Retry.
+	//
+	//	{ "reason": "AUTH_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
+	ErrorReason_ERROR_REASON_AUTH_UNAVAILABLE ErrorReason = 70
 )
 
 // Enum value maps for ErrorReason.
@@ -415,6 +462,14 @@ var (
 		60: "ERROR_REASON_MATCH_UNAVAILABLE",
 		61: "ERROR_REASON_ORIGIN_RESERVED",
 		62: "ERROR_REASON_ORIGIN_RAISED",
+		63: "ERROR_REASON_CREDENTIALS_REQUIRED",
+		64: "ERROR_REASON_CREDENTIALS_INVALID",
+		65: "ERROR_REASON_NAMESPACE_DENIED",
+		66: "ERROR_REASON_ROLE_REQUIRED",
+		67: "ERROR_REASON_NAMESPACE_REQUIRED",
+		68: "ERROR_REASON_RATE_LIMITED",
+		69: "ERROR_REASON_QUOTA_EXCEEDED",
+		70: "ERROR_REASON_AUTH_UNAVAILABLE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                 0,
@@ -475,6 +530,14 @@ var (
 		"ERROR_REASON_MATCH_UNAVAILABLE":           60,
 		"ERROR_REASON_ORIGIN_RESERVED":             61,
 		"ERROR_REASON_ORIGIN_RAISED":               62,
+		"ERROR_REASON_CREDENTIALS_REQUIRED":        63,
+		"ERROR_REASON_CREDENTIALS_INVALID":         64,
+		"ERROR_REASON_NAMESPACE_DENIED":            65,
+		"ERROR_REASON_ROLE_REQUIRED":               66,
+		"ERROR_REASON_NAMESPACE_REQUIRED":          67,
+		"ERROR_REASON_RATE_LIMITED":                68,
+		"ERROR_REASON_QUOTA_EXCEEDED":              69,
+		"ERROR_REASON_AUTH_UNAVAILABLE":            70,
 	}
 )
 
@@ -509,7 +572,7 @@ var File_lot_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xa4\x10\n" +
+	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xbc\x12\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x01\x12 \n" +
@@ -569,7 +632,15 @@ const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\x1cERROR_REASON_IMPORT_CONFLICT\x103\x12\"\n" +
 	"\x1eERROR_REASON_MATCH_UNAVAILABLE\x10<\x12 \n" +
 	"\x1cERROR_REASON_ORIGIN_RESERVED\x10=\x12\x1e\n" +
-	"\x1aERROR_REASON_ORIGIN_RAISED\x10>BG\n" +
+	"\x1aERROR_REASON_ORIGIN_RAISED\x10>\x12%\n" +
+	"!ERROR_REASON_CREDENTIALS_REQUIRED\x10?\x12$\n" +
+	" ERROR_REASON_CREDENTIALS_INVALID\x10@\x12!\n" +
+	"\x1dERROR_REASON_NAMESPACE_DENIED\x10A\x12\x1e\n" +
+	"\x1aERROR_REASON_ROLE_REQUIRED\x10B\x12#\n" +
+	"\x1fERROR_REASON_NAMESPACE_REQUIRED\x10C\x12\x1d\n" +
+	"\x19ERROR_REASON_RATE_LIMITED\x10D\x12\x1f\n" +
+	"\x1bERROR_REASON_QUOTA_EXCEEDED\x10E\x12!\n" +
+	"\x1dERROR_REASON_AUTH_UNAVAILABLE\x10FBG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

@@ -24,26 +24,26 @@ var File_lot_v1_learning_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_learning_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dlot/v1/learning_service.proto\x12\x06lot.v1\x1a\x15lot/v1/decision.proto\x1a\x15lot/v1/learning.proto\x1a\x1blot/v1/learning_event.proto\x1a\x18lot/v1/performance.proto\x1a\x1blot/v1/recommendation.proto\x1a\x16lot/v1/retrieval.proto2\xae\f\n" +
-	"\x0fLearningService\x12`\n" +
-	"\x12GetRecommendations\x12!.lot.v1.GetRecommendationsRequest\x1a\".lot.v1.GetRecommendationsResponse\"\x03\x90\x02\x01\x12E\n" +
-	"\tGetTrends\x12\x18.lot.v1.GetTrendsRequest\x1a\x19.lot.v1.GetTrendsResponse\"\x03\x90\x02\x01\x12f\n" +
-	"\x14GetPerformanceReport\x12#.lot.v1.GetPerformanceReportRequest\x1a$.lot.v1.GetPerformanceReportResponse\"\x03\x90\x02\x01\x12^\n" +
-	"\x13RecordLearningEvent\x12\".lot.v1.RecordLearningEventRequest\x1a#.lot.v1.RecordLearningEventResponse\x12Z\n" +
-	"\x10GetLearningEvent\x12\x1f.lot.v1.GetLearningEventRequest\x1a .lot.v1.GetLearningEventResponse\"\x03\x90\x02\x01\x12^\n" +
-	"\x13DeleteLearningEvent\x12\".lot.v1.DeleteLearningEventRequest\x1a#.lot.v1.DeleteLearningEventResponse\x12`\n" +
-	"\x12ListLearningEvents\x12!.lot.v1.ListLearningEventsRequest\x1a\".lot.v1.ListLearningEventsResponse\"\x03\x90\x02\x01\x12O\n" +
-	"\x0eRecordDecision\x12\x1d.lot.v1.RecordDecisionRequest\x1a\x1e.lot.v1.RecordDecisionResponse\x12d\n" +
-	"\x15RecordDecisionOutcome\x12$.lot.v1.RecordDecisionOutcomeRequest\x1a%.lot.v1.RecordDecisionOutcomeResponse\x12K\n" +
-	"\vGetDecision\x12\x1a.lot.v1.GetDecisionRequest\x1a\x1b.lot.v1.GetDecisionResponse\"\x03\x90\x02\x01\x12O\n" +
-	"\x0eDeleteDecision\x12\x1d.lot.v1.DeleteDecisionRequest\x1a\x1e.lot.v1.DeleteDecisionResponse\x12Q\n" +
-	"\rListDecisions\x12\x1c.lot.v1.ListDecisionsRequest\x1a\x1d.lot.v1.ListDecisionsResponse\"\x03\x90\x02\x01\x12I\n" +
-	"\fSelectAction\x12\x1b.lot.v1.SelectActionRequest\x1a\x1c.lot.v1.SelectActionResponse\x12F\n" +
-	"\vRecordSteps\x12\x1a.lot.v1.RecordStepsRequest\x1a\x1b.lot.v1.RecordStepsResponse\x12Z\n" +
-	"\x10ListActionValues\x12\x1f.lot.v1.ListActionValuesRequest\x1a .lot.v1.ListActionValuesResponse\"\x03\x90\x02\x01\x12O\n" +
-	"\x0eSubmitFeedback\x12\x1d.lot.v1.SubmitFeedbackRequest\x1a\x1e.lot.v1.SubmitFeedbackResponse\x12N\n" +
-	"\fGetRetrieval\x12\x1b.lot.v1.GetRetrievalRequest\x1a\x1c.lot.v1.GetRetrievalResponse\"\x03\x90\x02\x01\x12T\n" +
-	"\x0eListRetrievals\x12\x1d.lot.v1.ListRetrievalsRequest\x1a\x1e.lot.v1.ListRetrievalsResponse\"\x03\x90\x02\x01BG\n" +
+	"\x1dlot/v1/learning_service.proto\x12\x06lot.v1\x1a\x13lot/v1/access.proto\x1a\x15lot/v1/decision.proto\x1a\x15lot/v1/learning.proto\x1a\x1blot/v1/learning_event.proto\x1a\x18lot/v1/performance.proto\x1a\x1blot/v1/recommendation.proto\x1a\x16lot/v1/retrieval.proto2\xaa\r\n" +
+	"\x0fLearningService\x12f\n" +
+	"\x12GetRecommendations\x12!.lot.v1.GetRecommendationsRequest\x1a\".lot.v1.GetRecommendationsResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12K\n" +
+	"\tGetTrends\x12\x18.lot.v1.GetTrendsRequest\x1a\x19.lot.v1.GetTrendsResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12l\n" +
+	"\x14GetPerformanceReport\x12#.lot.v1.GetPerformanceReportRequest\x1a$.lot.v1.GetPerformanceReportResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12f\n" +
+	"\x13RecordLearningEvent\x12\".lot.v1.RecordLearningEventRequest\x1a#.lot.v1.RecordLearningEventResponse\"\x06ʥ\x19\x02\b\x02\x12`\n" +
+	"\x10GetLearningEvent\x12\x1f.lot.v1.GetLearningEventRequest\x1a .lot.v1.GetLearningEventResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12f\n" +
+	"\x13DeleteLearningEvent\x12\".lot.v1.DeleteLearningEventRequest\x1a#.lot.v1.DeleteLearningEventResponse\"\x06ʥ\x19\x02\b\x02\x12f\n" +
+	"\x12ListLearningEvents\x12!.lot.v1.ListLearningEventsRequest\x1a\".lot.v1.ListLearningEventsResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12W\n" +
+	"\x0eRecordDecision\x12\x1d.lot.v1.RecordDecisionRequest\x1a\x1e.lot.v1.RecordDecisionResponse\"\x06ʥ\x19\x02\b\x02\x12l\n" +
+	"\x15RecordDecisionOutcome\x12$.lot.v1.RecordDecisionOutcomeRequest\x1a%.lot.v1.RecordDecisionOutcomeResponse\"\x06ʥ\x19\x02\b\x02\x12Q\n" +
+	"\vGetDecision\x12\x1a.lot.v1.GetDecisionRequest\x1a\x1b.lot.v1.GetDecisionResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12W\n" +
+	"\x0eDeleteDecision\x12\x1d.lot.v1.DeleteDecisionRequest\x1a\x1e.lot.v1.DeleteDecisionResponse\"\x06ʥ\x19\x02\b\x02\x12W\n" +
+	"\rListDecisions\x12\x1c.lot.v1.ListDecisionsRequest\x1a\x1d.lot.v1.ListDecisionsResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12Q\n" +
+	"\fSelectAction\x12\x1b.lot.v1.SelectActionRequest\x1a\x1c.lot.v1.SelectActionResponse\"\x06ʥ\x19\x02\b\x02\x12N\n" +
+	"\vRecordSteps\x12\x1a.lot.v1.RecordStepsRequest\x1a\x1b.lot.v1.RecordStepsResponse\"\x06ʥ\x19\x02\b\x02\x12`\n" +
+	"\x10ListActionValues\x12\x1f.lot.v1.ListActionValuesRequest\x1a .lot.v1.ListActionValuesResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12W\n" +
+	"\x0eSubmitFeedback\x12\x1d.lot.v1.SubmitFeedbackRequest\x1a\x1e.lot.v1.SubmitFeedbackResponse\"\x06ʥ\x19\x02\b\x02\x12T\n" +
+	"\fGetRetrieval\x12\x1b.lot.v1.GetRetrievalRequest\x1a\x1c.lot.v1.GetRetrievalResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12Z\n" +
+	"\x0eListRetrievals\x12\x1d.lot.v1.ListRetrievalsRequest\x1a\x1e.lot.v1.ListRetrievalsResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var file_lot_v1_learning_service_proto_goTypes = []any{
@@ -133,6 +133,7 @@ func file_lot_v1_learning_service_proto_init() {
 	if File_lot_v1_learning_service_proto != nil {
 		return
 	}
+	file_lot_v1_access_proto_init()
 	file_lot_v1_decision_proto_init()
 	file_lot_v1_learning_proto_init()
 	file_lot_v1_learning_event_proto_init()

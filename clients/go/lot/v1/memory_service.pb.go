@@ -1461,7 +1461,7 @@ var File_lot_v1_memory_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1blot/v1/memory_service.proto\x12\x06lot.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x13lot/v1/change.proto\x1a\x1blot/v1/error_solution.proto\x1a\x13lot/v1/memory.proto\x1a\x14lot/v1/outcome.proto\x1a\x1clot/v1/pattern_service.proto\x1a\x17lot/v1/preference.proto\x1a\x14lot/v1/session.proto\x1a\x19lot/v1/task_context.proto\"\xe5\x01\n" +
+	"\x1blot/v1/memory_service.proto\x12\x06lot.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x13lot/v1/access.proto\x1a\x13lot/v1/change.proto\x1a\x1blot/v1/error_solution.proto\x1a\x13lot/v1/memory.proto\x1a\x14lot/v1/outcome.proto\x1a\x1clot/v1/pattern_service.proto\x1a\x17lot/v1/preference.proto\x1a\x14lot/v1/session.proto\x1a\x19lot/v1/task_context.proto\"\xe5\x01\n" +
 	"\x13CreateMemoryRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12&\n" +
 	"\x06memory\x18\x02 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x12\x1b\n" +
@@ -1565,35 +1565,35 @@ const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\x16DeleteMemoriesResponse\x12#\n" +
 	"\rdeleted_count\x18\x01 \x01(\x03R\fdeletedCount\x12\x1d\n" +
 	"\n" +
-	"memory_ids\x18\x02 \x03(\tR\tmemoryIds2\xdb\x11\n" +
-	"\rMemoryService\x12I\n" +
-	"\fCreateMemory\x12\x1b.lot.v1.CreateMemoryRequest\x1a\x1c.lot.v1.CreateMemoryResponse\x12^\n" +
-	"\x13BatchCreateMemories\x12\".lot.v1.BatchCreateMemoriesRequest\x1a#.lot.v1.BatchCreateMemoriesResponse\x12E\n" +
-	"\tGetMemory\x12\x18.lot.v1.GetMemoryRequest\x1a\x19.lot.v1.GetMemoryResponse\"\x03\x90\x02\x01\x12I\n" +
-	"\fUpdateMemory\x12\x1b.lot.v1.UpdateMemoryRequest\x1a\x1c.lot.v1.UpdateMemoryResponse\x12I\n" +
-	"\fDeleteMemory\x12\x1b.lot.v1.DeleteMemoryRequest\x1a\x1c.lot.v1.DeleteMemoryResponse\x12N\n" +
-	"\fListMemories\x12\x1b.lot.v1.ListMemoriesRequest\x1a\x1c.lot.v1.ListMemoriesResponse\"\x03\x90\x02\x01\x12T\n" +
-	"\x0eSearchMemories\x12\x1d.lot.v1.SearchMemoriesRequest\x1a\x1e.lot.v1.SearchMemoriesResponse\"\x03\x90\x02\x01\x12O\n" +
-	"\x0eDeleteMemories\x12\x1d.lot.v1.DeleteMemoriesRequest\x1a\x1e.lot.v1.DeleteMemoriesResponse\x12X\n" +
-	"\x11SaveErrorSolution\x12 .lot.v1.SaveErrorSolutionRequest\x1a!.lot.v1.SaveErrorSolutionResponse\x12Z\n" +
-	"\x10GetErrorSolution\x12\x1f.lot.v1.GetErrorSolutionRequest\x1a .lot.v1.GetErrorSolutionResponse\"\x03\x90\x02\x01\x12^\n" +
-	"\x13UpdateErrorSolution\x12\".lot.v1.UpdateErrorSolutionRequest\x1a#.lot.v1.UpdateErrorSolutionResponse\x12`\n" +
-	"\x12FindErrorSolutions\x12!.lot.v1.FindErrorSolutionsRequest\x1a\".lot.v1.FindErrorSolutionsResponse\"\x03\x90\x02\x01\x12s\n" +
-	"\x1aRecordErrorSolutionOutcome\x12).lot.v1.RecordErrorSolutionOutcomeRequest\x1a*.lot.v1.RecordErrorSolutionOutcomeResponse\x12`\n" +
-	"\x12ListErrorSolutions\x12!.lot.v1.ListErrorSolutionsRequest\x1a\".lot.v1.ListErrorSolutionsResponse\"\x03\x90\x02\x01\x12^\n" +
-	"\x13DeleteErrorSolution\x12\".lot.v1.DeleteErrorSolutionRequest\x1a#.lot.v1.DeleteErrorSolutionResponse\x12L\n" +
-	"\rPutPreference\x12\x1c.lot.v1.PutPreferenceRequest\x1a\x1d.lot.v1.PutPreferenceResponse\x12Q\n" +
-	"\rGetPreference\x12\x1c.lot.v1.GetPreferenceRequest\x1a\x1d.lot.v1.GetPreferenceResponse\"\x03\x90\x02\x01\x12W\n" +
-	"\x0fListPreferences\x12\x1e.lot.v1.ListPreferencesRequest\x1a\x1f.lot.v1.ListPreferencesResponse\"\x03\x90\x02\x01\x12U\n" +
-	"\x10DeletePreference\x12\x1f.lot.v1.DeletePreferenceRequest\x1a .lot.v1.DeletePreferenceResponse\x12R\n" +
-	"\x0fPutSessionValue\x12\x1e.lot.v1.PutSessionValueRequest\x1a\x1f.lot.v1.PutSessionValueResponse\x12W\n" +
-	"\x0fGetSessionValue\x12\x1e.lot.v1.GetSessionValueRequest\x1a\x1f.lot.v1.GetSessionValueResponse\"\x03\x90\x02\x01\x12a\n" +
-	"\x14AppendSessionMessage\x12#.lot.v1.AppendSessionMessageRequest\x1a$.lot.v1.AppendSessionMessageResponse\x12H\n" +
+	"memory_ids\x18\x02 \x03(\tR\tmemoryIds2\x93\x13\n" +
+	"\rMemoryService\x12Q\n" +
+	"\fCreateMemory\x12\x1b.lot.v1.CreateMemoryRequest\x1a\x1c.lot.v1.CreateMemoryResponse\"\x06ʥ\x19\x02\b\x02\x12f\n" +
+	"\x13BatchCreateMemories\x12\".lot.v1.BatchCreateMemoriesRequest\x1a#.lot.v1.BatchCreateMemoriesResponse\"\x06ʥ\x19\x02\b\x02\x12K\n" +
+	"\tGetMemory\x12\x18.lot.v1.GetMemoryRequest\x1a\x19.lot.v1.GetMemoryResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12Q\n" +
+	"\fUpdateMemory\x12\x1b.lot.v1.UpdateMemoryRequest\x1a\x1c.lot.v1.UpdateMemoryResponse\"\x06ʥ\x19\x02\b\x02\x12Q\n" +
+	"\fDeleteMemory\x12\x1b.lot.v1.DeleteMemoryRequest\x1a\x1c.lot.v1.DeleteMemoryResponse\"\x06ʥ\x19\x02\b\x02\x12T\n" +
+	"\fListMemories\x12\x1b.lot.v1.ListMemoriesRequest\x1a\x1c.lot.v1.ListMemoriesResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12Z\n" +
+	"\x0eSearchMemories\x12\x1d.lot.v1.SearchMemoriesRequest\x1a\x1e.lot.v1.SearchMemoriesResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12W\n" +
+	"\x0eDeleteMemories\x12\x1d.lot.v1.DeleteMemoriesRequest\x1a\x1e.lot.v1.DeleteMemoriesResponse\"\x06ʥ\x19\x02\b\x02\x12`\n" +
+	"\x11SaveErrorSolution\x12 .lot.v1.SaveErrorSolutionRequest\x1a!.lot.v1.SaveErrorSolutionResponse\"\x06ʥ\x19\x02\b\x02\x12`\n" +
+	"\x10GetErrorSolution\x12\x1f.lot.v1.GetErrorSolutionRequest\x1a .lot.v1.GetErrorSolutionResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12f\n" +
+	"\x13UpdateErrorSolution\x12\".lot.v1.UpdateErrorSolutionRequest\x1a#.lot.v1.UpdateErrorSolutionResponse\"\x06ʥ\x19\x02\b\x02\x12f\n" +
+	"\x12FindErrorSolutions\x12!.lot.v1.FindErrorSolutionsRequest\x1a\".lot.v1.FindErrorSolutionsResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12{\n" +
+	"\x1aRecordErrorSolutionOutcome\x12).lot.v1.RecordErrorSolutionOutcomeRequest\x1a*.lot.v1.RecordErrorSolutionOutcomeResponse\"\x06ʥ\x19\x02\b\x02\x12f\n" +
+	"\x12ListErrorSolutions\x12!.lot.v1.ListErrorSolutionsRequest\x1a\".lot.v1.ListErrorSolutionsResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12f\n" +
+	"\x13DeleteErrorSolution\x12\".lot.v1.DeleteErrorSolutionRequest\x1a#.lot.v1.DeleteErrorSolutionResponse\"\x06ʥ\x19\x02\b\x02\x12T\n" +
+	"\rPutPreference\x12\x1c.lot.v1.PutPreferenceRequest\x1a\x1d.lot.v1.PutPreferenceResponse\"\x06ʥ\x19\x02\b\x02\x12W\n" +
+	"\rGetPreference\x12\x1c.lot.v1.GetPreferenceRequest\x1a\x1d.lot.v1.GetPreferenceResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12]\n" +
+	"\x0fListPreferences\x12\x1e.lot.v1.ListPreferencesRequest\x1a\x1f.lot.v1.ListPreferencesResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12]\n" +
+	"\x10DeletePreference\x12\x1f.lot.v1.DeletePreferenceRequest\x1a .lot.v1.DeletePreferenceResponse\"\x06ʥ\x19\x02\b\x02\x12Z\n" +
+	"\x0fPutSessionValue\x12\x1e.lot.v1.PutSessionValueRequest\x1a\x1f.lot.v1.PutSessionValueResponse\"\x06ʥ\x19\x02\b\x02\x12]\n" +
+	"\x0fGetSessionValue\x12\x1e.lot.v1.GetSessionValueRequest\x1a\x1f.lot.v1.GetSessionValueResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12i\n" +
+	"\x14AppendSessionMessage\x12#.lot.v1.AppendSessionMessageRequest\x1a$.lot.v1.AppendSessionMessageResponse\"\x06ʥ\x19\x02\b\x02\x12N\n" +
 	"\n" +
-	"GetSession\x12\x19.lot.v1.GetSessionRequest\x1a\x1a.lot.v1.GetSessionResponse\"\x03\x90\x02\x01\x12I\n" +
-	"\fClearSession\x12\x1b.lot.v1.ClearSessionRequest\x1a\x1c.lot.v1.ClearSessionResponse\x12T\n" +
-	"\x0eGetTaskContext\x12\x1d.lot.v1.GetTaskContextRequest\x1a\x1e.lot.v1.GetTaskContextResponse\"\x03\x90\x02\x01\x12P\n" +
-	"\fWatchChanges\x12\x1b.lot.v1.WatchChangesRequest\x1a\x1c.lot.v1.WatchChangesResponse\"\x03\x90\x02\x010\x01BG\n" +
+	"GetSession\x12\x19.lot.v1.GetSessionRequest\x1a\x1a.lot.v1.GetSessionResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12Q\n" +
+	"\fClearSession\x12\x1b.lot.v1.ClearSessionRequest\x1a\x1c.lot.v1.ClearSessionResponse\"\x06ʥ\x19\x02\b\x02\x12Z\n" +
+	"\x0eGetTaskContext\x12\x1d.lot.v1.GetTaskContextRequest\x1a\x1e.lot.v1.GetTaskContextResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12V\n" +
+	"\fWatchChanges\x12\x1b.lot.v1.WatchChangesRequest\x1a\x1c.lot.v1.WatchChangesResponse\"\tʥ\x19\x02\b\x01\x90\x02\x010\x01BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (
@@ -1773,6 +1773,7 @@ func file_lot_v1_memory_service_proto_init() {
 	if File_lot_v1_memory_service_proto != nil {
 		return
 	}
+	file_lot_v1_access_proto_init()
 	file_lot_v1_change_proto_init()
 	file_lot_v1_error_solution_proto_init()
 	file_lot_v1_memory_proto_init()

@@ -3861,7 +3861,7 @@ var File_lot_v1_pattern_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1clot/v1/pattern_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x15lot/v1/feedback.proto\x1a\x13lot/v1/memory.proto\x1a\x14lot/v1/outcome.proto\x1a\x14lot/v1/pattern.proto\"\x93\x02\n" +
+	"\x1clot/v1/pattern_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x13lot/v1/access.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x15lot/v1/feedback.proto\x1a\x13lot/v1/memory.proto\x1a\x14lot/v1/outcome.proto\x1a\x14lot/v1/pattern.proto\"\x93\x02\n" +
 	"\x12SavePatternRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12)\n" +
 	"\apattern\x18\x02 \x01(\v2\x0f.lot.v1.PatternR\apattern\x12\x1d\n" +
@@ -4231,26 +4231,26 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x1bLINEAGE_RELATION_SUPERSEDED\x10\x01\x12\x1e\n" +
 	"\x1aLINEAGE_RELATION_SUCCESSOR\x10\x02\x12\x1a\n" +
 	"\x16LINEAGE_RELATION_GROUP\x10\x03\x12\x1b\n" +
-	"\x17LINEAGE_RELATION_MEMBER\x10\x042\xbc\v\n" +
-	"\x0ePatternService\x12F\n" +
-	"\vSavePattern\x12\x1a.lot.v1.SavePatternRequest\x1a\x1b.lot.v1.SavePatternResponse\x12X\n" +
-	"\x11BatchSavePatterns\x12 .lot.v1.BatchSavePatternsRequest\x1a!.lot.v1.BatchSavePatternsResponse\x12H\n" +
+	"\x17LINEAGE_RELATION_MEMBER\x10\x042\xb8\f\n" +
+	"\x0ePatternService\x12N\n" +
+	"\vSavePattern\x12\x1a.lot.v1.SavePatternRequest\x1a\x1b.lot.v1.SavePatternResponse\"\x06ʥ\x19\x02\b\x02\x12`\n" +
+	"\x11BatchSavePatterns\x12 .lot.v1.BatchSavePatternsRequest\x1a!.lot.v1.BatchSavePatternsResponse\"\x06ʥ\x19\x02\b\x02\x12N\n" +
 	"\n" +
-	"GetPattern\x12\x19.lot.v1.GetPatternRequest\x1a\x1a.lot.v1.GetPatternResponse\"\x03\x90\x02\x01\x12L\n" +
-	"\rUpdatePattern\x12\x1c.lot.v1.UpdatePatternRequest\x1a\x1d.lot.v1.UpdatePatternResponse\x12L\n" +
-	"\rDeletePattern\x12\x1c.lot.v1.DeletePatternRequest\x1a\x1d.lot.v1.DeletePatternResponse\x12N\n" +
-	"\fListPatterns\x12\x1b.lot.v1.ListPatternsRequest\x1a\x1c.lot.v1.ListPatternsResponse\"\x03\x90\x02\x01\x12T\n" +
-	"\x0eRecallPatterns\x12\x1d.lot.v1.RecallPatternsRequest\x1a\x1e.lot.v1.RecallPatternsResponse\"\x03\x90\x02\x01\x12L\n" +
-	"\rRecordOutcome\x12\x1c.lot.v1.RecordOutcomeRequest\x1a\x1d.lot.v1.RecordOutcomeResponse\x12N\n" +
-	"\fListOutcomes\x12\x1b.lot.v1.ListOutcomesRequest\x1a\x1c.lot.v1.ListOutcomesResponse\"\x03\x90\x02\x01\x12O\n" +
-	"\x0eCorrectOutcome\x12\x1d.lot.v1.CorrectOutcomeRequest\x1a\x1e.lot.v1.CorrectOutcomeResponse\x12d\n" +
-	"\x15RecordPatternFeedback\x12$.lot.v1.RecordPatternFeedbackRequest\x1a%.lot.v1.RecordPatternFeedbackResponse\x12l\n" +
-	"\x16ListFeedbackCandidates\x12%.lot.v1.ListFeedbackCandidatesRequest\x1a&.lot.v1.ListFeedbackCandidatesResponse\"\x03\x90\x02\x01\x12W\n" +
-	"\x0fGetPatternStats\x12\x1e.lot.v1.GetPatternStatsRequest\x1a\x1f.lot.v1.GetPatternStatsResponse\"\x03\x90\x02\x01\x12R\n" +
-	"\x0fExtractPatterns\x12\x1e.lot.v1.ExtractPatternsRequest\x1a\x1f.lot.v1.ExtractPatternsResponse\x12j\n" +
-	"\x17ExtractPatternsFromCode\x12&.lot.v1.ExtractPatternsFromCodeRequest\x1a'.lot.v1.ExtractPatternsFromCodeResponse\x12R\n" +
-	"\x0fDistillPatterns\x12\x1e.lot.v1.DistillPatternsRequest\x1a\x1f.lot.v1.DistillPatternsResponse\x12L\n" +
-	"\rPrunePatterns\x12\x1c.lot.v1.PrunePatternsRequest\x1a\x1d.lot.v1.PrunePatternsResponseBG\n" +
+	"GetPattern\x12\x19.lot.v1.GetPatternRequest\x1a\x1a.lot.v1.GetPatternResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12T\n" +
+	"\rUpdatePattern\x12\x1c.lot.v1.UpdatePatternRequest\x1a\x1d.lot.v1.UpdatePatternResponse\"\x06ʥ\x19\x02\b\x02\x12T\n" +
+	"\rDeletePattern\x12\x1c.lot.v1.DeletePatternRequest\x1a\x1d.lot.v1.DeletePatternResponse\"\x06ʥ\x19\x02\b\x02\x12T\n" +
+	"\fListPatterns\x12\x1b.lot.v1.ListPatternsRequest\x1a\x1c.lot.v1.ListPatternsResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12Z\n" +
+	"\x0eRecallPatterns\x12\x1d.lot.v1.RecallPatternsRequest\x1a\x1e.lot.v1.RecallPatternsResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12T\n" +
+	"\rRecordOutcome\x12\x1c.lot.v1.RecordOutcomeRequest\x1a\x1d.lot.v1.RecordOutcomeResponse\"\x06ʥ\x19\x02\b\x02\x12T\n" +
+	"\fListOutcomes\x12\x1b.lot.v1.ListOutcomesRequest\x1a\x1c.lot.v1.ListOutcomesResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12W\n" +
+	"\x0eCorrectOutcome\x12\x1d.lot.v1.CorrectOutcomeRequest\x1a\x1e.lot.v1.CorrectOutcomeResponse\"\x06ʥ\x19\x02\b\x02\x12l\n" +
+	"\x15RecordPatternFeedback\x12$.lot.v1.RecordPatternFeedbackRequest\x1a%.lot.v1.RecordPatternFeedbackResponse\"\x06ʥ\x19\x02\b\x02\x12r\n" +
+	"\x16ListFeedbackCandidates\x12%.lot.v1.ListFeedbackCandidatesRequest\x1a&.lot.v1.ListFeedbackCandidatesResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12]\n" +
+	"\x0fGetPatternStats\x12\x1e.lot.v1.GetPatternStatsRequest\x1a\x1f.lot.v1.GetPatternStatsResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12Z\n" +
+	"\x0fExtractPatterns\x12\x1e.lot.v1.ExtractPatternsRequest\x1a\x1f.lot.v1.ExtractPatternsResponse\"\x06ʥ\x19\x02\b\x02\x12r\n" +
+	"\x17ExtractPatternsFromCode\x12&.lot.v1.ExtractPatternsFromCodeRequest\x1a'.lot.v1.ExtractPatternsFromCodeResponse\"\x06ʥ\x19\x02\b\x02\x12Z\n" +
+	"\x0fDistillPatterns\x12\x1e.lot.v1.DistillPatternsRequest\x1a\x1f.lot.v1.DistillPatternsResponse\"\x06ʥ\x19\x02\b\x02\x12T\n" +
+	"\rPrunePatterns\x12\x1c.lot.v1.PrunePatternsRequest\x1a\x1d.lot.v1.PrunePatternsResponse\"\x06ʥ\x19\x02\b\x02BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (
@@ -4466,6 +4466,7 @@ func file_lot_v1_pattern_service_proto_init() {
 	if File_lot_v1_pattern_service_proto != nil {
 		return
 	}
+	file_lot_v1_access_proto_init()
 	file_lot_v1_episode_proto_init()
 	file_lot_v1_error_solution_proto_init()
 	file_lot_v1_feedback_proto_init()

@@ -403,6 +403,61 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "ORIGIN_RAISED", "domain": "lot.v1",
           "metadata": { "id": "m-1", "given": "PERSON", "current": "MODEL" } }
     """
+    ERROR_REASON_CREDENTIALS_REQUIRED: _ErrorReason.ValueType  # 63
+    """The call carries no credentials, and this server requires them. Code UNAUTHENTICATED. Send
+    metadata `authorization: Bearer …` with an API key or a token, or connect with a client
+    certificate.
+
+        { "reason": "CREDENTIALS_REQUIRED", "domain": "lot.v1", "metadata": {} }
+    """
+    ERROR_REASON_CREDENTIALS_INVALID: _ErrorReason.ValueType  # 64
+    """The credentials are unknown, malformed, expired or revoked; the server's log says which. Code
+    UNAUTHENTICATED. Ends an open stream within a minute. Use valid credentials.
+
+        { "reason": "CREDENTIALS_INVALID", "domain": "lot.v1", "metadata": {} }
+    """
+    ERROR_REASON_NAMESPACE_DENIED: _ErrorReason.ValueType  # 65
+    """The credentials do not cover the namespace, whether or not it exists. Code PERMISSION_DENIED.
+    Nothing was read or changed. Use a namespace that they cover (ListNamespaces).
+
+        { "reason": "NAMESPACE_DENIED", "domain": "lot.v1", "metadata": { "namespace": "team-b" } }
+    """
+    ERROR_REASON_ROLE_REQUIRED: _ErrorReason.ValueType  # 66
+    """The RPC needs a higher role in the namespace, or a role in all namespaces (`*`). Code
+    PERMISSION_DENIED. Nothing was read or changed. Use credentials with that role.
+
+        { "reason": "ROLE_REQUIRED", "domain": "lot.v1",
+          "metadata": { "method": "PatternService.SavePattern", "role": "writer",
+            "namespace": "team-a" } }
+    """
+    ERROR_REASON_NAMESPACE_REQUIRED: _ErrorReason.ValueType  # 67
+    """The request names no namespace, and the credentials cover several and have none of their own.
+    Code INVALID_ARGUMENT. Set `namespace`.
+
+        { "reason": "NAMESPACE_REQUIRED", "domain": "lot.v1", "metadata": {} }
+    """
+    ERROR_REASON_RATE_LIMITED: _ErrorReason.ValueType  # 68
+    """The caller is over its limit of calls per second, of concurrent calls or of open streams. Code
+    RESOURCE_EXHAUSTED, with RetryInfo. Nothing was done. Wait that long, and call less often.
+
+        { "reason": "RATE_LIMITED", "domain": "lot.v1",
+          "metadata": { "limit": "50 calls per second", "retry_seconds": "0.35" } }
+    """
+    ERROR_REASON_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 69
+    """The write would take the namespace over its quota of records or bytes. Code RESOURCE_EXHAUSTED.
+    Nothing was stored. Delete what is not needed, or have the quota raised
+    (UpdateNamespacePolicy); a retry alone does not help.
+
+        { "reason": "QUOTA_EXCEEDED", "domain": "lot.v1",
+          "metadata": { "namespace": "team-a", "unit": "record", "limit": "10000",
+            "used": "10000" } }
+    """
+    ERROR_REASON_AUTH_UNAVAILABLE: _ErrorReason.ValueType  # 70
+    """The server cannot verify tokens now: it has no signing keys of the issuer yet. Code
+    UNAVAILABLE, with RetryInfo. Nothing was done. Retry.
+
+        { "reason": "AUTH_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
@@ -791,5 +846,60 @@ ReviewRecords, or store it as a new record.
 
     { "reason": "ORIGIN_RAISED", "domain": "lot.v1",
       "metadata": { "id": "m-1", "given": "PERSON", "current": "MODEL" } }
+"""
+ERROR_REASON_CREDENTIALS_REQUIRED: ErrorReason.ValueType  # 63
+"""The call carries no credentials, and this server requires them. Code UNAUTHENTICATED. Send
+metadata `authorization: Bearer …` with an API key or a token, or connect with a client
+certificate.
+
+    { "reason": "CREDENTIALS_REQUIRED", "domain": "lot.v1", "metadata": {} }
+"""
+ERROR_REASON_CREDENTIALS_INVALID: ErrorReason.ValueType  # 64
+"""The credentials are unknown, malformed, expired or revoked; the server's log says which. Code
+UNAUTHENTICATED. Ends an open stream within a minute. Use valid credentials.
+
+    { "reason": "CREDENTIALS_INVALID", "domain": "lot.v1", "metadata": {} }
+"""
+ERROR_REASON_NAMESPACE_DENIED: ErrorReason.ValueType  # 65
+"""The credentials do not cover the namespace, whether or not it exists. Code PERMISSION_DENIED.
+Nothing was read or changed. Use a namespace that they cover (ListNamespaces).
+
+    { "reason": "NAMESPACE_DENIED", "domain": "lot.v1", "metadata": { "namespace": "team-b" } }
+"""
+ERROR_REASON_ROLE_REQUIRED: ErrorReason.ValueType  # 66
+"""The RPC needs a higher role in the namespace, or a role in all namespaces (`*`). Code
+PERMISSION_DENIED. Nothing was read or changed. Use credentials with that role.
+
+    { "reason": "ROLE_REQUIRED", "domain": "lot.v1",
+      "metadata": { "method": "PatternService.SavePattern", "role": "writer",
+        "namespace": "team-a" } }
+"""
+ERROR_REASON_NAMESPACE_REQUIRED: ErrorReason.ValueType  # 67
+"""The request names no namespace, and the credentials cover several and have none of their own.
+Code INVALID_ARGUMENT. Set `namespace`.
+
+    { "reason": "NAMESPACE_REQUIRED", "domain": "lot.v1", "metadata": {} }
+"""
+ERROR_REASON_RATE_LIMITED: ErrorReason.ValueType  # 68
+"""The caller is over its limit of calls per second, of concurrent calls or of open streams. Code
+RESOURCE_EXHAUSTED, with RetryInfo. Nothing was done. Wait that long, and call less often.
+
+    { "reason": "RATE_LIMITED", "domain": "lot.v1",
+      "metadata": { "limit": "50 calls per second", "retry_seconds": "0.35" } }
+"""
+ERROR_REASON_QUOTA_EXCEEDED: ErrorReason.ValueType  # 69
+"""The write would take the namespace over its quota of records or bytes. Code RESOURCE_EXHAUSTED.
+Nothing was stored. Delete what is not needed, or have the quota raised
+(UpdateNamespacePolicy); a retry alone does not help.
+
+    { "reason": "QUOTA_EXCEEDED", "domain": "lot.v1",
+      "metadata": { "namespace": "team-a", "unit": "record", "limit": "10000",
+        "used": "10000" } }
+"""
+ERROR_REASON_AUTH_UNAVAILABLE: ErrorReason.ValueType  # 70
+"""The server cannot verify tokens now: it has no signing keys of the issuer yet. Code
+UNAVAILABLE, with RetryInfo. Nothing was done. Retry.
+
+    { "reason": "AUTH_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

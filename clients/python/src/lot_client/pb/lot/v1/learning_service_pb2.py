@@ -22,6 +22,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from lot_client.pb.lot.v1 import access_pb2 as lot_dot_v1_dot_access__pb2
 from lot_client.pb.lot.v1 import decision_pb2 as lot_dot_v1_dot_decision__pb2
 from lot_client.pb.lot.v1 import learning_pb2 as lot_dot_v1_dot_learning__pb2
 from lot_client.pb.lot.v1 import learning_event_pb2 as lot_dot_v1_dot_learning__event__pb2
@@ -30,7 +31,7 @@ from lot_client.pb.lot.v1 import recommendation_pb2 as lot_dot_v1_dot_recommenda
 from lot_client.pb.lot.v1 import retrieval_pb2 as lot_dot_v1_dot_retrieval__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dlot/v1/learning_service.proto\x12\x06lot.v1\x1a\x15lot/v1/decision.proto\x1a\x15lot/v1/learning.proto\x1a\x1blot/v1/learning_event.proto\x1a\x18lot/v1/performance.proto\x1a\x1blot/v1/recommendation.proto\x1a\x16lot/v1/retrieval.proto2\xae\x0c\n\x0fLearningService\x12`\n\x12GetRecommendations\x12!.lot.v1.GetRecommendationsRequest\x1a\".lot.v1.GetRecommendationsResponse\"\x03\x90\x02\x01\x12\x45\n\tGetTrends\x12\x18.lot.v1.GetTrendsRequest\x1a\x19.lot.v1.GetTrendsResponse\"\x03\x90\x02\x01\x12\x66\n\x14GetPerformanceReport\x12#.lot.v1.GetPerformanceReportRequest\x1a$.lot.v1.GetPerformanceReportResponse\"\x03\x90\x02\x01\x12^\n\x13RecordLearningEvent\x12\".lot.v1.RecordLearningEventRequest\x1a#.lot.v1.RecordLearningEventResponse\x12Z\n\x10GetLearningEvent\x12\x1f.lot.v1.GetLearningEventRequest\x1a .lot.v1.GetLearningEventResponse\"\x03\x90\x02\x01\x12^\n\x13\x44\x65leteLearningEvent\x12\".lot.v1.DeleteLearningEventRequest\x1a#.lot.v1.DeleteLearningEventResponse\x12`\n\x12ListLearningEvents\x12!.lot.v1.ListLearningEventsRequest\x1a\".lot.v1.ListLearningEventsResponse\"\x03\x90\x02\x01\x12O\n\x0eRecordDecision\x12\x1d.lot.v1.RecordDecisionRequest\x1a\x1e.lot.v1.RecordDecisionResponse\x12\x64\n\x15RecordDecisionOutcome\x12$.lot.v1.RecordDecisionOutcomeRequest\x1a%.lot.v1.RecordDecisionOutcomeResponse\x12K\n\x0bGetDecision\x12\x1a.lot.v1.GetDecisionRequest\x1a\x1b.lot.v1.GetDecisionResponse\"\x03\x90\x02\x01\x12O\n\x0e\x44\x65leteDecision\x12\x1d.lot.v1.DeleteDecisionRequest\x1a\x1e.lot.v1.DeleteDecisionResponse\x12Q\n\rListDecisions\x12\x1c.lot.v1.ListDecisionsRequest\x1a\x1d.lot.v1.ListDecisionsResponse\"\x03\x90\x02\x01\x12I\n\x0cSelectAction\x12\x1b.lot.v1.SelectActionRequest\x1a\x1c.lot.v1.SelectActionResponse\x12\x46\n\x0bRecordSteps\x12\x1a.lot.v1.RecordStepsRequest\x1a\x1b.lot.v1.RecordStepsResponse\x12Z\n\x10ListActionValues\x12\x1f.lot.v1.ListActionValuesRequest\x1a .lot.v1.ListActionValuesResponse\"\x03\x90\x02\x01\x12O\n\x0eSubmitFeedback\x12\x1d.lot.v1.SubmitFeedbackRequest\x1a\x1e.lot.v1.SubmitFeedbackResponse\x12N\n\x0cGetRetrieval\x12\x1b.lot.v1.GetRetrievalRequest\x1a\x1c.lot.v1.GetRetrievalResponse\"\x03\x90\x02\x01\x12T\n\x0eListRetrievals\x12\x1d.lot.v1.ListRetrievalsRequest\x1a\x1e.lot.v1.ListRetrievalsResponse\"\x03\x90\x02\x01\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dlot/v1/learning_service.proto\x12\x06lot.v1\x1a\x13lot/v1/access.proto\x1a\x15lot/v1/decision.proto\x1a\x15lot/v1/learning.proto\x1a\x1blot/v1/learning_event.proto\x1a\x18lot/v1/performance.proto\x1a\x1blot/v1/recommendation.proto\x1a\x16lot/v1/retrieval.proto2\xaa\r\n\x0fLearningService\x12\x66\n\x12GetRecommendations\x12!.lot.v1.GetRecommendationsRequest\x1a\".lot.v1.GetRecommendationsResponse\"\t\x90\x02\x01\xca\xa5\x19\x02\x08\x01\x12K\n\tGetTrends\x12\x18.lot.v1.GetTrendsRequest\x1a\x19.lot.v1.GetTrendsResponse\"\t\x90\x02\x01\xca\xa5\x19\x02\x08\x01\x12l\n\x14GetPerformanceReport\x12#.lot.v1.GetPerformanceReportRequest\x1a$.lot.v1.GetPerformanceReportResponse\"\t\x90\x02\x01\xca\xa5\x19\x02\x08\x01\x12\x66\n\x13RecordLearningEvent\x12\".lot.v1.RecordLearningEventRequest\x1a#.lot.v1.RecordLearningEventResponse\"\x06\xca\xa5\x19\x02\x08\x02\x12`\n\x10GetLearningEvent\x12\x1f.lot.v1.GetLearningEventRequest\x1a .lot.v1.GetLearningEventResponse\"\t\x90\x02\x01\xca\xa5\x19\x02\x08\x01\x12\x66\n\x13\x44\x65leteLearningEvent\x12\".lot.v1.DeleteLearningEventRequest\x1a#.lot.v1.DeleteLearningEventResponse\"\x06\xca\xa5\x19\x02\x08\x02\x12\x66\n\x12ListLearningEvents\x12!.lot.v1.ListLearningEventsRequest\x1a\".lot.v1.ListLearningEventsResponse\"\t\x90\x02\x01\xca\xa5\x19\x02\x08\x01\x12W\n\x0eRecordDecision\x12\x1d.lot.v1.RecordDecisionRequest\x1a\x1e.lot.v1.RecordDecisionResponse\"\x06\xca\xa5\x19\x02\x08\x02\x12l\n\x15RecordDecisionOutcome\x12$.lot.v1.RecordDecisionOutcomeRequest\x1a%.lot.v1.RecordDecisionOutcomeResponse\"\x06\xca\xa5\x19\x02\x08\x02\x12Q\n\x0bGetDecision\x12\x1a.lot.v1.GetDecisionRequest\x1a\x1b.lot.v1.GetDecisionResponse\"\t\x90\x02\x01\xca\xa5\x19\x02\x08\x01\x12W\n\x0e\x44\x65leteDecision\x12\x1d.lot.v1.DeleteDecisionRequest\x1a\x1e.lot.v1.DeleteDecisionResponse\"\x06\xca\xa5\x19\x02\x08\x02\x12W\n\rListDecisions\x12\x1c.lot.v1.ListDecisionsRequest\x1a\x1d.lot.v1.ListDecisionsResponse\"\t\x90\x02\x01\xca\xa5\x19\x02\x08\x01\x12Q\n\x0cSelectAction\x12\x1b.lot.v1.SelectActionRequest\x1a\x1c.lot.v1.SelectActionResponse\"\x06\xca\xa5\x19\x02\x08\x02\x12N\n\x0bRecordSteps\x12\x1a.lot.v1.RecordStepsRequest\x1a\x1b.lot.v1.RecordStepsResponse\"\x06\xca\xa5\x19\x02\x08\x02\x12`\n\x10ListActionValues\x12\x1f.lot.v1.ListActionValuesRequest\x1a .lot.v1.ListActionValuesResponse\"\t\x90\x02\x01\xca\xa5\x19\x02\x08\x01\x12W\n\x0eSubmitFeedback\x12\x1d.lot.v1.SubmitFeedbackRequest\x1a\x1e.lot.v1.SubmitFeedbackResponse\"\x06\xca\xa5\x19\x02\x08\x02\x12T\n\x0cGetRetrieval\x12\x1b.lot.v1.GetRetrievalRequest\x1a\x1c.lot.v1.GetRetrievalResponse\"\t\x90\x02\x01\xca\xa5\x19\x02\x08\x01\x12Z\n\x0eListRetrievals\x12\x1d.lot.v1.ListRetrievalsRequest\x1a\x1e.lot.v1.ListRetrievalsResponse\"\t\x90\x02\x01\xca\xa5\x19\x02\x08\x01\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,25 +40,41 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\rio.lotgrpc.v1P\001Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1'
   _globals['_LEARNINGSERVICE'].methods_by_name['GetRecommendations']._loaded_options = None
-  _globals['_LEARNINGSERVICE'].methods_by_name['GetRecommendations']._serialized_options = b'\220\002\001'
+  _globals['_LEARNINGSERVICE'].methods_by_name['GetRecommendations']._serialized_options = b'\220\002\001\312\245\031\002\010\001'
   _globals['_LEARNINGSERVICE'].methods_by_name['GetTrends']._loaded_options = None
-  _globals['_LEARNINGSERVICE'].methods_by_name['GetTrends']._serialized_options = b'\220\002\001'
+  _globals['_LEARNINGSERVICE'].methods_by_name['GetTrends']._serialized_options = b'\220\002\001\312\245\031\002\010\001'
   _globals['_LEARNINGSERVICE'].methods_by_name['GetPerformanceReport']._loaded_options = None
-  _globals['_LEARNINGSERVICE'].methods_by_name['GetPerformanceReport']._serialized_options = b'\220\002\001'
+  _globals['_LEARNINGSERVICE'].methods_by_name['GetPerformanceReport']._serialized_options = b'\220\002\001\312\245\031\002\010\001'
+  _globals['_LEARNINGSERVICE'].methods_by_name['RecordLearningEvent']._loaded_options = None
+  _globals['_LEARNINGSERVICE'].methods_by_name['RecordLearningEvent']._serialized_options = b'\312\245\031\002\010\002'
   _globals['_LEARNINGSERVICE'].methods_by_name['GetLearningEvent']._loaded_options = None
-  _globals['_LEARNINGSERVICE'].methods_by_name['GetLearningEvent']._serialized_options = b'\220\002\001'
+  _globals['_LEARNINGSERVICE'].methods_by_name['GetLearningEvent']._serialized_options = b'\220\002\001\312\245\031\002\010\001'
+  _globals['_LEARNINGSERVICE'].methods_by_name['DeleteLearningEvent']._loaded_options = None
+  _globals['_LEARNINGSERVICE'].methods_by_name['DeleteLearningEvent']._serialized_options = b'\312\245\031\002\010\002'
   _globals['_LEARNINGSERVICE'].methods_by_name['ListLearningEvents']._loaded_options = None
-  _globals['_LEARNINGSERVICE'].methods_by_name['ListLearningEvents']._serialized_options = b'\220\002\001'
+  _globals['_LEARNINGSERVICE'].methods_by_name['ListLearningEvents']._serialized_options = b'\220\002\001\312\245\031\002\010\001'
+  _globals['_LEARNINGSERVICE'].methods_by_name['RecordDecision']._loaded_options = None
+  _globals['_LEARNINGSERVICE'].methods_by_name['RecordDecision']._serialized_options = b'\312\245\031\002\010\002'
+  _globals['_LEARNINGSERVICE'].methods_by_name['RecordDecisionOutcome']._loaded_options = None
+  _globals['_LEARNINGSERVICE'].methods_by_name['RecordDecisionOutcome']._serialized_options = b'\312\245\031\002\010\002'
   _globals['_LEARNINGSERVICE'].methods_by_name['GetDecision']._loaded_options = None
-  _globals['_LEARNINGSERVICE'].methods_by_name['GetDecision']._serialized_options = b'\220\002\001'
+  _globals['_LEARNINGSERVICE'].methods_by_name['GetDecision']._serialized_options = b'\220\002\001\312\245\031\002\010\001'
+  _globals['_LEARNINGSERVICE'].methods_by_name['DeleteDecision']._loaded_options = None
+  _globals['_LEARNINGSERVICE'].methods_by_name['DeleteDecision']._serialized_options = b'\312\245\031\002\010\002'
   _globals['_LEARNINGSERVICE'].methods_by_name['ListDecisions']._loaded_options = None
-  _globals['_LEARNINGSERVICE'].methods_by_name['ListDecisions']._serialized_options = b'\220\002\001'
+  _globals['_LEARNINGSERVICE'].methods_by_name['ListDecisions']._serialized_options = b'\220\002\001\312\245\031\002\010\001'
+  _globals['_LEARNINGSERVICE'].methods_by_name['SelectAction']._loaded_options = None
+  _globals['_LEARNINGSERVICE'].methods_by_name['SelectAction']._serialized_options = b'\312\245\031\002\010\002'
+  _globals['_LEARNINGSERVICE'].methods_by_name['RecordSteps']._loaded_options = None
+  _globals['_LEARNINGSERVICE'].methods_by_name['RecordSteps']._serialized_options = b'\312\245\031\002\010\002'
   _globals['_LEARNINGSERVICE'].methods_by_name['ListActionValues']._loaded_options = None
-  _globals['_LEARNINGSERVICE'].methods_by_name['ListActionValues']._serialized_options = b'\220\002\001'
+  _globals['_LEARNINGSERVICE'].methods_by_name['ListActionValues']._serialized_options = b'\220\002\001\312\245\031\002\010\001'
+  _globals['_LEARNINGSERVICE'].methods_by_name['SubmitFeedback']._loaded_options = None
+  _globals['_LEARNINGSERVICE'].methods_by_name['SubmitFeedback']._serialized_options = b'\312\245\031\002\010\002'
   _globals['_LEARNINGSERVICE'].methods_by_name['GetRetrieval']._loaded_options = None
-  _globals['_LEARNINGSERVICE'].methods_by_name['GetRetrieval']._serialized_options = b'\220\002\001'
+  _globals['_LEARNINGSERVICE'].methods_by_name['GetRetrieval']._serialized_options = b'\220\002\001\312\245\031\002\010\001'
   _globals['_LEARNINGSERVICE'].methods_by_name['ListRetrievals']._loaded_options = None
-  _globals['_LEARNINGSERVICE'].methods_by_name['ListRetrievals']._serialized_options = b'\220\002\001'
-  _globals['_LEARNINGSERVICE']._serialized_start=196
-  _globals['_LEARNINGSERVICE']._serialized_end=1778
+  _globals['_LEARNINGSERVICE'].methods_by_name['ListRetrievals']._serialized_options = b'\220\002\001\312\245\031\002\010\001'
+  _globals['_LEARNINGSERVICE']._serialized_start=217
+  _globals['_LEARNINGSERVICE']._serialized_end=1923
 # @@protoc_insertion_point(module_scope)

@@ -1,0 +1,112 @@
+"""Errors of authentication, authorization and limits for one principal or namespace."""
+
+from __future__ import annotations
+
+from lot_grpc.domain.counting import counted
+from lot_grpc.domain.errors.base import LotError
+
+
+class CredentialsRequiredError(LotError):
+    """The call carries no credentials, and the server asks for them."""
+
+    reason = "CREDENTIALS_REQUIRED"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this server requires credentials; send an API key or token as metadata "
+            "`authorization: Bearer …` (the operator creates keys with `lot-grpc keys create`)"
+        )
+
+
+class CredentialsInvalidError(LotError):
+    """The credentials are not accepted.
+
+    The caller is not told why; ``why`` is for the log: ``unknown``, ``expired``, ``revoked``…
+    """
+
+    reason = "CREDENTIALS_INVALID"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            "the credentials are not accepted: they are unknown, malformed, expired or revoked; "
+            "ask the operator for valid ones (the server's log says which it was)"
+        )
+        self.why = why
+
+
+class AuthUnavailableError(LotError):
+    """The server cannot verify credentials now: it has no signing keys of the issuer yet."""
+
+    reason = "AUTH_UNAVAILABLE"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the server cannot verify tokens now, since it has no signing keys of the issuer; "
+            "retry in a moment"
+        )
+
+
+class NamespaceDeniedError(LotError):
+    """The caller has no role in the namespace, which may or may not exist."""
+
+    reason = "NAMESPACE_DENIED"
+
+    def __init__(self, namespace: str) -> None:
+        super().__init__(
+            f"these credentials do not cover namespace {namespace}; use a namespace that they "
+            "cover (ListNamespaces), or ask the operator for access",
+            namespace=namespace,
+        )
+
+
+class RoleRequiredError(LotError):
+    """The caller's role does not allow the call. ``where`` is a namespace or ``*``."""
+
+    reason = "ROLE_REQUIRED"
+
+    def __init__(self, method: str, role: str, where: str) -> None:
+        place = "all namespaces" if where == "*" else f"namespace {where}"
+        super().__init__(
+            f"{method} needs the role {role} in {place}; ask the operator for credentials with "
+            "that role",
+            method=method,
+            role=role,
+            namespace=where,
+        )
+
+
+class NamespaceRequiredError(LotError):
+    """The request names no namespace, and the caller has none of its own."""
+
+    reason = "NAMESPACE_REQUIRED"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "set namespace: these credentials cover several namespaces and have none of their own"
+        )
+
+
+class RateLimitedError(LotError):
+    """A principal is over its limit. ``retry_seconds`` is how long to wait."""
+
+    reason = "RATE_LIMITED"
+
+    def __init__(self, message: str, *, limit: str, retry_seconds: float) -> None:
+        super().__init__(message, limit=limit, retry_seconds=f"{retry_seconds:g}")
+        self.retry_seconds = retry_seconds
+
+
+class QuotaExceededError(LotError):
+    """A write would take a namespace over its quota. ``unit`` is ``record`` or ``byte``."""
+
+    reason = "QUOTA_EXCEEDED"
+
+    def __init__(self, namespace: str, unit: str, *, limit: int, used: int) -> None:
+        super().__init__(
+            f"namespace {namespace} holds {counted(used, unit)}, and its quota is {limit:,}; "
+            "delete what is not needed, or ask the operator to raise the quota",
+            namespace=namespace,
+            unit=unit,
+            limit=limit,
+            used=used,
+        )
