@@ -85,7 +85,9 @@ class StoredPolicy:
     @property
     def etag(self) -> str:
         """Changes with every edit; empty if none was set."""
-        return etag_of(self.update_time, self.revision) if self.revision else ""
+        if not self.revision:
+            return ""
+        return etag_of(self.namespace, self.update_time, self.revision)
 
 
 @dataclass(frozen=True, slots=True)

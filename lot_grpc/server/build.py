@@ -22,7 +22,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 
 from lot_grpc.domain.errors import ServingEndedError, StartupError
 from lot_grpc.server import health, layers, reflection
-from lot_grpc.server.access import authentication
+from lot_grpc.server.access import authentication, recheck
 from lot_grpc.server.call import Call, Context, Handler, Method
 from lot_grpc.server.calllog import CallLog
 from lot_grpc.server.guards import Guards
@@ -60,7 +60,7 @@ class LotServer:
         self,
         server: CallServer,
         state: health.Health,
-        flight: InFlight,
+        around: Surroundings,
         draining: asyncio.Event,
         failed: asyncio.Future[ServingEndedError],
     ) -> None:
@@ -69,7 +69,8 @@ class LotServer:
         self._watches: list[asyncio.Task[None]] = []
         self._server = server
         self._health = state
-        self._inflight = flight
+        self._inflight = around.inflight
+        self._guards = around.guards
         self._stopping: asyncio.Task[None] | None = None
 
     @property
@@ -104,8 +105,10 @@ class LotServer:
         await self._health.serving()
         host = address.rpartition(":")[0].strip("[]")
         ended = partial(_fail, self.failed)
-        for watch in (watch_port(host, port, ended), self._inflight.bytes.watch()):
-            self._watches.append(asyncio.create_task(watch))
+        watches = [watch_port(host, port, ended), self._inflight.bytes.watch()]
+        if self._guards.authenticator is not None:
+            watches.append(recheck(self._inflight.streams, self._guards))
+        self._watches += map(asyncio.create_task, watches)
         return port
 
     async def stop(self, grace_seconds: float) -> None:
@@ -182,7 +185,7 @@ def build_server(
     for name in reflection.NAMES:
         _add(server, name, _library_handlers(reflection.SERVICE, reflected, around, _REFLECTION))
     server.add_generic_rpc_handlers((_UnknownRpcs(around),))
-    return LotServer(server, state, inflight, draining, failed)
+    return LotServer(server, state, around, draining, failed)
 
 
 def _fail(failed: asyncio.Future[ServingEndedError], cause: BaseException) -> None:

@@ -18,7 +18,7 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from lot_grpc.domain.access import ANONYMOUS
+from lot_grpc.domain.access import ANONYMOUS, Principal
 from lot_grpc.server.access_rule import Rule
 from lot_grpc.work import Work
 
@@ -83,9 +83,11 @@ class Call:
 
     __slots__ = (
         "abandoned",
+        "authorize",
         "begun",
         "code",
         "context",
+        "ending",
         "error",
         "id",
         "method",
@@ -113,6 +115,8 @@ class Call:
         self.peer = ""
         """Address and port of the client."""
         self.principal = ANONYMOUS
+        self.authorize: Callable[[Principal], None] | None = None
+        """Checks again that a principal may make it; raises if not. None: it was never checked."""
         self.code = "OK"
         self.reason = ""
         self.error: BaseException | None = None
@@ -122,10 +126,24 @@ class Call:
         self.work: asyncio.Task[Any] | None = None
         """The shielded task of a write, which runs on."""
         self.reader: Interruptible | None = None
+        self.ending = False
+        """True once its reader was told to end."""
         self.abandoned = False
         """True once the caller of a write has disconnected."""
-        self.stopped = False
-        """True if the server cancelled it at the end of the grace period."""
+        self.stopped: Exception | None = None
+        """Why the server cancelled it; None if it did not."""
+
+    def end(self, error: Exception) -> None:
+        """End a stream with an error: the first time at its next read, if it reads at all.
+
+        Shielded work ends after its current step.
+        """
+        if self.reader is not None and not self.ending:
+            self.ending = True
+            self.reader.interrupt(error)
+        elif self.task is not None:
+            self.stopped = error
+            self.task.cancel()
 
     def when_over(self, then: Callable[[], None]) -> None:
         """Run ``then`` once the call is over, including any shielded work."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from lot_grpc.domain.access import Credentials, Principal
+
+RECHECK_SECONDS: Final = 20.0
+"""An open stream ends within twice this time after its credentials were revoked or expired."""
 
 
 class Authenticator(Protocol):
@@ -23,6 +26,7 @@ class Authenticator(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
-    """The guards of one server."""
+    """The guards of one server. An open stream is checked again every ``recheck_seconds``."""
 
     authenticator: Authenticator | None = None
+    recheck_seconds: float = RECHECK_SECONDS

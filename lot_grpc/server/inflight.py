@@ -39,6 +39,10 @@ class InFlight:
     def __len__(self) -> int:
         return len(self._calls) + len(self._streams)
 
+    def streams(self) -> Iterable[Call]:
+        """The open streams."""
+        return self._streams
+
     def enter(self, call: Call) -> None:
         """Admit a call.
 
@@ -111,7 +115,7 @@ def _held(calls: Iterable[Call], peer: str) -> int:
 
 
 def _stop(call: Call) -> None:
-    call.stopped = True
+    call.stopped = shutting_down()
     for task in (call.work, call.task):
         if task is not None:
             task.cancel()

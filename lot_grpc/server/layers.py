@@ -29,7 +29,6 @@ from lot_grpc.server.access import authentication, authorization
 from lot_grpc.server.call import CALL_ID_KEY, Call, Context, Handler, Method, current_call_id
 from lot_grpc.server.calllog import CallLog, write
 from lot_grpc.server.checking import checker_of
-from lot_grpc.server.inflight import shutting_down
 from lot_grpc.server.status import DETAILS_KEY, TABLE, Status, internal_status, to_status
 from lot_grpc.server.streams import Requests
 from lot_grpc.server.surroundings import Layer, Surroundings
@@ -70,10 +69,10 @@ def error_boundary(method: Method, handler: Handler, around: Surroundings) -> Ha
             call.code = _name(call.context.code())
             raise
         except asyncio.CancelledError:
-            if not call.stopped:
+            if call.stopped is None:
                 call.code = "DEADLINE_EXCEEDED" if _overdue(call.context) else "CANCELLED"
                 raise
-            status = _reported(call, shutting_down())
+            status = _reported(call, call.stopped)
         except Exception as error:  # noqa: BLE001 - this is the boundary
             status = _reported(call, error)
         return await _abort(call, status)
@@ -227,20 +226,20 @@ def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
     servicer's next read or response; if it reaches neither, it is cancelled after
     ``max_call_seconds``. A drain waits for both.
 
-    A repeat of a request that is still running joins its work if it has a request id, or if the
-    first caller has disconnected and so most likely is the one repeating it.
+    A repeat of a request of the same principal that is still running joins its work if it has a
+    request id, or if the first caller has disconnected and so most likely is the one repeating it.
     """
     if not method.writes:
         return handler
     seconds = around.limits.max_call_seconds
-    running: dict[bytes, Call] = {}
+    running: dict[tuple[str, bytes], Call] = {}
 
     def begun(call: Call) -> asyncio.Task[Any]:
         """Start its work, or join that of an identical request."""
         if method.streaming:
             return asyncio.create_task(handler(call))
         raw = call.request.SerializeToString(deterministic=True)
-        key = hashlib.sha256(raw).digest()
+        key = call.principal.id, hashlib.sha256(raw).digest()
         first = running.get(key)
         named = bool(getattr(call.request, "request_id", ""))
         if first is not None and first.work is not None and (named or first.abandoned):

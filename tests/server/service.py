@@ -11,6 +11,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import grpc
@@ -27,6 +28,7 @@ from lot_grpc.pb.lot.v1 import (
 )
 from lot_grpc.ports import Embedder, VectorStore
 from lot_grpc.server.build import LotServer, build_server
+from lot_grpc.server.guards import Guards
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.build import Services
@@ -60,10 +62,13 @@ OPTIONS = [
 class Stub:
     """A service whose RPCs take a request's fields, in the test's namespace unless they say."""
 
-    def __init__(self, channel: grpc.aio.Channel, service: Any, namespace: str) -> None:
+    def __init__(
+        self, channel: grpc.aio.Channel, service: Any, namespace: str, key: str = ""
+    ) -> None:
         self._channel = channel
         self._service = service
         self._namespace = namespace
+        self._metadata = (("authorization", f"Bearer {key}"),) if key else None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = self._service.methods_by_name[name]
@@ -78,12 +83,12 @@ class Stub:
             response_deserializer=method.output_type._concrete_class.FromString,
         )
         if method.client_streaming:
-            return call  # type: ignore[no-any-return]
+            return partial(call, metadata=self._metadata)
 
         def ask(*, timeout: float = 30, **fields: Any) -> Any:
             if "namespace" in kind.DESCRIPTOR.fields_by_name:
                 fields.setdefault("namespace", self._namespace)
-            return call(kind(**fields), timeout=timeout)
+            return call(kind(**fields), timeout=timeout, metadata=self._metadata)
 
         return ask
 
@@ -99,6 +104,8 @@ class Lot:
     server: LotServer | None = None
     own_services: Services | None = None
     address: str = ""
+    key: str = ""
+    """An API key to send, if any."""
 
     def __getattr__(self, name: str) -> Any:
         """``patterns``, ``episodes``, ``memories``, ``admin``, ``learning``."""
@@ -106,7 +113,7 @@ class Lot:
         service = services.get(name, f"{name.removesuffix('s').title()}Service")
         if service not in SERVICES:
             raise AttributeError(name)
-        return Stub(self.channel, SERVICES[service], self.namespace)
+        return Stub(self.channel, SERVICES[service], self.namespace, self.key)
 
     @property
     def clock(self) -> FixedClock:
@@ -122,6 +129,10 @@ class Lot:
     def on(self, namespace: str) -> Lot:
         """The same server, asked for another namespace."""
         return replace(self, namespace=namespace)
+
+    def by(self, key: str) -> Lot:
+        """The same server, called with an API key."""
+        return replace(self, key=key)
 
 
 def new_namespace() -> str:
@@ -147,6 +158,7 @@ async def serving(
     max_batch_items: int = 500,
     limits: Limits | None = None,
     probe: Callable[[str], None] | None = None,
+    guards: Guards | None = None,
 ) -> AsyncIterator[Lot]:
     """The service in this process, on a free port. ``probe`` takes what is wrong with the store."""
     clock = clock or FixedClock()
@@ -167,7 +179,11 @@ async def serving(
     )
     log: list[Mapping[str, Any]] = []
     server = build_server(
-        servicers, limits, log=lambda record: log.append(dict(record)), gate=services.runtime.gate
+        servicers,
+        limits,
+        log=lambda record: log.append(dict(record)),
+        gate=services.runtime.gate,
+        guards=guards,
     )
     port = await server.start("127.0.0.1:0")
     following = asyncio.create_task(

@@ -60,12 +60,15 @@ class NamespaceDeniedError(LotError):
 
 
 class RoleRequiredError(LotError):
-    """The caller's role does not allow the call. ``where`` is a namespace or ``*``."""
+    """The caller's role does not allow the call.
+
+    ``where`` is a namespace, ``*`` for all at once, or empty for any.
+    """
 
     reason = "ROLE_REQUIRED"
 
     def __init__(self, method: str, role: str, where: str) -> None:
-        place = "all namespaces" if where == "*" else f"namespace {where}"
+        place = {"*": "all namespaces", "": "a namespace"}.get(where, f"namespace {where}")
         super().__init__(
             f"{method} needs the role {role} in {place}; ask the operator for credentials with "
             "that role",

@@ -17,6 +17,7 @@ from lot_grpc.server.servicers.base import DEFAULT_PAGE, ServerDescription, name
 from lot_grpc.server.servicers.transfer import TransferRpcs
 from lot_grpc.services.build import Services
 from lot_grpc.services.records.collections import SCHEMA_VERSION
+from lot_grpc.work import current_caller
 
 MAX_PAGE_SIZE = 1000
 MAX_LIMIT = 100
@@ -41,6 +42,8 @@ class AdminServicer(TransferRpcs):
     ) -> pb.GetServerInfoResponse:
         admin, description = self._services.admin, self._description
         info, contract = await admin.store_info(), admin.contract
+        store = codec.store_to_pb(info, description.min_free_bytes)
+        whole = _sees_all()
         return pb.GetServerInfoResponse(
             version=description.version,
             contract_version="lot.v1",
@@ -49,8 +52,8 @@ class AdminServicer(TransferRpcs):
             model=contract.model,
             dimensions=contract.dimensions,
             model_sha256=contract.model_sha256,
-            record_counts=codec.counts_to_pb(admin.counts(info)),
-            store=codec.store_to_pb(info, description.min_free_bytes),
+            record_counts=codec.counts_to_pb(admin.counts(info)) if whole else None,
+            store=store if whole else pb.StoreStatus(writable=store.writable),
             limits=_limits_to_pb(description, admin.max_tokens),
             start_time=time_to_pb(description.start_time),
             server_time=time_to_pb(self._clock.now()),
@@ -63,7 +66,10 @@ class AdminServicer(TransferRpcs):
         checks = await self._services.admin.ready_checks()
         return pb.CheckReadyResponse(
             ready=all(check.ok for check in checks),
-            checks=[pb.ReadyCheck(name=c.name, ok=c.ok, detail=c.detail) for c in checks],
+            checks=[
+                pb.ReadyCheck(name=c.name, ok=c.ok, detail=c.detail if _sees_all() else "")
+                for c in checks
+            ],
         )
 
     async def Embed(self, request: pb.EmbedRequest, context: Context) -> pb.EmbedResponse:
@@ -104,7 +110,9 @@ class AdminServicer(TransferRpcs):
         self, request: pb.ListNamespacesRequest, context: Context
     ) -> pb.ListNamespacesResponse:
         page = await self._services.clearing.namespaces.page(
-            request.page_size or DEFAULT_PAGE, name_from_token(request, request.page_token)
+            request.page_size or DEFAULT_PAGE,
+            name_from_token(request, request.page_token),
+            current_caller().principal.may_read,
         )
         return pb.ListNamespacesResponse(
             namespaces=map(codec.usage_to_pb, page.items),
@@ -156,6 +164,11 @@ class AdminServicer(TransferRpcs):
     ) -> pb.SeedKnowledgeResponse:
         seeds = codec.seeds_from_pb(request)
         return codec.seeded_to_pb(await self._services.seeder.seed(namespace_of(request), seeds))
+
+
+def _sees_all() -> bool:
+    """Whether the caller may know figures, places and faults of the whole store."""
+    return current_caller().principal.server_role is not None
 
 
 def _limits_to_pb(description: ServerDescription, max_tokens: int) -> pb.ServerLimits:

@@ -34,6 +34,7 @@ from lot_grpc.services.records.retrievals import (
 from lot_grpc.services.reindex.current_model import CurrentModel
 from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.time_source import TimeSource
+from lot_grpc.work import current_caller
 
 _BATCH = 64
 _BATCH_ITEMS = 640
@@ -106,6 +107,7 @@ class Retrievals:
             create_time=now,
             expire_time=now + policy.retrieval_life,
             options=options,
+            principal=current_caller().principal.name,
             epoch=self._model.epoch,
         )
         if len(self._waiting) >= _WAITING_AT_MOST:  # the store is unavailable: keep the newest

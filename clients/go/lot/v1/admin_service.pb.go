@@ -146,7 +146,7 @@ func (EmbeddingUse) EnumDescriptor() ([]byte, []int) {
 // Request of GetServerInfo.
 type GetServerInfoRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace the caller acts for; does not narrow the response, which covers the whole server.
+	// Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response.
 	Namespace     string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -208,9 +208,9 @@ type GetServerInfoResponse struct {
 	// SHA-256 of the model file.
 	ModelSha256 string `protobuf:"bytes,7,opt,name=model_sha256,json=modelSha256,proto3" json:"model_sha256,omitempty"`
 	// Record counts of the whole store by resource kind, without the enum prefix, for example
-	// `PATTERN`.
+	// `PATTERN`; empty for a caller without a role in all namespaces.
 	RecordCounts map[string]int64 `protobuf:"bytes,8,rep,name=record_counts,json=recordCounts,proto3" json:"record_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// Disk space of the store.
+	// Disk space of the store; only `writable` for a caller without a role in all namespaces.
 	Store *StoreStatus `protobuf:"bytes,9,opt,name=store,proto3" json:"store,omitempty"`
 	// Limits of this server.
 	Limits *ServerLimits `protobuf:"bytes,10,opt,name=limits,proto3" json:"limits,omitempty"`
@@ -549,7 +549,7 @@ func (x *ServerLimits) GetMaxEmbeddingTokens() int32 {
 // Request of CheckReady.
 type CheckReadyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace the caller acts for; does not narrow the response, which covers the whole server.
+	// Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response.
 	Namespace     string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -654,7 +654,8 @@ type ReadyCheck struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// True if the check passed.
 	Ok bool `protobuf:"varint,2,opt,name=ok,proto3" json:"ok,omitempty"`
-	// Human-readable cause and remedy; may be empty if the check passed.
+	// Human-readable cause and remedy; may be empty if the check passed, and is for a caller without a
+	// role in all namespaces.
 	Detail        string `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -714,7 +715,7 @@ func (x *ReadyCheck) GetDetail() string {
 // Request of ListNamespaces.
 type ListNamespacesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace the caller acts for; does not narrow the response, which covers the whole server.
+	// Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// 0 means 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
@@ -1421,7 +1422,7 @@ func (x *KnowledgePack) GetSkippedDeletedCount() int32 {
 // Request of Reindex.
 type ReindexRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace the caller acts for; does not narrow the response, which covers the whole server.
+	// Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Name of a model known to the server, for example `BAAI/bge-base-en-v1.5`. Its files
 	// are looked up like those of the current model; LOT_REINDEX_PATH names a separate folder.
@@ -1588,7 +1589,7 @@ func (x *ReindexResponse) GetDetail() string {
 // Request of Compact.
 type CompactRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace the caller acts for; does not narrow the response, which covers the whole server.
+	// Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response.
 	Namespace     string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1689,7 +1690,7 @@ func (x *CompactResponse) GetDetail() string {
 // Request of Embed.
 type EmbedRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace the caller acts for; does not narrow the response, which covers the whole server.
+	// Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Items to embed, at most 100.
 	Items []*EmbedItem `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
@@ -2272,7 +2273,7 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\fAdminService\x12Y\n" +
 	"\rGetServerInfo\x12\x1c.lot.v1.GetServerInfoRequest\x1a\x1d.lot.v1.GetServerInfoResponse\"\vʥ\x19\x04\b\x01\x10\x02\x90\x02\x01\x12P\n" +
 	"\n" +
-	"CheckReady\x12\x19.lot.v1.CheckReadyRequest\x1a\x1a.lot.v1.CheckReadyResponse\"\vʥ\x19\x04\b\x01\x10\x01\x90\x02\x01\x12\\\n" +
+	"CheckReady\x12\x19.lot.v1.CheckReadyRequest\x1a\x1a.lot.v1.CheckReadyResponse\"\vʥ\x19\x04\b\x01\x10\x02\x90\x02\x01\x12\\\n" +
 	"\x0eListNamespaces\x12\x1d.lot.v1.ListNamespacesRequest\x1a\x1e.lot.v1.ListNamespacesResponse\"\vʥ\x19\x04\b\x01\x10\x02\x90\x02\x01\x12f\n" +
 	"\x12GetNamespacePolicy\x12!.lot.v1.GetNamespacePolicyRequest\x1a\".lot.v1.GetNamespacePolicyResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12l\n" +
 	"\x15UpdateNamespacePolicy\x12$.lot.v1.UpdateNamespacePolicyRequest\x1a%.lot.v1.UpdateNamespacePolicyResponse\"\x06ʥ\x19\x02\b\x03\x12T\n" +

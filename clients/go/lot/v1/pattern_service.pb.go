@@ -4231,7 +4231,7 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x1bLINEAGE_RELATION_SUPERSEDED\x10\x01\x12\x1e\n" +
 	"\x1aLINEAGE_RELATION_SUCCESSOR\x10\x02\x12\x1a\n" +
 	"\x16LINEAGE_RELATION_GROUP\x10\x03\x12\x1b\n" +
-	"\x17LINEAGE_RELATION_MEMBER\x10\x042\xb8\f\n" +
+	"\x17LINEAGE_RELATION_MEMBER\x10\x042\xc4\f\n" +
 	"\x0ePatternService\x12N\n" +
 	"\vSavePattern\x12\x1a.lot.v1.SavePatternRequest\x1a\x1b.lot.v1.SavePatternResponse\"\x06ʥ\x19\x02\b\x02\x12`\n" +
 	"\x11BatchSavePatterns\x12 .lot.v1.BatchSavePatternsRequest\x1a!.lot.v1.BatchSavePatternsResponse\"\x06ʥ\x19\x02\b\x02\x12N\n" +
@@ -4246,8 +4246,9 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x0eCorrectOutcome\x12\x1d.lot.v1.CorrectOutcomeRequest\x1a\x1e.lot.v1.CorrectOutcomeResponse\"\x06ʥ\x19\x02\b\x02\x12l\n" +
 	"\x15RecordPatternFeedback\x12$.lot.v1.RecordPatternFeedbackRequest\x1a%.lot.v1.RecordPatternFeedbackResponse\"\x06ʥ\x19\x02\b\x02\x12r\n" +
 	"\x16ListFeedbackCandidates\x12%.lot.v1.ListFeedbackCandidatesRequest\x1a&.lot.v1.ListFeedbackCandidatesResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12]\n" +
-	"\x0fGetPatternStats\x12\x1e.lot.v1.GetPatternStatsRequest\x1a\x1f.lot.v1.GetPatternStatsResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12Z\n" +
-	"\x0fExtractPatterns\x12\x1e.lot.v1.ExtractPatternsRequest\x1a\x1f.lot.v1.ExtractPatternsResponse\"\x06ʥ\x19\x02\b\x02\x12r\n" +
+	"\x0fGetPatternStats\x12\x1e.lot.v1.GetPatternStatsRequest\x1a\x1f.lot.v1.GetPatternStatsResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12f\n" +
+	"\x0fExtractPatterns\x12\x1e.lot.v1.ExtractPatternsRequest\x1a\x1f.lot.v1.ExtractPatternsResponse\"\x12ʥ\x19\x0e\b\x02\"\n" +
+	"namespaces\x12r\n" +
 	"\x17ExtractPatternsFromCode\x12&.lot.v1.ExtractPatternsFromCodeRequest\x1a'.lot.v1.ExtractPatternsFromCodeResponse\"\x06ʥ\x19\x02\b\x02\x12Z\n" +
 	"\x0fDistillPatterns\x12\x1e.lot.v1.DistillPatternsRequest\x1a\x1f.lot.v1.DistillPatternsResponse\"\x06ʥ\x19\x02\b\x02\x12T\n" +
 	"\rPrunePatterns\x12\x1c.lot.v1.PrunePatternsRequest\x1a\x1d.lot.v1.PrunePatternsResponse\"\x06ʥ\x19\x02\b\x02BG\n" +

@@ -94,7 +94,7 @@ class GetServerInfoRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace the caller acts for; does not narrow the response, which covers the whole server."""
+    """Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response."""
     def __init__(
         self,
         *,
@@ -170,12 +170,12 @@ class GetServerInfoResponse(_message.Message):
     @_builtins.property
     def record_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Record counts of the whole store by resource kind, without the enum prefix, for example
-        `PATTERN`.
+        `PATTERN`; empty for a caller without a role in all namespaces.
         """
 
     @_builtins.property
     def store(self) -> Global___StoreStatus:
-        """Disk space of the store."""
+        """Disk space of the store; only `writable` for a caller without a role in all namespaces."""
 
     @_builtins.property
     def limits(self) -> Global___ServerLimits:
@@ -318,7 +318,7 @@ class CheckReadyRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace the caller acts for; does not narrow the response, which covers the whole server."""
+    """Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response."""
     def __init__(
         self,
         *,
@@ -374,7 +374,9 @@ class ReadyCheck(_message.Message):
     ok: _builtins.bool
     """True if the check passed."""
     detail: _builtins.str
-    """Human-readable cause and remedy; may be empty if the check passed."""
+    """Human-readable cause and remedy; may be empty if the check passed, and is for a caller without a
+    role in all namespaces.
+    """
     def __init__(
         self,
         *,
@@ -400,7 +402,7 @@ class ListNamespacesRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace the caller acts for; does not narrow the response, which covers the whole server."""
+    """Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response."""
     page_size: _builtins.int
     """0 means 10; at most 1,000."""
     page_token: _builtins.str
@@ -816,7 +818,7 @@ class ReindexRequest(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace the caller acts for; does not narrow the response, which covers the whole server."""
+    """Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response."""
     model: _builtins.str
     """Required. Name of a model known to the server, for example `BAAI/bge-base-en-v1.5`. Its files
     are looked up like those of the current model; LOT_REINDEX_PATH names a separate folder.
@@ -898,7 +900,7 @@ class CompactRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace the caller acts for; does not narrow the response, which covers the whole server."""
+    """Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response."""
     def __init__(
         self,
         *,
@@ -948,7 +950,7 @@ class EmbedRequest(_message.Message):
     ITEMS_FIELD_NUMBER: _builtins.int
     OMIT_VECTORS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace the caller acts for; does not narrow the response, which covers the whole server."""
+    """Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response."""
     omit_vectors: _builtins.bool
     """Leave `vector` empty; similarities are still returned."""
     @_builtins.property
