@@ -97,6 +97,7 @@ class Call:
         "request",
         "stopped",
         "task",
+        "why",
         "work",
     )
 
@@ -115,6 +116,8 @@ class Call:
         self.principal = ANONYMOUS
         self.code = "OK"
         self.reason = ""
+        self.why = ""
+        """What the caller is not told about its refusal."""
         self.error: BaseException | None = None
         """A failure on the server's side; the log shows its cause."""
         self.task: asyncio.Task[Any] | None = None
