@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lot_grpc.adapters import open_embedder
+from lot_grpc.auth_checks import auth_checks
 from lot_grpc.bootstrap import open_all
 from lot_grpc.domain.errors import (
     KnowledgePackInvalidError,
@@ -35,7 +36,7 @@ async def check(settings: Settings, *, may_download: bool = False) -> CheckRepor
     Nothing is created or downloaded. ``may_download``: whether ``serve`` could download the model.
     """
     model: ModelReport | None = None
-    checks = [_knowledge_check(settings)]
+    checks = [_knowledge_check(settings), *await auth_checks(settings)]
     if settings.embedding.provider == "fastembed":
         try:
             model = _model_report(settings)

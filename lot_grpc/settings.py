@@ -37,6 +37,7 @@ from lot_grpc.domain.reranking import DEFAULT_CANDIDATES, DEFAULT_SECONDS
 from lot_grpc.embedding.catalog import DEFAULT_CACHE_ENTRIES, DEFAULT_MODEL, DEFAULT_RERANKER
 from lot_grpc.embedding.endpoint_options import EndpointOptions
 from lot_grpc.server.limits import Limits
+from lot_grpc.settings_auth import AuthSettings, OidcSettings
 from lot_grpc.settings_checks import contradictions
 from lot_grpc.settings_types import (
     Group,
@@ -292,6 +293,8 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     server: ServerSettings = Field(default_factory=ServerSettings)
+    auth: AuthSettings = Field(default_factory=AuthSettings)
+    oidc: OidcSettings = Field(default_factory=OidcSettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)
     storage: StorageSettings = Field(default_factory=StorageSettings)
     qdrant: QdrantSettings = Field(default_factory=QdrantSettings)
@@ -308,6 +311,11 @@ class Settings(BaseModel):
     episodes: EpisodeSettings = Field(default_factory=EpisodeSettings)
     streams: StreamSettings = Field(default_factory=StreamSettings)
     log: LogSettings = Field(default_factory=LogSettings)
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether callers must say who they are."""
+        return self.auth.keys is not None or bool(self.oidc.issuer)
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:

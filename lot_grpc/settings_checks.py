@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from lot_grpc.addresses import is_loopback
 from lot_grpc.embedding.endpoint_options import EndpointOptions
@@ -45,7 +46,31 @@ def contradictions(settings: Settings) -> list[str]:
             "LOT_SEED_ON_START=true needs a namespace to store into; set LOT_SEED_NAMESPACES, or "
             "remove LOT_SEED_ON_START"
         )
-    return found + _provider_contradictions(settings) + _weight_contradictions(settings)
+    return [
+        *found,
+        *_oidc_contradictions(settings),
+        *_provider_contradictions(settings),
+        *_weight_contradictions(settings),
+    ]
+
+
+def _oidc_contradictions(settings: Settings) -> list[str]:
+    oidc = settings.oidc
+    needed = {
+        "LOT_OIDC_ISSUER": oidc.issuer,
+        "LOT_OIDC_AUDIENCE": oidc.audience,
+        "LOT_OIDC_JWKS": oidc.jwks,
+    }
+    missing = [name for name, value in needed.items() if not value]
+    if missing and oidc != type(oidc)():
+        return [f"tokens of an OIDC provider also need {' and '.join(missing)}"]
+    url = urlsplit(oidc.jwks)
+    if url.scheme == "http" and not is_loopback(url.hostname or ""):
+        return [
+            f"LOT_OIDC_JWKS={oidc.jwks} is not encrypted, so others could put in keys of their "
+            "own; use https, which only a host on this machine does without"
+        ]
+    return []
 
 
 def _provider_contradictions(settings: Settings) -> list[str]:

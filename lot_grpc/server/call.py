@@ -99,6 +99,7 @@ class Call:
         "request",
         "stopped",
         "task",
+        "why",
         "work",
     )
 
@@ -119,6 +120,8 @@ class Call:
         """Checks again that a principal may make it; raises if not. None: it was never checked."""
         self.code = "OK"
         self.reason = ""
+        self.why = ""
+        """What the caller is not told about its refusal."""
         self.error: BaseException | None = None
         """A failure on the server's side; the log shows its cause."""
         self.task: asyncio.Task[Any] | None = None

@@ -23,6 +23,7 @@ from google.protobuf.message import Message
 
 from lot_grpc.domain.errors import (
     CallTimeoutError,
+    CredentialsInvalidError,
     LotError,
 )
 from lot_grpc.server.access import authentication, authorization
@@ -87,6 +88,8 @@ def _reported(call: Call, error: Exception) -> Status:
     if isinstance(error, LotError) and error.reason in TABLE:
         status = to_status(error)
         call.reason = error.reason
+        if isinstance(error, CredentialsInvalidError):
+            call.why = error.why
         if error.reason == "INTERNAL" or status.code in _OURS:
             call.error = error
     else:
