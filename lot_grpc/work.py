@@ -8,14 +8,17 @@ disconnected yields to other work at the model (``embedding.workers``).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
+
+from lot_grpc.domain.access import ANONYMOUS, Principal
 
 
 class Work:
     """A unit of work."""
 
-    __slots__ = ("background", "began", "waiting")
+    __slots__ = ("background", "began", "principal", "waiting")
 
     def __init__(self, *, background: bool = False) -> None:
         self.background = background
@@ -24,6 +27,8 @@ class Work:
         """When it began, by the monotonic clock, in seconds."""
         self.waiting = 0 if background else 1
         """How many callers are waiting for it. Housekeeping counts as its own caller."""
+        self.principal: Principal = ANONYMOUS
+        """For whom it is done, once that is known."""
 
 
 _CURRENT: ContextVar[Work | None] = ContextVar("work", default=None)
@@ -44,3 +49,24 @@ def continue_work(works: Iterable[Work | None]) -> None:
 def current_work() -> Work | None:
     """The work that this task belongs to; None outside any."""
     return _CURRENT.get()
+
+
+_FOLLOW_UP: ContextVar[bool] = ContextVar("follow_up", default=False)
+
+
+@contextmanager
+def follow_up(begin: bool = True) -> Iterator[None]:
+    """What is written in it follows from something that was accepted, so no quota refuses it.
+
+    ``begin`` False: it does not.
+    """
+    token = _FOLLOW_UP.set(begin)
+    try:
+        yield
+    finally:
+        _FOLLOW_UP.reset(token)
+
+
+def is_follow_up() -> bool:
+    """Whether this is within ``follow_up``."""
+    return _FOLLOW_UP.get()

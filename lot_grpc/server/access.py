@@ -12,10 +12,12 @@ from lot_grpc.domain.errors import (
     NamespaceRequiredError,
     RoleRequiredError,
 )
+from lot_grpc.domain.policy import NamespacePolicy
 from lot_grpc.pb.lot.v1 import access_pb2
 from lot_grpc.server.access_rule import Rule
 from lot_grpc.server.call import Call, Context, Handler, Method
 from lot_grpc.server.surroundings import Surroundings
+from lot_grpc.work import current_work
 
 _AUTHORIZATION = "authorization"
 _ALTERNATIVE_NAME = "x509_subject_alternative_name"
@@ -29,6 +31,7 @@ def authentication(method: Method, handler: Handler, around: Surroundings) -> Ha
 
     async def authenticated(call: Call) -> Any:
         call.principal = await authenticator.authenticate(credentials_of(call.context))
+        call.begun.principal = call.principal
         return await handler(call)
 
     return authenticated
@@ -92,3 +95,14 @@ def authorizer(method: Method, rule: Rule) -> Callable[[Principal, Any], None]:
 def _require(method: Method, rule: Rule, role: Role | None, where: str) -> None:
     if role is None or role < rule.role:
         raise RoleRequiredError(method.name, rule.role.name.lower(), where)
+
+
+def quota_change(method: str, old: NamespacePolicy, new: NamespacePolicy) -> None:
+    """Refuse a change of quotas by who is no admin of all namespaces: it would lift its own limit.
+
+    Raises RoleRequiredError.
+    """
+    work = current_work()
+    allowed = work is not None and work.principal.server_role == Role.ADMIN
+    if old.quota != new.quota and not allowed:
+        raise RoleRequiredError(f"{method} to change a quota", Role.ADMIN.name.lower(), EVERYTHING)

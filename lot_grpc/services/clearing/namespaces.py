@@ -44,7 +44,7 @@ class Namespaces:
         ``next`` is the name of the last of them, if there may be more.
         """
         clearing = {clear.namespace for clear in await self._clear_registry.at_work()}
-        names = sorted(await self._names() | clearing)
+        names = sorted(await self.names() | clearing)
         usages: list[NamespaceUsage] = []
         for name in names[bisect_right(names, after) :]:
             if len(usages) == size:
@@ -54,7 +54,8 @@ class Namespaces:
                 usages.append(NamespaceUsage(name, counts, name in clearing))
         return Page(usages, None)
 
-    async def _names(self) -> set[str]:
+    async def names(self) -> set[str]:
+        """Those that have records, and possibly some whose records are all gone."""
         names: set[str] = set()
         for collection in self._registry.resource_collections:
             names |= await self._store.namespaces(collection)
