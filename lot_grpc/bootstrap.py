@@ -18,6 +18,7 @@ from lot_grpc.adapters import (
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.context_stats import Fading
 from lot_grpc.domain.knowledge import KnowledgePack
+from lot_grpc.domain.quota import Quota
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.domain.recommendation import StructuralWeights
 from lot_grpc.knowledge import read_packs
@@ -97,6 +98,7 @@ def _service_settings(settings: Settings, packs: Sequence[KnowledgePack]) -> Ser
         changes=ChangeFeed(settings.changes.keep_days * DAY, settings.changes.poll_seconds),
         packs=packs,
         abandon_after_hours=settings.episodes.abandon_after_hours,
+        quota=Quota(settings.quotas.records, settings.quotas.bytes),
     )
 
 

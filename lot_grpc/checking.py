@@ -20,6 +20,7 @@ from lot_grpc.knowledge import read_packs
 from lot_grpc.ports import EmbeddingContract, StoreInfo
 from lot_grpc.reports import Check, CheckReport, ModelReport, StoreReport
 from lot_grpc.services.admin import check_model
+from lot_grpc.services.build import Services
 from lot_grpc.services.derived_data import needs_rebuild
 from lot_grpc.settings import Settings
 from lot_grpc.store_preview import leaving_no_files, missing_collections, preview
@@ -70,9 +71,25 @@ async def _opened(settings: Settings) -> tuple[EmbeddingContract, list[Check], S
     async with open_all(settings, None) as opened:
         ready = await opened.services.admin.ready_checks()
         checks = [Check(one.name, one.ok, one.detail) for one in ready]
+        if over := await _over_quota(opened.services):
+            checks.append(Check("quotas", ok=True, detail=over))
         if await needs_rebuild(opened.store):
             checks.append(Check("records", ok=True, detail=_OTHER_DERIVATION))
         return opened.embedder.contract, checks, await opened.store.info()
+
+
+async def _over_quota(services: Services) -> str:
+    """The namespaces that hold more than their quota."""
+    quotas = services.runtime.stack.quotas
+    over: list[str] = []
+    names = {stored.namespace async for stored in services.retention.policies.all()}
+    if quotas.counters.default:
+        names |= await services.clearing.namespaces.names()
+    for name in sorted(names):
+        if await quotas.counters.limit_of(name):
+            held = await quotas.of(name)
+            over += [f"{name} ({unit})" for unit in held.exceeded]
+    return f"over their quota, so writes are refused: {', '.join(over)}" if over else ""
 
 
 async def _preview(

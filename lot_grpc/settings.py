@@ -39,6 +39,7 @@ from lot_grpc.embedding.endpoint_options import EndpointOptions
 from lot_grpc.server.limits import Limits
 from lot_grpc.settings_auth import AuthSettings, OidcSettings
 from lot_grpc.settings_checks import contradictions
+from lot_grpc.settings_limits import PrincipalLimitSettings, QuotaSettings
 from lot_grpc.settings_types import (
     Group,
     Namespace,
@@ -296,6 +297,8 @@ class Settings(BaseModel):
     auth: AuthSettings = Field(default_factory=AuthSettings)
     oidc: OidcSettings = Field(default_factory=OidcSettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)
+    principal_limits: PrincipalLimitSettings = Field(default_factory=PrincipalLimitSettings)
+    quotas: QuotaSettings = Field(default_factory=QuotaSettings)
     storage: StorageSettings = Field(default_factory=StorageSettings)
     qdrant: QdrantSettings = Field(default_factory=QdrantSettings)
     embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)

@@ -8,7 +8,8 @@ disconnected yields to other work at the model (``embedding.workers``).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
@@ -83,3 +84,24 @@ def continue_work(works: Iterable[Work | None]) -> None:
 def current_work() -> Work | None:
     """The work that this task belongs to; None outside any."""
     return _CURRENT.get()
+
+
+_FOLLOW_UP: ContextVar[bool] = ContextVar("follow_up", default=False)
+
+
+@contextmanager
+def follow_up(begin: bool = True) -> Iterator[None]:
+    """What is written in it follows from something that was accepted, so no quota refuses it.
+
+    ``begin`` False: it does not.
+    """
+    token = _FOLLOW_UP.set(begin)
+    try:
+        yield
+    finally:
+        _FOLLOW_UP.reset(token)
+
+
+def is_follow_up() -> bool:
+    """Whether this is within ``follow_up``."""
+    return _FOLLOW_UP.get()

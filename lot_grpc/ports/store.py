@@ -188,12 +188,14 @@ class VectorStore(Protocol):
         *,
         limit: int,
         order: Order | None = None,
+        after: str = "",
         payload: bool | tuple[str, ...] = True,
         vectors: bool = False,
     ) -> list[Record]:
         """Up to ``limit`` matching records, ordered by ``order``, else by id.
 
-        There is no offset: continue with a condition on the order key.
+        ``after``: only those whose id comes after this one; not with an ``order``, where a
+        condition on its key continues.
         """
 
     async def search(

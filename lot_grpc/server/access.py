@@ -13,12 +13,13 @@ from lot_grpc.domain.errors import (
     NamespaceRequiredError,
     RoleRequiredError,
 )
+from lot_grpc.domain.policy import NamespacePolicy
 from lot_grpc.pb.lot.v1 import access_pb2
 from lot_grpc.server.access_rule import Rule
 from lot_grpc.server.call import Call, Context, Handler, Method
 from lot_grpc.server.guards import Guards
 from lot_grpc.server.surroundings import Surroundings
-from lot_grpc.work import work_for
+from lot_grpc.work import current_caller, work_for
 
 _AUTHORIZATION = "authorization"
 _ALTERNATIVE_NAME = "x509_subject_alternative_name"
@@ -120,3 +121,13 @@ async def recheck(streams: Callable[[], Iterable[Call]], guards: Guards) -> None
                     call.authorize(found)
             except Exception as error:  # noqa: BLE001 - whatever it is: nothing shows that it may
                 call.end(error)
+
+
+def quota_change(method: str, old: NamespacePolicy, new: NamespacePolicy) -> None:
+    """Refuse a change of quotas by who is no admin of all namespaces: it would lift its own limit.
+
+    Raises RoleRequiredError.
+    """
+    allowed = current_caller().principal.server_role == Role.ADMIN
+    if old.quota != new.quota and not allowed:
+        raise RoleRequiredError(f"{method} to change a quota", Role.ADMIN.name.lower(), EVERYTHING)

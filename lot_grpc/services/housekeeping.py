@@ -16,7 +16,7 @@ from lot_grpc.services.maintenance import Maintenance, Swept, Task
 from lot_grpc.services.operations import FinishExpiry, ResourcesByKind
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
-from lot_grpc.work import begin_work
+from lot_grpc.work import begin_work, follow_up
 
 T = TypeVar("T")
 
@@ -74,7 +74,8 @@ class Housekeeping:
         before = _EVER if all_of_it else self._time.now() - _LEAVE_TO_OTHERS
         counts = {}
         for name, recover in self._maintenance.recoveries.items():
-            counts[name] = await _unless_clearing(recover, before)
+            with follow_up():
+                counts[name] = await _unless_clearing(recover, before)
         return Finished(counts)
 
     async def drop_expired(self) -> int:

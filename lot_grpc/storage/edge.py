@@ -218,19 +218,14 @@ class EdgeStore:
         *,
         limit: int,
         order: Order | None = None,
+        after: str = "",
         payload: bool | tuple[str, ...] = True,
         vectors: bool = False,
     ) -> list[Record]:
         """Matching records by the order's key, else by id."""
+        given = (self._shard(collection), namespace, where, self._clock.now())
         return edge_reads.scroll(
-            self._shard(collection),
-            namespace,
-            where,
-            self._clock.now(),
-            limit=limit,
-            order=order,
-            payload=payload,
-            vectors=vectors,
+            *given, limit=limit, order=order, after=after, payload=payload, vectors=vectors
         )
 
     async def search(

@@ -104,12 +104,15 @@ class QuotaExceededError(LotError):
 
     reason = "QUOTA_EXCEEDED"
 
-    def __init__(self, namespace: str, unit: str, *, limit: int, used: int) -> None:
+    def __init__(self, namespace: str, unit: str, *, limit: int, used: int, added: int) -> None:
         super().__init__(
-            f"namespace {namespace} holds {counted(used, unit)}, and its quota is {limit:,}; "
-            "delete what is not needed, or ask the operator to raise the quota",
+            f"namespace {namespace} holds {counted(used, unit)}, its quota is {limit:,}, and this "
+            f"would add {added:,}; delete what is not needed, or ask the operator to raise the "
+            "quota",
             namespace=namespace,
             unit=unit,
             limit=limit,
             used=used,
+            added=added,
         )
+        self.namespace = namespace

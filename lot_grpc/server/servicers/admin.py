@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
 
+from lot_grpc.domain.change import ResourceKind
+from lot_grpc.domain.policy import DEFAULT as NO_POLICY
 from lot_grpc.domain.query import EmbeddingUse
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as policy_pb
 from lot_grpc.ports import Clock
+from lot_grpc.server.access import quota_change
 from lot_grpc.server.call import Context
 from lot_grpc.server.codec import admin as codec
 from lot_grpc.server.codec.values import RESOURCE_KIND, EnumCodec, duration_to_pb, time_to_pb
@@ -19,6 +24,7 @@ from lot_grpc.services.build import Services
 from lot_grpc.services.records.collections import SCHEMA_VERSION
 from lot_grpc.work import current_caller
 
+_CLEAR = "AdminService.ClearNamespace with POLICY, which has quotas,"
 MAX_PAGE_SIZE = 1000
 MAX_LIMIT = 100
 MAX_STRUCT_DEPTH = 16
@@ -114,19 +120,26 @@ class AdminServicer(TransferRpcs):
             name_from_token(request, request.page_token),
             current_caller().principal.may_read,
         )
+        namespaces = list(map(codec.usage_to_pb, page.items))
+        if request.include_quota_usage:
+            for one in namespaces:
+                held = await self._services.runtime.stack.quotas.of(one.namespace)
+                one.quota_usage.CopyFrom(codec.quota_usage_to_pb(held))
         return pb.ListNamespacesResponse(
-            namespaces=map(codec.usage_to_pb, page.items),
-            next_page_token=name_to_token(request, page.next),
+            namespaces=namespaces, next_page_token=name_to_token(request, page.next)
         )
 
     async def ClearNamespace(
         self, request: pb.ClearNamespaceRequest, context: Context
     ) -> pb.ClearNamespaceResponse:
+        namespace = namespace_of(request)
+        kinds = RESOURCE_KIND.all_from_pb(request.resource_kinds)
+        if not kinds or ResourceKind.POLICY in kinds:
+            old = await self._services.retention.policies.get(namespace)
+            quota_change(_CLEAR, old.policy, NO_POLICY)
         clearing = self._services.clearing.clearer
         carry_out = clearing.count if request.dry_run else clearing.clear
-        counts = await carry_out(
-            namespace_of(request), RESOURCE_KIND.all_from_pb(request.resource_kinds)
-        )
+        counts = await carry_out(namespace, kinds)
         return pb.ClearNamespaceResponse(
             deleted_counts=codec.counts_to_pb(counts), deleted_count=sum(counts.values())
         )
@@ -134,18 +147,32 @@ class AdminServicer(TransferRpcs):
     async def GetNamespacePolicy(
         self, request: policy_pb.GetNamespacePolicyRequest, context: Context
     ) -> policy_pb.GetNamespacePolicyResponse:
-        stored = await self._services.retention.policies.get(namespace_of(request))
-        return policy_pb.GetNamespacePolicyResponse(policy=codec.policy_to_pb(stored))
+        namespace = namespace_of(request)
+        stored = await self._services.retention.policies.get(namespace)
+        usage = await self._services.runtime.stack.quotas.of(namespace)
+        return policy_pb.GetNamespacePolicyResponse(
+            policy=codec.policy_to_pb(stored), usage=codec.quota_usage_to_pb(usage)
+        )
 
     async def UpdateNamespacePolicy(
         self, request: policy_pb.UpdateNamespacePolicyRequest, context: Context
     ) -> policy_pb.UpdateNamespacePolicyResponse:
         namespace, edit = namespace_of(request), codec.policy_edit_from_pb(request)
         stored = await self._services.retention.policies.update(
-            namespace, edit, request.etag, dry_run=request.dry_run
+            namespace,
+            edit,
+            request.etag,
+            dry_run=request.dry_run,
+            check=partial(quota_change, "AdminService.UpdateNamespacePolicy"),
         )
+        quotas = self._services.runtime.stack.quotas
+        usage = None
+        if quota := quotas.counters.in_effect(stored.policy):
+            held = await quotas.of(namespace)
+            usage = codec.quota_usage_to_pb(replace(held, quota=quota))
         return policy_pb.UpdateNamespacePolicyResponse(
             policy=codec.policy_to_pb(stored),
+            usage=usage,
             pending_delete_counts=await self._services.retention.sweep.pending(
                 namespace, stored.policy
             ),

@@ -48,7 +48,7 @@ class Namespaces:
         more.
         """
         clearing = {clear.namespace for clear in await self._clear_registry.at_work()}
-        names = sorted(filter(readable, await self._names() | clearing))
+        names = sorted(filter(readable, await self.names() | clearing))
         usages: list[NamespaceUsage] = []
         for name in names[bisect_right(names, after) :]:
             if len(usages) == size:
@@ -58,7 +58,8 @@ class Namespaces:
                 usages.append(NamespaceUsage(name, counts, name in clearing))
         return Page(usages, None)
 
-    async def _names(self) -> set[str]:
+    async def names(self) -> set[str]:
+        """Those that have records, and possibly some whose records are all gone."""
         names: set[str] = set()
         for collection in self._registry.resource_collections:
             names |= await self._store.namespaces(collection)

@@ -720,9 +720,12 @@ type ListNamespacesRequest struct {
 	// 0 means 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// Token from the previous page of the same call.
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Whether to return quota_usage. What a namespace without a quota holds is counted for it, which
+	// takes about a second for 50,000 records.
+	IncludeQuotaUsage bool `protobuf:"varint,4,opt,name=include_quota_usage,json=includeQuotaUsage,proto3" json:"include_quota_usage,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *ListNamespacesRequest) Reset() {
@@ -774,6 +777,13 @@ func (x *ListNamespacesRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListNamespacesRequest) GetIncludeQuotaUsage() bool {
+	if x != nil {
+		return x.IncludeQuotaUsage
+	}
+	return false
 }
 
 // Response of ListNamespaces.
@@ -841,7 +851,9 @@ type NamespaceUsage struct {
 	// omitted.
 	RecordCounts map[string]int64 `protobuf:"bytes,2,rep,name=record_counts,json=recordCounts,proto3" json:"record_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// True while ClearNamespace runs.
-	Clearing      bool `protobuf:"varint,3,opt,name=clearing,proto3" json:"clearing,omitempty"`
+	Clearing bool `protobuf:"varint,3,opt,name=clearing,proto3" json:"clearing,omitempty"`
+	// How much the namespace holds of what quotas limit, and its quotas. Unset unless requested.
+	QuotaUsage    *NamespaceQuotaUsage `protobuf:"bytes,4,opt,name=quota_usage,json=quotaUsage,proto3" json:"quota_usage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -895,6 +907,13 @@ func (x *NamespaceUsage) GetClearing() bool {
 		return x.Clearing
 	}
 	return false
+}
+
+func (x *NamespaceUsage) GetQuotaUsage() *NamespaceQuotaUsage {
+	if x != nil {
+		return x.QuotaUsage
+	}
+	return nil
 }
 
 // Request of ReviewRecords.
@@ -2145,21 +2164,24 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"ReadyCheck\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02ok\x18\x02 \x01(\bR\x02ok\x12\x16\n" +
-	"\x06detail\x18\x03 \x01(\tR\x06detail\"q\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\"\xa1\x01\n" +
 	"\x15ListNamespacesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"x\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12.\n" +
+	"\x13include_quota_usage\x18\x04 \x01(\bR\x11includeQuotaUsage\"x\n" +
 	"\x16ListNamespacesResponse\x126\n" +
 	"\n" +
 	"namespaces\x18\x01 \x03(\v2\x16.lot.v1.NamespaceUsageR\n" +
 	"namespaces\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xda\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x98\x02\n" +
 	"\x0eNamespaceUsage\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12M\n" +
 	"\rrecord_counts\x18\x02 \x03(\v2(.lot.v1.NamespaceUsage.RecordCountsEntryR\frecordCounts\x12\x1a\n" +
-	"\bclearing\x18\x03 \x01(\bR\bclearing\x1a?\n" +
+	"\bclearing\x18\x03 \x01(\bR\bclearing\x12<\n" +
+	"\vquota_usage\x18\x04 \x01(\v2\x1b.lot.v1.NamespaceQuotaUsageR\n" +
+	"quotaUsage\x1a?\n" +
 	"\x11RecordCountsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xd8\x01\n" +
@@ -2338,18 +2360,19 @@ var file_lot_v1_admin_service_proto_goTypes = []any{
 	nil,                                   // 33: lot.v1.ClearNamespaceResponse.DeletedCountsEntry
 	(*timestamppb.Timestamp)(nil),         // 34: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),           // 35: google.protobuf.Duration
-	(ResourceKind)(0),                     // 36: lot.v1.ResourceKind
-	(ReviewState)(0),                      // 37: lot.v1.ReviewState
-	(*Review)(nil),                        // 38: lot.v1.Review
-	(*status.Status)(nil),                 // 39: google.rpc.Status
-	(*GetNamespacePolicyRequest)(nil),     // 40: lot.v1.GetNamespacePolicyRequest
-	(*UpdateNamespacePolicyRequest)(nil),  // 41: lot.v1.UpdateNamespacePolicyRequest
-	(*ExportRequest)(nil),                 // 42: lot.v1.ExportRequest
-	(*ImportRequest)(nil),                 // 43: lot.v1.ImportRequest
-	(*GetNamespacePolicyResponse)(nil),    // 44: lot.v1.GetNamespacePolicyResponse
-	(*UpdateNamespacePolicyResponse)(nil), // 45: lot.v1.UpdateNamespacePolicyResponse
-	(*ExportResponse)(nil),                // 46: lot.v1.ExportResponse
-	(*ImportResponse)(nil),                // 47: lot.v1.ImportResponse
+	(*NamespaceQuotaUsage)(nil),           // 36: lot.v1.NamespaceQuotaUsage
+	(ResourceKind)(0),                     // 37: lot.v1.ResourceKind
+	(ReviewState)(0),                      // 38: lot.v1.ReviewState
+	(*Review)(nil),                        // 39: lot.v1.Review
+	(*status.Status)(nil),                 // 40: google.rpc.Status
+	(*GetNamespacePolicyRequest)(nil),     // 41: lot.v1.GetNamespacePolicyRequest
+	(*UpdateNamespacePolicyRequest)(nil),  // 42: lot.v1.UpdateNamespacePolicyRequest
+	(*ExportRequest)(nil),                 // 43: lot.v1.ExportRequest
+	(*ImportRequest)(nil),                 // 44: lot.v1.ImportRequest
+	(*GetNamespacePolicyResponse)(nil),    // 45: lot.v1.GetNamespacePolicyResponse
+	(*UpdateNamespacePolicyResponse)(nil), // 46: lot.v1.UpdateNamespacePolicyResponse
+	(*ExportResponse)(nil),                // 47: lot.v1.ExportResponse
+	(*ImportResponse)(nil),                // 48: lot.v1.ImportResponse
 }
 var file_lot_v1_admin_service_proto_depIdxs = []int32{
 	29, // 0: lot.v1.GetServerInfoResponse.record_counts:type_name -> lot.v1.GetServerInfoResponse.RecordCountsEntry
@@ -2361,55 +2384,56 @@ var file_lot_v1_admin_service_proto_depIdxs = []int32{
 	8,  // 6: lot.v1.CheckReadyResponse.checks:type_name -> lot.v1.ReadyCheck
 	11, // 7: lot.v1.ListNamespacesResponse.namespaces:type_name -> lot.v1.NamespaceUsage
 	30, // 8: lot.v1.NamespaceUsage.record_counts:type_name -> lot.v1.NamespaceUsage.RecordCountsEntry
-	36, // 9: lot.v1.ReviewRecordsRequest.resource_kind:type_name -> lot.v1.ResourceKind
-	13, // 10: lot.v1.ReviewRecordsRequest.items:type_name -> lot.v1.ReviewItem
-	37, // 11: lot.v1.ReviewRecordsRequest.state:type_name -> lot.v1.ReviewState
-	15, // 12: lot.v1.ReviewRecordsResponse.results:type_name -> lot.v1.ReviewResult
-	38, // 13: lot.v1.ReviewResult.review:type_name -> lot.v1.Review
-	39, // 14: lot.v1.ReviewResult.error:type_name -> google.rpc.Status
-	31, // 15: lot.v1.SeedKnowledgeResponse.created_counts:type_name -> lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
-	32, // 16: lot.v1.SeedKnowledgeResponse.created_by_pack:type_name -> lot.v1.SeedKnowledgeResponse.CreatedByPackEntry
-	18, // 17: lot.v1.SeedKnowledgeResponse.packs:type_name -> lot.v1.KnowledgePack
-	0,  // 18: lot.v1.ReindexResponse.phase:type_name -> lot.v1.ReindexPhase
-	36, // 19: lot.v1.ReindexResponse.resource_kind:type_name -> lot.v1.ResourceKind
-	35, // 20: lot.v1.ReindexResponse.elapsed:type_name -> google.protobuf.Duration
-	35, // 21: lot.v1.ReindexResponse.remaining:type_name -> google.protobuf.Duration
-	24, // 22: lot.v1.EmbedRequest.items:type_name -> lot.v1.EmbedItem
-	1,  // 23: lot.v1.EmbedItem.use:type_name -> lot.v1.EmbeddingUse
-	26, // 24: lot.v1.EmbedResponse.embeddings:type_name -> lot.v1.TextEmbedding
-	36, // 25: lot.v1.ClearNamespaceRequest.resource_kinds:type_name -> lot.v1.ResourceKind
-	33, // 26: lot.v1.ClearNamespaceResponse.deleted_counts:type_name -> lot.v1.ClearNamespaceResponse.DeletedCountsEntry
-	2,  // 27: lot.v1.AdminService.GetServerInfo:input_type -> lot.v1.GetServerInfoRequest
-	6,  // 28: lot.v1.AdminService.CheckReady:input_type -> lot.v1.CheckReadyRequest
-	9,  // 29: lot.v1.AdminService.ListNamespaces:input_type -> lot.v1.ListNamespacesRequest
-	40, // 30: lot.v1.AdminService.GetNamespacePolicy:input_type -> lot.v1.GetNamespacePolicyRequest
-	41, // 31: lot.v1.AdminService.UpdateNamespacePolicy:input_type -> lot.v1.UpdateNamespacePolicyRequest
-	12, // 32: lot.v1.AdminService.ReviewRecords:input_type -> lot.v1.ReviewRecordsRequest
-	16, // 33: lot.v1.AdminService.SeedKnowledge:input_type -> lot.v1.SeedKnowledgeRequest
-	42, // 34: lot.v1.AdminService.Export:input_type -> lot.v1.ExportRequest
-	43, // 35: lot.v1.AdminService.Import:input_type -> lot.v1.ImportRequest
-	19, // 36: lot.v1.AdminService.Reindex:input_type -> lot.v1.ReindexRequest
-	23, // 37: lot.v1.AdminService.Embed:input_type -> lot.v1.EmbedRequest
-	21, // 38: lot.v1.AdminService.Compact:input_type -> lot.v1.CompactRequest
-	27, // 39: lot.v1.AdminService.ClearNamespace:input_type -> lot.v1.ClearNamespaceRequest
-	3,  // 40: lot.v1.AdminService.GetServerInfo:output_type -> lot.v1.GetServerInfoResponse
-	7,  // 41: lot.v1.AdminService.CheckReady:output_type -> lot.v1.CheckReadyResponse
-	10, // 42: lot.v1.AdminService.ListNamespaces:output_type -> lot.v1.ListNamespacesResponse
-	44, // 43: lot.v1.AdminService.GetNamespacePolicy:output_type -> lot.v1.GetNamespacePolicyResponse
-	45, // 44: lot.v1.AdminService.UpdateNamespacePolicy:output_type -> lot.v1.UpdateNamespacePolicyResponse
-	14, // 45: lot.v1.AdminService.ReviewRecords:output_type -> lot.v1.ReviewRecordsResponse
-	17, // 46: lot.v1.AdminService.SeedKnowledge:output_type -> lot.v1.SeedKnowledgeResponse
-	46, // 47: lot.v1.AdminService.Export:output_type -> lot.v1.ExportResponse
-	47, // 48: lot.v1.AdminService.Import:output_type -> lot.v1.ImportResponse
-	20, // 49: lot.v1.AdminService.Reindex:output_type -> lot.v1.ReindexResponse
-	25, // 50: lot.v1.AdminService.Embed:output_type -> lot.v1.EmbedResponse
-	22, // 51: lot.v1.AdminService.Compact:output_type -> lot.v1.CompactResponse
-	28, // 52: lot.v1.AdminService.ClearNamespace:output_type -> lot.v1.ClearNamespaceResponse
-	40, // [40:53] is the sub-list for method output_type
-	27, // [27:40] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	36, // 9: lot.v1.NamespaceUsage.quota_usage:type_name -> lot.v1.NamespaceQuotaUsage
+	37, // 10: lot.v1.ReviewRecordsRequest.resource_kind:type_name -> lot.v1.ResourceKind
+	13, // 11: lot.v1.ReviewRecordsRequest.items:type_name -> lot.v1.ReviewItem
+	38, // 12: lot.v1.ReviewRecordsRequest.state:type_name -> lot.v1.ReviewState
+	15, // 13: lot.v1.ReviewRecordsResponse.results:type_name -> lot.v1.ReviewResult
+	39, // 14: lot.v1.ReviewResult.review:type_name -> lot.v1.Review
+	40, // 15: lot.v1.ReviewResult.error:type_name -> google.rpc.Status
+	31, // 16: lot.v1.SeedKnowledgeResponse.created_counts:type_name -> lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
+	32, // 17: lot.v1.SeedKnowledgeResponse.created_by_pack:type_name -> lot.v1.SeedKnowledgeResponse.CreatedByPackEntry
+	18, // 18: lot.v1.SeedKnowledgeResponse.packs:type_name -> lot.v1.KnowledgePack
+	0,  // 19: lot.v1.ReindexResponse.phase:type_name -> lot.v1.ReindexPhase
+	37, // 20: lot.v1.ReindexResponse.resource_kind:type_name -> lot.v1.ResourceKind
+	35, // 21: lot.v1.ReindexResponse.elapsed:type_name -> google.protobuf.Duration
+	35, // 22: lot.v1.ReindexResponse.remaining:type_name -> google.protobuf.Duration
+	24, // 23: lot.v1.EmbedRequest.items:type_name -> lot.v1.EmbedItem
+	1,  // 24: lot.v1.EmbedItem.use:type_name -> lot.v1.EmbeddingUse
+	26, // 25: lot.v1.EmbedResponse.embeddings:type_name -> lot.v1.TextEmbedding
+	37, // 26: lot.v1.ClearNamespaceRequest.resource_kinds:type_name -> lot.v1.ResourceKind
+	33, // 27: lot.v1.ClearNamespaceResponse.deleted_counts:type_name -> lot.v1.ClearNamespaceResponse.DeletedCountsEntry
+	2,  // 28: lot.v1.AdminService.GetServerInfo:input_type -> lot.v1.GetServerInfoRequest
+	6,  // 29: lot.v1.AdminService.CheckReady:input_type -> lot.v1.CheckReadyRequest
+	9,  // 30: lot.v1.AdminService.ListNamespaces:input_type -> lot.v1.ListNamespacesRequest
+	41, // 31: lot.v1.AdminService.GetNamespacePolicy:input_type -> lot.v1.GetNamespacePolicyRequest
+	42, // 32: lot.v1.AdminService.UpdateNamespacePolicy:input_type -> lot.v1.UpdateNamespacePolicyRequest
+	12, // 33: lot.v1.AdminService.ReviewRecords:input_type -> lot.v1.ReviewRecordsRequest
+	16, // 34: lot.v1.AdminService.SeedKnowledge:input_type -> lot.v1.SeedKnowledgeRequest
+	43, // 35: lot.v1.AdminService.Export:input_type -> lot.v1.ExportRequest
+	44, // 36: lot.v1.AdminService.Import:input_type -> lot.v1.ImportRequest
+	19, // 37: lot.v1.AdminService.Reindex:input_type -> lot.v1.ReindexRequest
+	23, // 38: lot.v1.AdminService.Embed:input_type -> lot.v1.EmbedRequest
+	21, // 39: lot.v1.AdminService.Compact:input_type -> lot.v1.CompactRequest
+	27, // 40: lot.v1.AdminService.ClearNamespace:input_type -> lot.v1.ClearNamespaceRequest
+	3,  // 41: lot.v1.AdminService.GetServerInfo:output_type -> lot.v1.GetServerInfoResponse
+	7,  // 42: lot.v1.AdminService.CheckReady:output_type -> lot.v1.CheckReadyResponse
+	10, // 43: lot.v1.AdminService.ListNamespaces:output_type -> lot.v1.ListNamespacesResponse
+	45, // 44: lot.v1.AdminService.GetNamespacePolicy:output_type -> lot.v1.GetNamespacePolicyResponse
+	46, // 45: lot.v1.AdminService.UpdateNamespacePolicy:output_type -> lot.v1.UpdateNamespacePolicyResponse
+	14, // 46: lot.v1.AdminService.ReviewRecords:output_type -> lot.v1.ReviewRecordsResponse
+	17, // 47: lot.v1.AdminService.SeedKnowledge:output_type -> lot.v1.SeedKnowledgeResponse
+	47, // 48: lot.v1.AdminService.Export:output_type -> lot.v1.ExportResponse
+	48, // 49: lot.v1.AdminService.Import:output_type -> lot.v1.ImportResponse
+	20, // 50: lot.v1.AdminService.Reindex:output_type -> lot.v1.ReindexResponse
+	25, // 51: lot.v1.AdminService.Embed:output_type -> lot.v1.EmbedResponse
+	22, // 52: lot.v1.AdminService.Compact:output_type -> lot.v1.CompactResponse
+	28, // 53: lot.v1.AdminService.ClearNamespace:output_type -> lot.v1.ClearNamespaceResponse
+	41, // [41:54] is the sub-list for method output_type
+	28, // [28:41] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_admin_service_proto_init() }
