@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from lot_grpc.domain.access import ANONYMOUS, EVERYTHING, Credentials, Principal
+from lot_grpc.domain.access import ANONYMOUS, EVERYTHING, Credentials, Principal, Role
 from lot_grpc.domain.errors import (
     NamespaceDeniedError,
     NamespaceRequiredError,
