@@ -23,6 +23,7 @@ from lot_grpc.storage.edge_maintenance import compact_in_child, needs_compaction
 
 if TYPE_CHECKING:
     from lot_grpc.storage.qdrant import QdrantStore
+    from lot_grpc.tls.reloading import ReloadedCertificates
 
 _log = structlog.get_logger()
 
@@ -159,3 +160,17 @@ def make_reranker(settings: Settings) -> Reranker:
     return open_reranker(
         configured.model, path=configured.path, sha256=configured.sha256, threads=configured.threads
     )
+
+
+# --- TLS ------------------------------------------------------------------------------------------
+
+
+def open_certificates(settings: Settings) -> ReloadedCertificates | None:
+    """The certificates of the server, read and checked; None without TLS. Raises StartupError."""
+    tls = settings.tls
+    if tls.cert is None or tls.key is None:
+        return None
+    from lot_grpc.tls.certificates import CertificateFiles  # 30 ms that few need
+    from lot_grpc.tls.reloading import ReloadedCertificates
+
+    return ReloadedCertificates(CertificateFiles(tls.cert, tls.key, tls.client_ca))

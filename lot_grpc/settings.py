@@ -25,7 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from lot_grpc.addresses import split_address
+from lot_grpc.addresses import normal_address, split_address
 from lot_grpc.domain.change import DEFAULT_KEEP_SECONDS, DEFAULT_POLL_SECONDS
 from lot_grpc.domain.distillation import DEFAULT_GROUP_SIZE, DEFAULT_SIMILARITY
 from lot_grpc.domain.episode import DEFAULT_ABANDON_HOURS
@@ -38,6 +38,7 @@ from lot_grpc.embedding.catalog import DEFAULT_CACHE_ENTRIES, DEFAULT_MODEL, DEF
 from lot_grpc.embedding.endpoint_options import EndpointOptions
 from lot_grpc.server.limits import Limits
 from lot_grpc.settings_checks import contradictions
+from lot_grpc.settings_tls import TlsSettings
 from lot_grpc.settings_types import (
     Group,
     Namespace,
@@ -64,14 +65,16 @@ class ServerSettings(Group):
     """Where the server listens, and how it stops."""
 
     address: str = "127.0.0.1:50051"
-    allow_non_loopback: bool = False
+    allow_plaintext: bool = False
+    allow_anonymous: bool = False
+    health: bool = True
+    reflection: bool = True
     drain_seconds: Seconds = 10.0
 
     @field_validator("address")
     @classmethod
     def _is_an_address(cls, value: str) -> str:
-        host, port = split_address(value)
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return normal_address(value)
 
     @property
     def host(self) -> str:
@@ -292,6 +295,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     server: ServerSettings = Field(default_factory=ServerSettings)
+    tls: TlsSettings = Field(default_factory=TlsSettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)
     storage: StorageSettings = Field(default_factory=StorageSettings)
     qdrant: QdrantSettings = Field(default_factory=QdrantSettings)
@@ -308,6 +312,11 @@ class Settings(BaseModel):
     episodes: EpisodeSettings = Field(default_factory=EpisodeSettings)
     streams: StreamSettings = Field(default_factory=StreamSettings)
     log: LogSettings = Field(default_factory=LogSettings)
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether every caller must say who it is."""
+        return self.tls.client_ca is not None
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
