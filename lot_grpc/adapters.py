@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lot_grpc.auth.key_set_source import KeySource
     from lot_grpc.auth.tokens import TokenVerifier
     from lot_grpc.storage.qdrant import QdrantStore
+    from lot_grpc.tls.reloading import ReloadedCertificates
 
 _log = structlog.get_logger()
 
@@ -200,3 +201,17 @@ def make_key_source(settings: Settings) -> KeySource:
     from lot_grpc.auth.key_set_source import open_source  # takes 0.1 s to import
 
     return open_source(settings.oidc.jwks)
+
+
+# --- TLS ------------------------------------------------------------------------------------------
+
+
+def open_certificates(settings: Settings) -> ReloadedCertificates | None:
+    """The certificates of the server, read and checked; None without TLS. Raises StartupError."""
+    tls = settings.tls
+    if tls.cert is None or tls.key is None:
+        return None
+    from lot_grpc.tls.certificates import CertificateFiles  # 30 ms that few need
+    from lot_grpc.tls.reloading import ReloadedCertificates
+
+    return ReloadedCertificates(CertificateFiles(tls.cert, tls.key, tls.client_ca))

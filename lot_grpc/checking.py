@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lot_grpc.adapters import open_embedder
+from lot_grpc.adapters import open_certificates, open_embedder
 from lot_grpc.auth_checks import auth_checks
 from lot_grpc.bootstrap import open_all
 from lot_grpc.domain.errors import (
@@ -24,6 +24,7 @@ from lot_grpc.services.build import Services
 from lot_grpc.services.derived_data import needs_rebuild
 from lot_grpc.settings import Settings
 from lot_grpc.store_preview import leaving_no_files, missing_collections, preview
+from lot_grpc.tls.certificates import CertificateError, day
 
 _OTHER_DERIVATION = (
     "their terms and signatures are from another version; the next start rebuilds them before it "
@@ -37,7 +38,7 @@ async def check(settings: Settings, *, may_download: bool = False) -> CheckRepor
     Nothing is created or downloaded. ``may_download``: whether ``serve`` could download the model.
     """
     model: ModelReport | None = None
-    checks = [_knowledge_check(settings), *await auth_checks(settings)]
+    checks = [*_tls_checks(settings), _knowledge_check(settings), *await auth_checks(settings)]
     if settings.embedding.provider == "fastembed":
         try:
             model = _model_report(settings)
@@ -134,6 +135,19 @@ def _model_report(settings: Settings) -> ModelReport:
         sha256=files.sha256,
         origin=files.origin,
     )
+
+
+def _tls_checks(settings: Settings) -> list[Check]:
+    """What the certificates are good for, and what an operator should change about them."""
+    try:
+        found = open_certificates(settings)
+    except CertificateError as error:
+        return [Check("tls", ok=False, detail=error.message)]
+    if found is None:
+        return []
+    names = ", ".join(found.current.names) or "no host name"
+    detail = f"{names}, until {day(found.current.expire_time)}"
+    return [Check("tls", ok=True, detail=one) for one in (detail, *found.warnings)]
 
 
 def _knowledge_check(settings: Settings) -> Check:

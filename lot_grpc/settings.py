@@ -25,7 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from lot_grpc.addresses import split_address
+from lot_grpc.addresses import normal_address, split_address
 from lot_grpc.domain.change import DEFAULT_KEEP_SECONDS, DEFAULT_POLL_SECONDS
 from lot_grpc.domain.distillation import DEFAULT_GROUP_SIZE, DEFAULT_SIMILARITY
 from lot_grpc.domain.episode import DEFAULT_ABANDON_HOURS
@@ -40,6 +40,7 @@ from lot_grpc.server.limits import Limits
 from lot_grpc.settings_auth import AuthSettings, OidcSettings
 from lot_grpc.settings_checks import contradictions
 from lot_grpc.settings_limits import PrincipalLimitSettings, QuotaSettings
+from lot_grpc.settings_tls import TlsSettings
 from lot_grpc.settings_types import (
     Group,
     Namespace,
@@ -66,14 +67,16 @@ class ServerSettings(Group):
     """Where the server listens, and how it stops."""
 
     address: str = "127.0.0.1:50051"
-    allow_non_loopback: bool = False
+    allow_plaintext: bool = False
+    allow_anonymous: bool = False
+    health: bool = True
+    reflection: bool = True
     drain_seconds: Seconds = 10.0
 
     @field_validator("address")
     @classmethod
     def _is_an_address(cls, value: str) -> str:
-        host, port = split_address(value)
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return normal_address(value)
 
     @property
     def host(self) -> str:
@@ -296,6 +299,7 @@ class Settings(BaseModel):
     server: ServerSettings = Field(default_factory=ServerSettings)
     auth: AuthSettings = Field(default_factory=AuthSettings)
     oidc: OidcSettings = Field(default_factory=OidcSettings)
+    tls: TlsSettings = Field(default_factory=TlsSettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)
     principal_limits: PrincipalLimitSettings = Field(default_factory=PrincipalLimitSettings)
     quotas: QuotaSettings = Field(default_factory=QuotaSettings)

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from lot_grpc.addresses import is_loopback
 from lot_grpc.embedding.endpoint_options import EndpointOptions
+from lot_grpc.settings_tls import tls_contradictions
 
 if TYPE_CHECKING:
     from lot_grpc.settings import Settings
@@ -17,12 +18,7 @@ def contradictions(settings: Settings) -> list[str]:
     """Errors that no single value shows. One sentence each, saying what to change."""
     server, storage, qdrant = settings.server, settings.storage, settings.qdrant
     found: list[str] = []
-    if not is_loopback(server.host) and not server.allow_non_loopback:
-        found.append(
-            f"LOT_ADDRESS={server.address} is reachable from other machines, and calls are neither "
-            "encrypted nor authenticated; bind 127.0.0.1, or set LOT_ALLOW_NON_LOOPBACK=true "
-            "if the network around it is closed"
-        )
+    found += _exposures(settings) + tls_contradictions(settings.tls, server.address)
     limits = settings.limits
     if limits.max_request_bytes < limits.max_message_bytes:
         found.append(
@@ -71,6 +67,27 @@ def _oidc_contradictions(settings: Settings) -> list[str]:
             "own; use https, which only a host on this machine does without"
         ]
     return []
+
+
+def _exposures(settings: Settings) -> list[str]:
+    """What is open to other machines without having been allowed by name."""
+    server, found = settings.server, []
+    if is_loopback(server.host):
+        return []
+    reached = f"LOT_ADDRESS={server.address} is reachable from other machines, and"
+    if not settings.tls.enabled and not server.allow_plaintext:
+        found.append(
+            f"{reached} calls are not encrypted; bind 127.0.0.1, set LOT_TLS_CERT and LOT_TLS_KEY, "
+            "or set LOT_ALLOW_PLAINTEXT=true if nobody can listen on the network between"
+        )
+    identified = settings.authenticates or settings.tls.requires_certificates
+    if not identified and not server.allow_anonymous:
+        found.append(
+            f"{reached} whoever reaches it may read and write everything; bind 127.0.0.1, set "
+            "LOT_AUTH_KEYS (`lot-grpc keys create` makes one), or set LOT_ALLOW_ANONYMOUS=true if "
+            "everyone on that network may"
+        )
+    return found
 
 
 def _provider_contradictions(settings: Settings) -> list[str]:

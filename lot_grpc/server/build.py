@@ -12,7 +12,7 @@ import asyncio
 import errno
 import socket
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -46,6 +46,14 @@ _REFLECTION: Final = (layers.error_boundary, authentication)
 """The layers around those. Orchestrators that watch health have no credentials."""
 
 
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """Which services of gRPC itself a server has."""
+
+    health: bool = True
+    reflection: bool = True
+
+
 class LotServer:
     """A server that is built but not started. Made by ``build_server``.
 
@@ -67,6 +75,7 @@ class LotServer:
         self.draining = draining
         self.failed = failed
         self._watches: list[asyncio.Task[None]] = []
+        self._ports: list[tuple[str, int]] = []
         self._server = server
         self._health = state
         self._inflight = around.inflight
@@ -79,7 +88,20 @@ class LotServer:
         return len(self._inflight)
 
     async def start(self, address: str, credentials: grpc.ServerCredentials | None = None) -> int:
-        """Listen and serve. ``address`` is ``host:port``; port 0 selects a free one.
+        """Listen and serve, there and at what ``listen`` added before. The port, as ``listen``."""
+        port = self.listen(address, credentials)
+        await self._server.start()
+        await self._health.serving()
+        ended = partial(_fail, self.failed)
+        watches = [watch_port(host, port, ended) for host, port in self._ports]
+        watches.append(self._inflight.bytes.watch())
+        if self._guards.authenticator is not None:
+            watches.append(recheck(self._inflight.streams, self._guards))
+        self._watches += map(asyncio.create_task, watches)
+        return port
+
+    def listen(self, address: str, credentials: grpc.ServerCredentials | None = None) -> int:
+        """Add an address, before the start. ``address`` is ``host:port``; port 0: a free one.
 
         Returns:
             The port.
@@ -101,14 +123,7 @@ class LotServer:
                 "choose another port or try again",
                 address=address,
             ) from error
-        await self._server.start()
-        await self._health.serving()
-        host = address.rpartition(":")[0].strip("[]")
-        ended = partial(_fail, self.failed)
-        watches = [watch_port(host, port, ended), self._inflight.bytes.watch()]
-        if self._guards.authenticator is not None:
-            watches.append(recheck(self._inflight.streams, self._guards))
-        self._watches += map(asyncio.create_task, watches)
+        self._ports.append((address.rpartition(":")[0].strip("[]"), port))
         return port
 
     async def stop(self, grace_seconds: float) -> None:
@@ -156,6 +171,7 @@ def build_server(
     draining: asyncio.Event | None = None,
     gate: ModelGate | None = None,
     guards: Guards | None = None,
+    offered: Offered | None = None,
 ) -> LotServer:
     """A server of ``servicers``, with health and reflection. Call it in the loop that will serve.
 
@@ -169,6 +185,7 @@ def build_server(
         draining: the event to set when the server begins to stop, for servicers created before it.
         gate: calls pass it together, so that the model is switched only while none is running.
         guards: what checks and observes the calls; None: nothing does.
+        offered: which of the two it has; None: both.
     """
     limits = limits or Limits()
     draining = draining or asyncio.Event()
@@ -180,10 +197,16 @@ def build_server(
         _add(server, service.full_name, _handlers(service, servicer, around))
     names = [service.full_name for service in servicers]
     state = health.Health(names)
-    _add(server, health.NAME, _library_handlers(health.SERVICE, state, around, _HEALTH))
-    reflected = reflection.servicer([*names, health.NAME])
-    for name in reflection.NAMES:
-        _add(server, name, _library_handlers(reflection.SERVICE, reflected, around, _REFLECTION))
+    offered = offered or Offered()
+    if offered.health:
+        _add(server, health.NAME, _library_handlers(health.SERVICE, state, around, _HEALTH))
+        names.append(health.NAME)
+    if offered.reflection:
+        reflected = _library_handlers(
+            reflection.SERVICE, reflection.servicer(names), around, _REFLECTION
+        )
+        for name in reflection.NAMES:
+            _add(server, name, reflected)
     server.add_generic_rpc_handlers((_UnknownRpcs(around),))
     return LotServer(server, state, around, draining, failed)
 

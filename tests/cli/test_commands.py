@@ -15,7 +15,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from lot_grpc import __version__, app, checking
 from lot_grpc.cli.app import app as command_line
-from lot_grpc.cli.calls import reachable
+from lot_grpc.cli.connection import reachable
 from lot_grpc.domain.errors import (
     KnowledgePackInvalidError,
     ModelUnavailableError,

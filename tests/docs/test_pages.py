@@ -46,6 +46,8 @@ COMMANDS = {
 SETTINGS = {
     *settings(),
     "LOT_CONFIG",
+    *("LOT_CLIENT_API_KEY", "LOT_CLIENT_API_KEY_FILE"),
+    *("LOT_CLIENT_TLS_CA", "LOT_CLIENT_TLS_CERT", "LOT_CLIENT_TLS_KEY"),
     "LOT_EMBEDING_MODEL",  # misspelt to show what happens then
 }
 
