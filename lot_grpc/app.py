@@ -14,7 +14,7 @@ import structlog
 
 from lot_grpc import __version__
 from lot_grpc.adapters import require_store
-from lot_grpc.bootstrap import Opened, open_all
+from lot_grpc.bootstrap import Opened, open_all, secret_finder
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.errors import (
     LotError,
@@ -30,6 +30,7 @@ from lot_grpc.reports import (
 )
 from lot_grpc.server.build import LotServer, build_server
 from lot_grpc.server.calllog import CallLog
+from lot_grpc.server.guards import Guards
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.build import Services
@@ -71,6 +72,7 @@ async def serve(
         StartupError: It cannot serve, or can no longer; everything opened is closed again.
     """
     started = time.monotonic()
+    guards = Guards(secrets=secret_finder(settings))
     async with AsyncExitStack() as stack:
         opened = await stack.enter_async_context(
             open_all(settings, progress, accept_loss=accept_loss, embedder=embedder)
@@ -98,7 +100,7 @@ async def serve(
         )
         calls = Calls()
         stack.callback(calls.end)
-        server = _build(settings, opened, calls)
+        server = _build(settings, opened, calls, guards)
         stack.push_async_callback(server.stop, settings.server.drain_seconds)
         gc.freeze()  # objects from start-up stay alive: the garbage collector need not scan them
         port = await server.start(settings.server.address)
@@ -131,7 +133,7 @@ async def _seed(services: Services, namespaces: Sequence[str]) -> None:
         )
 
 
-def _build(settings: Settings, opened: Opened, log: CallLog) -> LotServer:
+def _build(settings: Settings, opened: Opened, log: CallLog, guards: Guards) -> LotServer:
     configured = settings.limits
     limits = Limits(
         **configured.model_dump(exclude={"max_batch_items"}),
@@ -146,7 +148,8 @@ def _build(settings: Settings, opened: Opened, log: CallLog) -> LotServer:
         max_batch_items=configured.max_batch_items,
         min_free_bytes=settings.storage.min_free_bytes if edge else 0,
     )
-    return build_server(servicers, limits, log=log, gate=opened.services.runtime.gate)
+    gate = opened.services.runtime.gate
+    return build_server(servicers, limits, log=log, gate=gate, guards=guards)
 
 
 def _log_sweep(what: str, namespace: str, counts: Mapping[str, int]) -> None:

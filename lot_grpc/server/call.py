@@ -90,6 +90,7 @@ class Call:
         "id",
         "method",
         "namespace",
+        "notices",
         "peer",
         "principal",
         "reader",
@@ -113,6 +114,8 @@ class Call:
         self.peer = ""
         """Address and port of the client."""
         self.principal = ANONYMOUS
+        self.notices: list[Message] = []
+        """For its next response, from the layers."""
         self.code = "OK"
         self.reason = ""
         self.error: BaseException | None = None

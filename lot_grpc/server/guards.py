@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lot_grpc.domain.access import Credentials, Principal
+from lot_grpc.redaction import SecretFinder
 
 
 class Authenticator(Protocol):
@@ -26,3 +27,5 @@ class Guards:
     """The guards of one server."""
 
     authenticator: Authenticator | None = None
+    secrets: SecretFinder | None = None
+    """Finds what is taken out of texts before they are stored."""

@@ -1043,7 +1043,9 @@ type ReviewRecordsResponse struct {
 	// Number of records whose review this call changed.
 	ChangedCount int32 `protobuf:"varint,2,opt,name=changed_count,json=changedCount,proto3" json:"changed_count,omitempty"`
 	// Number of items that failed.
-	FailedCount   int32 `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
+	FailedCount int32 `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
+	// Notices: secrets that were redacted.
+	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1097,6 +1099,13 @@ func (x *ReviewRecordsResponse) GetFailedCount() int32 {
 		return x.FailedCount
 	}
 	return 0
+}
+
+func (x *ReviewRecordsResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
 }
 
 // ReviewResult is the result of one item of ReviewRecords.
@@ -2091,7 +2100,7 @@ var File_lot_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1alot/v1/admin_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x13lot/v1/access.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x13lot/v1/origin.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x15lot/v1/transfer.proto\"4\n" +
+	"\x1alot/v1/admin_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x13lot/v1/access.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x13lot/v1/origin.proto\x1a\x14lot/v1/outcome.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x15lot/v1/transfer.proto\"4\n" +
 	"\x14GetServerInfoRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"\x82\x05\n" +
 	"\x15GetServerInfoResponse\x12\x18\n" +
@@ -2171,11 +2180,12 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
 	"ReviewItem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
-	"\x04etag\x18\x02 \x01(\tR\x04etag\"\x8f\x01\n" +
+	"\x04etag\x18\x02 \x01(\tR\x04etag\"\xb9\x01\n" +
 	"\x15ReviewRecordsResponse\x12.\n" +
 	"\aresults\x18\x01 \x03(\v2\x14.lot.v1.ReviewResultR\aresults\x12#\n" +
 	"\rchanged_count\x18\x02 \x01(\x05R\fchangedCount\x12!\n" +
-	"\ffailed_count\x18\x03 \x01(\x05R\vfailedCount\"\x8a\x01\n" +
+	"\ffailed_count\x18\x03 \x01(\x05R\vfailedCount\x12(\n" +
+	"\anotices\x18\x04 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x8a\x01\n" +
 	"\fReviewResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12&\n" +
 	"\x06review\x18\x02 \x01(\v2\x0e.lot.v1.ReviewR\x06review\x12\x18\n" +
@@ -2339,16 +2349,17 @@ var file_lot_v1_admin_service_proto_goTypes = []any{
 	(*durationpb.Duration)(nil),           // 35: google.protobuf.Duration
 	(ResourceKind)(0),                     // 36: lot.v1.ResourceKind
 	(ReviewState)(0),                      // 37: lot.v1.ReviewState
-	(*Review)(nil),                        // 38: lot.v1.Review
-	(*status.Status)(nil),                 // 39: google.rpc.Status
-	(*GetNamespacePolicyRequest)(nil),     // 40: lot.v1.GetNamespacePolicyRequest
-	(*UpdateNamespacePolicyRequest)(nil),  // 41: lot.v1.UpdateNamespacePolicyRequest
-	(*ExportRequest)(nil),                 // 42: lot.v1.ExportRequest
-	(*ImportRequest)(nil),                 // 43: lot.v1.ImportRequest
-	(*GetNamespacePolicyResponse)(nil),    // 44: lot.v1.GetNamespacePolicyResponse
-	(*UpdateNamespacePolicyResponse)(nil), // 45: lot.v1.UpdateNamespacePolicyResponse
-	(*ExportResponse)(nil),                // 46: lot.v1.ExportResponse
-	(*ImportResponse)(nil),                // 47: lot.v1.ImportResponse
+	(*Notice)(nil),                        // 38: lot.v1.Notice
+	(*Review)(nil),                        // 39: lot.v1.Review
+	(*status.Status)(nil),                 // 40: google.rpc.Status
+	(*GetNamespacePolicyRequest)(nil),     // 41: lot.v1.GetNamespacePolicyRequest
+	(*UpdateNamespacePolicyRequest)(nil),  // 42: lot.v1.UpdateNamespacePolicyRequest
+	(*ExportRequest)(nil),                 // 43: lot.v1.ExportRequest
+	(*ImportRequest)(nil),                 // 44: lot.v1.ImportRequest
+	(*GetNamespacePolicyResponse)(nil),    // 45: lot.v1.GetNamespacePolicyResponse
+	(*UpdateNamespacePolicyResponse)(nil), // 46: lot.v1.UpdateNamespacePolicyResponse
+	(*ExportResponse)(nil),                // 47: lot.v1.ExportResponse
+	(*ImportResponse)(nil),                // 48: lot.v1.ImportResponse
 }
 var file_lot_v1_admin_service_proto_depIdxs = []int32{
 	29, // 0: lot.v1.GetServerInfoResponse.record_counts:type_name -> lot.v1.GetServerInfoResponse.RecordCountsEntry
@@ -2364,51 +2375,52 @@ var file_lot_v1_admin_service_proto_depIdxs = []int32{
 	13, // 10: lot.v1.ReviewRecordsRequest.items:type_name -> lot.v1.ReviewItem
 	37, // 11: lot.v1.ReviewRecordsRequest.state:type_name -> lot.v1.ReviewState
 	15, // 12: lot.v1.ReviewRecordsResponse.results:type_name -> lot.v1.ReviewResult
-	38, // 13: lot.v1.ReviewResult.review:type_name -> lot.v1.Review
-	39, // 14: lot.v1.ReviewResult.error:type_name -> google.rpc.Status
-	31, // 15: lot.v1.SeedKnowledgeResponse.created_counts:type_name -> lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
-	32, // 16: lot.v1.SeedKnowledgeResponse.created_by_pack:type_name -> lot.v1.SeedKnowledgeResponse.CreatedByPackEntry
-	18, // 17: lot.v1.SeedKnowledgeResponse.packs:type_name -> lot.v1.KnowledgePack
-	0,  // 18: lot.v1.ReindexResponse.phase:type_name -> lot.v1.ReindexPhase
-	36, // 19: lot.v1.ReindexResponse.resource_kind:type_name -> lot.v1.ResourceKind
-	35, // 20: lot.v1.ReindexResponse.elapsed:type_name -> google.protobuf.Duration
-	35, // 21: lot.v1.ReindexResponse.remaining:type_name -> google.protobuf.Duration
-	24, // 22: lot.v1.EmbedRequest.items:type_name -> lot.v1.EmbedItem
-	1,  // 23: lot.v1.EmbedItem.use:type_name -> lot.v1.EmbeddingUse
-	26, // 24: lot.v1.EmbedResponse.embeddings:type_name -> lot.v1.TextEmbedding
-	36, // 25: lot.v1.ClearNamespaceRequest.resource_kinds:type_name -> lot.v1.ResourceKind
-	33, // 26: lot.v1.ClearNamespaceResponse.deleted_counts:type_name -> lot.v1.ClearNamespaceResponse.DeletedCountsEntry
-	2,  // 27: lot.v1.AdminService.GetServerInfo:input_type -> lot.v1.GetServerInfoRequest
-	6,  // 28: lot.v1.AdminService.CheckReady:input_type -> lot.v1.CheckReadyRequest
-	9,  // 29: lot.v1.AdminService.ListNamespaces:input_type -> lot.v1.ListNamespacesRequest
-	40, // 30: lot.v1.AdminService.GetNamespacePolicy:input_type -> lot.v1.GetNamespacePolicyRequest
-	41, // 31: lot.v1.AdminService.UpdateNamespacePolicy:input_type -> lot.v1.UpdateNamespacePolicyRequest
-	12, // 32: lot.v1.AdminService.ReviewRecords:input_type -> lot.v1.ReviewRecordsRequest
-	16, // 33: lot.v1.AdminService.SeedKnowledge:input_type -> lot.v1.SeedKnowledgeRequest
-	42, // 34: lot.v1.AdminService.Export:input_type -> lot.v1.ExportRequest
-	43, // 35: lot.v1.AdminService.Import:input_type -> lot.v1.ImportRequest
-	19, // 36: lot.v1.AdminService.Reindex:input_type -> lot.v1.ReindexRequest
-	23, // 37: lot.v1.AdminService.Embed:input_type -> lot.v1.EmbedRequest
-	21, // 38: lot.v1.AdminService.Compact:input_type -> lot.v1.CompactRequest
-	27, // 39: lot.v1.AdminService.ClearNamespace:input_type -> lot.v1.ClearNamespaceRequest
-	3,  // 40: lot.v1.AdminService.GetServerInfo:output_type -> lot.v1.GetServerInfoResponse
-	7,  // 41: lot.v1.AdminService.CheckReady:output_type -> lot.v1.CheckReadyResponse
-	10, // 42: lot.v1.AdminService.ListNamespaces:output_type -> lot.v1.ListNamespacesResponse
-	44, // 43: lot.v1.AdminService.GetNamespacePolicy:output_type -> lot.v1.GetNamespacePolicyResponse
-	45, // 44: lot.v1.AdminService.UpdateNamespacePolicy:output_type -> lot.v1.UpdateNamespacePolicyResponse
-	14, // 45: lot.v1.AdminService.ReviewRecords:output_type -> lot.v1.ReviewRecordsResponse
-	17, // 46: lot.v1.AdminService.SeedKnowledge:output_type -> lot.v1.SeedKnowledgeResponse
-	46, // 47: lot.v1.AdminService.Export:output_type -> lot.v1.ExportResponse
-	47, // 48: lot.v1.AdminService.Import:output_type -> lot.v1.ImportResponse
-	20, // 49: lot.v1.AdminService.Reindex:output_type -> lot.v1.ReindexResponse
-	25, // 50: lot.v1.AdminService.Embed:output_type -> lot.v1.EmbedResponse
-	22, // 51: lot.v1.AdminService.Compact:output_type -> lot.v1.CompactResponse
-	28, // 52: lot.v1.AdminService.ClearNamespace:output_type -> lot.v1.ClearNamespaceResponse
-	40, // [40:53] is the sub-list for method output_type
-	27, // [27:40] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	38, // 13: lot.v1.ReviewRecordsResponse.notices:type_name -> lot.v1.Notice
+	39, // 14: lot.v1.ReviewResult.review:type_name -> lot.v1.Review
+	40, // 15: lot.v1.ReviewResult.error:type_name -> google.rpc.Status
+	31, // 16: lot.v1.SeedKnowledgeResponse.created_counts:type_name -> lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
+	32, // 17: lot.v1.SeedKnowledgeResponse.created_by_pack:type_name -> lot.v1.SeedKnowledgeResponse.CreatedByPackEntry
+	18, // 18: lot.v1.SeedKnowledgeResponse.packs:type_name -> lot.v1.KnowledgePack
+	0,  // 19: lot.v1.ReindexResponse.phase:type_name -> lot.v1.ReindexPhase
+	36, // 20: lot.v1.ReindexResponse.resource_kind:type_name -> lot.v1.ResourceKind
+	35, // 21: lot.v1.ReindexResponse.elapsed:type_name -> google.protobuf.Duration
+	35, // 22: lot.v1.ReindexResponse.remaining:type_name -> google.protobuf.Duration
+	24, // 23: lot.v1.EmbedRequest.items:type_name -> lot.v1.EmbedItem
+	1,  // 24: lot.v1.EmbedItem.use:type_name -> lot.v1.EmbeddingUse
+	26, // 25: lot.v1.EmbedResponse.embeddings:type_name -> lot.v1.TextEmbedding
+	36, // 26: lot.v1.ClearNamespaceRequest.resource_kinds:type_name -> lot.v1.ResourceKind
+	33, // 27: lot.v1.ClearNamespaceResponse.deleted_counts:type_name -> lot.v1.ClearNamespaceResponse.DeletedCountsEntry
+	2,  // 28: lot.v1.AdminService.GetServerInfo:input_type -> lot.v1.GetServerInfoRequest
+	6,  // 29: lot.v1.AdminService.CheckReady:input_type -> lot.v1.CheckReadyRequest
+	9,  // 30: lot.v1.AdminService.ListNamespaces:input_type -> lot.v1.ListNamespacesRequest
+	41, // 31: lot.v1.AdminService.GetNamespacePolicy:input_type -> lot.v1.GetNamespacePolicyRequest
+	42, // 32: lot.v1.AdminService.UpdateNamespacePolicy:input_type -> lot.v1.UpdateNamespacePolicyRequest
+	12, // 33: lot.v1.AdminService.ReviewRecords:input_type -> lot.v1.ReviewRecordsRequest
+	16, // 34: lot.v1.AdminService.SeedKnowledge:input_type -> lot.v1.SeedKnowledgeRequest
+	43, // 35: lot.v1.AdminService.Export:input_type -> lot.v1.ExportRequest
+	44, // 36: lot.v1.AdminService.Import:input_type -> lot.v1.ImportRequest
+	19, // 37: lot.v1.AdminService.Reindex:input_type -> lot.v1.ReindexRequest
+	23, // 38: lot.v1.AdminService.Embed:input_type -> lot.v1.EmbedRequest
+	21, // 39: lot.v1.AdminService.Compact:input_type -> lot.v1.CompactRequest
+	27, // 40: lot.v1.AdminService.ClearNamespace:input_type -> lot.v1.ClearNamespaceRequest
+	3,  // 41: lot.v1.AdminService.GetServerInfo:output_type -> lot.v1.GetServerInfoResponse
+	7,  // 42: lot.v1.AdminService.CheckReady:output_type -> lot.v1.CheckReadyResponse
+	10, // 43: lot.v1.AdminService.ListNamespaces:output_type -> lot.v1.ListNamespacesResponse
+	45, // 44: lot.v1.AdminService.GetNamespacePolicy:output_type -> lot.v1.GetNamespacePolicyResponse
+	46, // 45: lot.v1.AdminService.UpdateNamespacePolicy:output_type -> lot.v1.UpdateNamespacePolicyResponse
+	14, // 46: lot.v1.AdminService.ReviewRecords:output_type -> lot.v1.ReviewRecordsResponse
+	17, // 47: lot.v1.AdminService.SeedKnowledge:output_type -> lot.v1.SeedKnowledgeResponse
+	47, // 48: lot.v1.AdminService.Export:output_type -> lot.v1.ExportResponse
+	48, // 49: lot.v1.AdminService.Import:output_type -> lot.v1.ImportResponse
+	20, // 50: lot.v1.AdminService.Reindex:output_type -> lot.v1.ReindexResponse
+	25, // 51: lot.v1.AdminService.Embed:output_type -> lot.v1.EmbedResponse
+	22, // 52: lot.v1.AdminService.Compact:output_type -> lot.v1.CompactResponse
+	28, // 53: lot.v1.AdminService.ClearNamespace:output_type -> lot.v1.ClearNamespaceResponse
+	41, // [41:54] is the sub-list for method output_type
+	28, // [28:41] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_admin_service_proto_init() }
@@ -2419,6 +2431,7 @@ func file_lot_v1_admin_service_proto_init() {
 	file_lot_v1_access_proto_init()
 	file_lot_v1_namespace_policy_proto_init()
 	file_lot_v1_origin_proto_init()
+	file_lot_v1_outcome_proto_init()
 	file_lot_v1_resource_kind_proto_init()
 	file_lot_v1_transfer_proto_init()
 	file_lot_v1_admin_service_proto_msgTypes[24].OneofWrappers = []any{}
