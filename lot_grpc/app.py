@@ -14,7 +14,7 @@ import structlog
 
 from lot_grpc import __version__
 from lot_grpc.adapters import make_authenticator, open_certificates, require_store
-from lot_grpc.bootstrap import Opened, open_all
+from lot_grpc.bootstrap import Opened, open_all, secret_finder
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.errors import (
     LotError,
@@ -83,6 +83,7 @@ async def serve(
         if authenticator is not None:
             stack.push_async_callback(authenticator.close)
             await stack.enter_async_context(_running(authenticator.run()))
+        guards = Guards(authenticator=authenticator, secrets=secret_finder(settings))
         opened = await stack.enter_async_context(
             open_all(settings, progress, accept_loss=accept_loss, embedder=embedder)
         )
@@ -109,7 +110,7 @@ async def serve(
         )
         calls = Calls()
         stack.callback(calls.end)
-        server = _build(settings, opened, calls, Guards(authenticator=authenticator))
+        server = _build(settings, opened, calls, guards)
         stack.push_async_callback(server.stop, settings.server.drain_seconds)
         gc.freeze()  # objects from start-up stay alive: the garbage collector need not scan them
         address, client_address = await _start(server, settings, certificates)

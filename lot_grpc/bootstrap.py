@@ -24,6 +24,7 @@ from lot_grpc.domain.recommendation import StructuralWeights
 from lot_grpc.knowledge import read_packs
 from lot_grpc.parsing.sandbox import SANDBOX
 from lot_grpc.ports import Embedder, VectorStore
+from lot_grpc.redaction import SecretFinder, read_rules
 from lot_grpc.reports import Progress
 from lot_grpc.services.build import Services
 from lot_grpc.services.changes.settings import ChangeFeed
@@ -131,6 +132,17 @@ def _learning(settings: Settings) -> PatternLearning:
         DistillDefaults(configured.similarity, configured.min_group_size),
         configured.interval_minutes * 60,
     )
+
+
+def secret_finder(settings: Settings) -> SecretFinder | None:
+    """What finds the secrets that are redacted; None: nothing is redacted.
+
+    Raises:
+        RedactionRulesInvalidError: The rules cannot be used; they are read in any case.
+    """
+    configured = settings.redact
+    rules = read_rules(configured.redact_rules, configured.redact_rules_off)
+    return SecretFinder(rules) if configured.redact else None
 
 
 @asynccontextmanager

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from lot_grpc.adapters import open_certificates, open_embedder
 from lot_grpc.auth_checks import auth_checks
-from lot_grpc.bootstrap import open_all
+from lot_grpc.bootstrap import open_all, secret_finder
+from lot_grpc.domain.counting import counted
 from lot_grpc.domain.errors import (
     KnowledgePackInvalidError,
     LotError,
     ModelAbsentError,
     ModelUnavailableError,
+    RedactionRulesInvalidError,
 )
 from lot_grpc.embedding.catalog import card_of, reranker_card_of
 from lot_grpc.embedding.download import source_of
@@ -38,7 +40,12 @@ async def check(settings: Settings, *, may_download: bool = False) -> CheckRepor
     Nothing is created or downloaded. ``may_download``: whether ``serve`` could download the model.
     """
     model: ModelReport | None = None
-    checks = [*_tls_checks(settings), _knowledge_check(settings), *await auth_checks(settings)]
+    checks = [
+        *_tls_checks(settings),
+        _knowledge_check(settings),
+        _redaction_check(settings),
+        *await auth_checks(settings),
+    ]
     if settings.embedding.provider == "fastembed":
         try:
             model = _model_report(settings)
@@ -157,6 +164,16 @@ def _knowledge_check(settings: Settings) -> Check:
         return Check("knowledge", ok=False, detail=error.message)
     listed = ", ".join(f"{pack.name} ({pack.size})" for pack in packs)
     return Check("knowledge", ok=True, detail=listed)
+
+
+def _redaction_check(settings: Settings) -> Check:
+    try:
+        redacts = secret_finder(settings) is not None
+    except RedactionRulesInvalidError as error:
+        return Check("redaction", ok=False, detail=error.message)
+    files = len(settings.redact.redact_rules)
+    own = f", with the rules of {counted(files, 'file')}" if files else ""
+    return Check("redaction", ok=True, detail=("on" if redacts else "off (LOT_REDACT)") + own)
 
 
 def _reranker_check(settings: Settings) -> Check:

@@ -291,6 +291,17 @@ class LogSettings(Group):
     format: Literal["auto", "json", "console"] = "auto"
 
 
+class RedactSettings(Group):
+    """Whether secrets are taken out of what is stored, and by which rules."""
+
+    redact: bool = False
+    redact_rules: Annotated[
+        tuple[Annotated[Path, AfterValidator(Path.expanduser)], ...],
+        BeforeValidator(listed),
+    ] = ()
+    redact_rules_off: Annotated[tuple[str, ...], BeforeValidator(listed)] = ()
+
+
 class Settings(BaseModel):
     """The whole tree. Immutable; use ``settings_file.load_settings`` to read one."""
 
@@ -317,6 +328,7 @@ class Settings(BaseModel):
     changes: ChangeSettings = Field(default_factory=ChangeSettings)
     episodes: EpisodeSettings = Field(default_factory=EpisodeSettings)
     streams: StreamSettings = Field(default_factory=StreamSettings)
+    redact: RedactSettings = Field(default_factory=RedactSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
     @property

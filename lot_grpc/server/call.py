@@ -92,6 +92,7 @@ class Call:
         "id",
         "method",
         "namespace",
+        "notices",
         "peer",
         "principal",
         "reader",
@@ -118,6 +119,8 @@ class Call:
         self.principal = ANONYMOUS
         self.authorize: Callable[[Principal], None] | None = None
         """Checks again that a principal may make it; raises if not. None: it was never checked."""
+        self.notices: list[Message] = []
+        """For its next response, from the layers."""
         self.code = "OK"
         self.reason = ""
         self.why = ""

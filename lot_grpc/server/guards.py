@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from lot_grpc.domain.access import Credentials, Principal
+from lot_grpc.redaction import SecretFinder
 
 RECHECK_SECONDS: Final = 20.0
 """An open stream ends within twice this time after its credentials were revoked or expired."""
@@ -30,3 +31,5 @@ class Guards:
 
     authenticator: Authenticator | None = None
     recheck_seconds: float = RECHECK_SECONDS
+    secrets: SecretFinder | None = None
+    """Finds what is taken out of texts before they are stored."""

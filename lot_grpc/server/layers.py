@@ -30,6 +30,7 @@ from lot_grpc.server.access import authentication, authorization
 from lot_grpc.server.call import CALL_ID_KEY, Call, Context, Handler, Method, current_call_id
 from lot_grpc.server.calllog import CallLog, write
 from lot_grpc.server.checking import checker_of
+from lot_grpc.server.redaction import redaction
 from lot_grpc.server.status import DETAILS_KEY, TABLE, Status, internal_status, to_status
 from lot_grpc.server.streams import Requests
 from lot_grpc.server.surroundings import Layer, Surroundings
@@ -312,6 +313,7 @@ INNER: Final[tuple[Layer, ...]] = (
     single_request,
     checked_requests,
     authorization,
+    redaction,
     time_limit,
     shield,
     one_model,

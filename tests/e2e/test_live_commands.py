@@ -382,5 +382,5 @@ def test_the_page_shows_every_command_that_asks_what_there_is():
     lines = [line for block in blocks_of_the_page() for line in block]
     shown = {line.partition("lot-grpc ")[2].split()[0] for line in lines}
     patterns = {"recall", "embed", "patterns", "stats"}
-    moving = {"export", "import", "namespaces", "clear", "review"}
+    moving = {"export", "import", "namespaces", "clear", "review", "scan"}
     assert shown == {"episodes", "replay", "watch", "errors", "context"} | patterns | moving

@@ -1063,7 +1063,9 @@ type ReviewRecordsResponse struct {
 	// Number of records whose review this call changed.
 	ChangedCount int32 `protobuf:"varint,2,opt,name=changed_count,json=changedCount,proto3" json:"changed_count,omitempty"`
 	// Number of items that failed.
-	FailedCount   int32 `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
+	FailedCount int32 `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
+	// Notices: secrets that were redacted.
+	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1117,6 +1119,13 @@ func (x *ReviewRecordsResponse) GetFailedCount() int32 {
 		return x.FailedCount
 	}
 	return 0
+}
+
+func (x *ReviewRecordsResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
 }
 
 // ReviewResult is the result of one item of ReviewRecords.
@@ -2111,7 +2120,7 @@ var File_lot_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1alot/v1/admin_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x13lot/v1/access.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x13lot/v1/origin.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x15lot/v1/transfer.proto\"4\n" +
+	"\x1alot/v1/admin_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x13lot/v1/access.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x13lot/v1/origin.proto\x1a\x14lot/v1/outcome.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x15lot/v1/transfer.proto\"4\n" +
 	"\x14GetServerInfoRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"\x82\x05\n" +
 	"\x15GetServerInfoResponse\x12\x18\n" +
@@ -2194,11 +2203,12 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
 	"ReviewItem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
-	"\x04etag\x18\x02 \x01(\tR\x04etag\"\x8f\x01\n" +
+	"\x04etag\x18\x02 \x01(\tR\x04etag\"\xb9\x01\n" +
 	"\x15ReviewRecordsResponse\x12.\n" +
 	"\aresults\x18\x01 \x03(\v2\x14.lot.v1.ReviewResultR\aresults\x12#\n" +
 	"\rchanged_count\x18\x02 \x01(\x05R\fchangedCount\x12!\n" +
-	"\ffailed_count\x18\x03 \x01(\x05R\vfailedCount\"\x8a\x01\n" +
+	"\ffailed_count\x18\x03 \x01(\x05R\vfailedCount\x12(\n" +
+	"\anotices\x18\x04 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x8a\x01\n" +
 	"\fReviewResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12&\n" +
 	"\x06review\x18\x02 \x01(\v2\x0e.lot.v1.ReviewR\x06review\x12\x18\n" +
@@ -2363,16 +2373,17 @@ var file_lot_v1_admin_service_proto_goTypes = []any{
 	(*NamespaceQuotaUsage)(nil),           // 36: lot.v1.NamespaceQuotaUsage
 	(ResourceKind)(0),                     // 37: lot.v1.ResourceKind
 	(ReviewState)(0),                      // 38: lot.v1.ReviewState
-	(*Review)(nil),                        // 39: lot.v1.Review
-	(*status.Status)(nil),                 // 40: google.rpc.Status
-	(*GetNamespacePolicyRequest)(nil),     // 41: lot.v1.GetNamespacePolicyRequest
-	(*UpdateNamespacePolicyRequest)(nil),  // 42: lot.v1.UpdateNamespacePolicyRequest
-	(*ExportRequest)(nil),                 // 43: lot.v1.ExportRequest
-	(*ImportRequest)(nil),                 // 44: lot.v1.ImportRequest
-	(*GetNamespacePolicyResponse)(nil),    // 45: lot.v1.GetNamespacePolicyResponse
-	(*UpdateNamespacePolicyResponse)(nil), // 46: lot.v1.UpdateNamespacePolicyResponse
-	(*ExportResponse)(nil),                // 47: lot.v1.ExportResponse
-	(*ImportResponse)(nil),                // 48: lot.v1.ImportResponse
+	(*Notice)(nil),                        // 39: lot.v1.Notice
+	(*Review)(nil),                        // 40: lot.v1.Review
+	(*status.Status)(nil),                 // 41: google.rpc.Status
+	(*GetNamespacePolicyRequest)(nil),     // 42: lot.v1.GetNamespacePolicyRequest
+	(*UpdateNamespacePolicyRequest)(nil),  // 43: lot.v1.UpdateNamespacePolicyRequest
+	(*ExportRequest)(nil),                 // 44: lot.v1.ExportRequest
+	(*ImportRequest)(nil),                 // 45: lot.v1.ImportRequest
+	(*GetNamespacePolicyResponse)(nil),    // 46: lot.v1.GetNamespacePolicyResponse
+	(*UpdateNamespacePolicyResponse)(nil), // 47: lot.v1.UpdateNamespacePolicyResponse
+	(*ExportResponse)(nil),                // 48: lot.v1.ExportResponse
+	(*ImportResponse)(nil),                // 49: lot.v1.ImportResponse
 }
 var file_lot_v1_admin_service_proto_depIdxs = []int32{
 	29, // 0: lot.v1.GetServerInfoResponse.record_counts:type_name -> lot.v1.GetServerInfoResponse.RecordCountsEntry
@@ -2389,51 +2400,52 @@ var file_lot_v1_admin_service_proto_depIdxs = []int32{
 	13, // 11: lot.v1.ReviewRecordsRequest.items:type_name -> lot.v1.ReviewItem
 	38, // 12: lot.v1.ReviewRecordsRequest.state:type_name -> lot.v1.ReviewState
 	15, // 13: lot.v1.ReviewRecordsResponse.results:type_name -> lot.v1.ReviewResult
-	39, // 14: lot.v1.ReviewResult.review:type_name -> lot.v1.Review
-	40, // 15: lot.v1.ReviewResult.error:type_name -> google.rpc.Status
-	31, // 16: lot.v1.SeedKnowledgeResponse.created_counts:type_name -> lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
-	32, // 17: lot.v1.SeedKnowledgeResponse.created_by_pack:type_name -> lot.v1.SeedKnowledgeResponse.CreatedByPackEntry
-	18, // 18: lot.v1.SeedKnowledgeResponse.packs:type_name -> lot.v1.KnowledgePack
-	0,  // 19: lot.v1.ReindexResponse.phase:type_name -> lot.v1.ReindexPhase
-	37, // 20: lot.v1.ReindexResponse.resource_kind:type_name -> lot.v1.ResourceKind
-	35, // 21: lot.v1.ReindexResponse.elapsed:type_name -> google.protobuf.Duration
-	35, // 22: lot.v1.ReindexResponse.remaining:type_name -> google.protobuf.Duration
-	24, // 23: lot.v1.EmbedRequest.items:type_name -> lot.v1.EmbedItem
-	1,  // 24: lot.v1.EmbedItem.use:type_name -> lot.v1.EmbeddingUse
-	26, // 25: lot.v1.EmbedResponse.embeddings:type_name -> lot.v1.TextEmbedding
-	37, // 26: lot.v1.ClearNamespaceRequest.resource_kinds:type_name -> lot.v1.ResourceKind
-	33, // 27: lot.v1.ClearNamespaceResponse.deleted_counts:type_name -> lot.v1.ClearNamespaceResponse.DeletedCountsEntry
-	2,  // 28: lot.v1.AdminService.GetServerInfo:input_type -> lot.v1.GetServerInfoRequest
-	6,  // 29: lot.v1.AdminService.CheckReady:input_type -> lot.v1.CheckReadyRequest
-	9,  // 30: lot.v1.AdminService.ListNamespaces:input_type -> lot.v1.ListNamespacesRequest
-	41, // 31: lot.v1.AdminService.GetNamespacePolicy:input_type -> lot.v1.GetNamespacePolicyRequest
-	42, // 32: lot.v1.AdminService.UpdateNamespacePolicy:input_type -> lot.v1.UpdateNamespacePolicyRequest
-	12, // 33: lot.v1.AdminService.ReviewRecords:input_type -> lot.v1.ReviewRecordsRequest
-	16, // 34: lot.v1.AdminService.SeedKnowledge:input_type -> lot.v1.SeedKnowledgeRequest
-	43, // 35: lot.v1.AdminService.Export:input_type -> lot.v1.ExportRequest
-	44, // 36: lot.v1.AdminService.Import:input_type -> lot.v1.ImportRequest
-	19, // 37: lot.v1.AdminService.Reindex:input_type -> lot.v1.ReindexRequest
-	23, // 38: lot.v1.AdminService.Embed:input_type -> lot.v1.EmbedRequest
-	21, // 39: lot.v1.AdminService.Compact:input_type -> lot.v1.CompactRequest
-	27, // 40: lot.v1.AdminService.ClearNamespace:input_type -> lot.v1.ClearNamespaceRequest
-	3,  // 41: lot.v1.AdminService.GetServerInfo:output_type -> lot.v1.GetServerInfoResponse
-	7,  // 42: lot.v1.AdminService.CheckReady:output_type -> lot.v1.CheckReadyResponse
-	10, // 43: lot.v1.AdminService.ListNamespaces:output_type -> lot.v1.ListNamespacesResponse
-	45, // 44: lot.v1.AdminService.GetNamespacePolicy:output_type -> lot.v1.GetNamespacePolicyResponse
-	46, // 45: lot.v1.AdminService.UpdateNamespacePolicy:output_type -> lot.v1.UpdateNamespacePolicyResponse
-	14, // 46: lot.v1.AdminService.ReviewRecords:output_type -> lot.v1.ReviewRecordsResponse
-	17, // 47: lot.v1.AdminService.SeedKnowledge:output_type -> lot.v1.SeedKnowledgeResponse
-	47, // 48: lot.v1.AdminService.Export:output_type -> lot.v1.ExportResponse
-	48, // 49: lot.v1.AdminService.Import:output_type -> lot.v1.ImportResponse
-	20, // 50: lot.v1.AdminService.Reindex:output_type -> lot.v1.ReindexResponse
-	25, // 51: lot.v1.AdminService.Embed:output_type -> lot.v1.EmbedResponse
-	22, // 52: lot.v1.AdminService.Compact:output_type -> lot.v1.CompactResponse
-	28, // 53: lot.v1.AdminService.ClearNamespace:output_type -> lot.v1.ClearNamespaceResponse
-	41, // [41:54] is the sub-list for method output_type
-	28, // [28:41] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	39, // 14: lot.v1.ReviewRecordsResponse.notices:type_name -> lot.v1.Notice
+	40, // 15: lot.v1.ReviewResult.review:type_name -> lot.v1.Review
+	41, // 16: lot.v1.ReviewResult.error:type_name -> google.rpc.Status
+	31, // 17: lot.v1.SeedKnowledgeResponse.created_counts:type_name -> lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
+	32, // 18: lot.v1.SeedKnowledgeResponse.created_by_pack:type_name -> lot.v1.SeedKnowledgeResponse.CreatedByPackEntry
+	18, // 19: lot.v1.SeedKnowledgeResponse.packs:type_name -> lot.v1.KnowledgePack
+	0,  // 20: lot.v1.ReindexResponse.phase:type_name -> lot.v1.ReindexPhase
+	37, // 21: lot.v1.ReindexResponse.resource_kind:type_name -> lot.v1.ResourceKind
+	35, // 22: lot.v1.ReindexResponse.elapsed:type_name -> google.protobuf.Duration
+	35, // 23: lot.v1.ReindexResponse.remaining:type_name -> google.protobuf.Duration
+	24, // 24: lot.v1.EmbedRequest.items:type_name -> lot.v1.EmbedItem
+	1,  // 25: lot.v1.EmbedItem.use:type_name -> lot.v1.EmbeddingUse
+	26, // 26: lot.v1.EmbedResponse.embeddings:type_name -> lot.v1.TextEmbedding
+	37, // 27: lot.v1.ClearNamespaceRequest.resource_kinds:type_name -> lot.v1.ResourceKind
+	33, // 28: lot.v1.ClearNamespaceResponse.deleted_counts:type_name -> lot.v1.ClearNamespaceResponse.DeletedCountsEntry
+	2,  // 29: lot.v1.AdminService.GetServerInfo:input_type -> lot.v1.GetServerInfoRequest
+	6,  // 30: lot.v1.AdminService.CheckReady:input_type -> lot.v1.CheckReadyRequest
+	9,  // 31: lot.v1.AdminService.ListNamespaces:input_type -> lot.v1.ListNamespacesRequest
+	42, // 32: lot.v1.AdminService.GetNamespacePolicy:input_type -> lot.v1.GetNamespacePolicyRequest
+	43, // 33: lot.v1.AdminService.UpdateNamespacePolicy:input_type -> lot.v1.UpdateNamespacePolicyRequest
+	12, // 34: lot.v1.AdminService.ReviewRecords:input_type -> lot.v1.ReviewRecordsRequest
+	16, // 35: lot.v1.AdminService.SeedKnowledge:input_type -> lot.v1.SeedKnowledgeRequest
+	44, // 36: lot.v1.AdminService.Export:input_type -> lot.v1.ExportRequest
+	45, // 37: lot.v1.AdminService.Import:input_type -> lot.v1.ImportRequest
+	19, // 38: lot.v1.AdminService.Reindex:input_type -> lot.v1.ReindexRequest
+	23, // 39: lot.v1.AdminService.Embed:input_type -> lot.v1.EmbedRequest
+	21, // 40: lot.v1.AdminService.Compact:input_type -> lot.v1.CompactRequest
+	27, // 41: lot.v1.AdminService.ClearNamespace:input_type -> lot.v1.ClearNamespaceRequest
+	3,  // 42: lot.v1.AdminService.GetServerInfo:output_type -> lot.v1.GetServerInfoResponse
+	7,  // 43: lot.v1.AdminService.CheckReady:output_type -> lot.v1.CheckReadyResponse
+	10, // 44: lot.v1.AdminService.ListNamespaces:output_type -> lot.v1.ListNamespacesResponse
+	46, // 45: lot.v1.AdminService.GetNamespacePolicy:output_type -> lot.v1.GetNamespacePolicyResponse
+	47, // 46: lot.v1.AdminService.UpdateNamespacePolicy:output_type -> lot.v1.UpdateNamespacePolicyResponse
+	14, // 47: lot.v1.AdminService.ReviewRecords:output_type -> lot.v1.ReviewRecordsResponse
+	17, // 48: lot.v1.AdminService.SeedKnowledge:output_type -> lot.v1.SeedKnowledgeResponse
+	48, // 49: lot.v1.AdminService.Export:output_type -> lot.v1.ExportResponse
+	49, // 50: lot.v1.AdminService.Import:output_type -> lot.v1.ImportResponse
+	20, // 51: lot.v1.AdminService.Reindex:output_type -> lot.v1.ReindexResponse
+	25, // 52: lot.v1.AdminService.Embed:output_type -> lot.v1.EmbedResponse
+	22, // 53: lot.v1.AdminService.Compact:output_type -> lot.v1.CompactResponse
+	28, // 54: lot.v1.AdminService.ClearNamespace:output_type -> lot.v1.ClearNamespaceResponse
+	42, // [42:55] is the sub-list for method output_type
+	29, // [29:42] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_admin_service_proto_init() }
@@ -2444,6 +2456,7 @@ func file_lot_v1_admin_service_proto_init() {
 	file_lot_v1_access_proto_init()
 	file_lot_v1_namespace_policy_proto_init()
 	file_lot_v1_origin_proto_init()
+	file_lot_v1_outcome_proto_init()
 	file_lot_v1_resource_kind_proto_init()
 	file_lot_v1_transfer_proto_init()
 	file_lot_v1_admin_service_proto_msgTypes[24].OneofWrappers = []any{}

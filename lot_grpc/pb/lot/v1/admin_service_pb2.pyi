@@ -13,6 +13,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.rpc import status_pb2 as _status_pb2
 from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as _namespace_policy_pb2
 from lot_grpc.pb.lot.v1 import origin_pb2 as _origin_pb2
+from lot_grpc.pb.lot.v1 import outcome_pb2 as _outcome_pb2
 from lot_grpc.pb.lot.v1 import resource_kind_pb2 as _resource_kind_pb2
 import builtins as _builtins
 import sys
@@ -598,6 +599,7 @@ class ReviewRecordsResponse(_message.Message):
     RESULTS_FIELD_NUMBER: _builtins.int
     CHANGED_COUNT_FIELD_NUMBER: _builtins.int
     FAILED_COUNT_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     changed_count: _builtins.int
     """Number of records whose review this call changed."""
     failed_count: _builtins.int
@@ -606,16 +608,21 @@ class ReviewRecordsResponse(_message.Message):
     def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReviewResult]:
         """One result per item, in order."""
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """Notices: secrets that were redacted."""
+
     def __init__(
         self,
         *,
         results: _abc.Iterable[Global___ReviewResult] | None = ...,
         changed_count: _builtins.int = ...,
         failed_count: _builtins.int = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed_count", b"changed_count", "failed_count", b"failed_count", "results", b"results"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed_count", b"changed_count", "failed_count", b"failed_count", "notices", b"notices", "results", b"results"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
