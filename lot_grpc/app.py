@@ -22,6 +22,7 @@ from lot_grpc.domain.errors import (
     StorageFullError,
 )
 from lot_grpc.log_lines import Background, Calls
+from lot_grpc.monitoring import monitored
 from lot_grpc.ports import Embedder
 from lot_grpc.reports import (
     CompactReport,
@@ -30,6 +31,7 @@ from lot_grpc.reports import (
 )
 from lot_grpc.server.build import LotServer, build_server
 from lot_grpc.server.calllog import CallLog
+from lot_grpc.server.guards import Guards
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.build import Services
@@ -98,7 +100,9 @@ async def serve(
         )
         calls = Calls()
         stack.callback(calls.end)
-        server = _build(settings, opened, calls)
+        observers = await stack.enter_async_context(monitored(settings, opened))
+        guards = Guards(metrics=observers.metrics, tracer=observers.tracer)
+        server = _build(settings, opened, calls, guards)
         stack.push_async_callback(server.stop, settings.server.drain_seconds)
         gc.freeze()  # objects from start-up stay alive: the garbage collector need not scan them
         port = await server.start(settings.server.address)
@@ -131,7 +135,7 @@ async def _seed(services: Services, namespaces: Sequence[str]) -> None:
         )
 
 
-def _build(settings: Settings, opened: Opened, log: CallLog) -> LotServer:
+def _build(settings: Settings, opened: Opened, log: CallLog, guards: Guards) -> LotServer:
     configured = settings.limits
     limits = Limits(
         **configured.model_dump(exclude={"max_batch_items"}),
@@ -146,7 +150,8 @@ def _build(settings: Settings, opened: Opened, log: CallLog) -> LotServer:
         max_batch_items=configured.max_batch_items,
         min_free_bytes=settings.storage.min_free_bytes if edge else 0,
     )
-    return build_server(servicers, limits, log=log, gate=opened.services.runtime.gate)
+    gate = opened.services.runtime.gate
+    return build_server(servicers, limits, log=log, gate=gate, guards=guards)
 
 
 def _log_sweep(what: str, namespace: str, counts: Mapping[str, int]) -> None:

@@ -38,6 +38,7 @@ from lot_grpc.embedding.catalog import DEFAULT_CACHE_ENTRIES, DEFAULT_MODEL, DEF
 from lot_grpc.embedding.endpoint_options import EndpointOptions
 from lot_grpc.server.limits import Limits
 from lot_grpc.settings_checks import contradictions
+from lot_grpc.settings_telemetry import MetricsSettings, OtelSettings
 from lot_grpc.settings_types import (
     Group,
     Namespace,
@@ -308,6 +309,13 @@ class Settings(BaseModel):
     episodes: EpisodeSettings = Field(default_factory=EpisodeSettings)
     streams: StreamSettings = Field(default_factory=StreamSettings)
     log: LogSettings = Field(default_factory=LogSettings)
+    metrics: MetricsSettings = Field(default_factory=MetricsSettings)
+    otel: OtelSettings = Field(default_factory=OtelSettings)
+
+    @property
+    def observed(self) -> bool:
+        """Whether metrics or traces go anywhere."""
+        return bool(self.metrics.address or self.otel.endpoint)
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:

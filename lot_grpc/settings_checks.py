@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lot_grpc.addresses import is_loopback
 from lot_grpc.embedding.endpoint_options import EndpointOptions
+from lot_grpc.settings_telemetry import telemetry_contradictions
 
 if TYPE_CHECKING:
     from lot_grpc.settings import Settings
@@ -45,7 +46,12 @@ def contradictions(settings: Settings) -> list[str]:
             "LOT_SEED_ON_START=true needs a namespace to store into; set LOT_SEED_NAMESPACES, or "
             "remove LOT_SEED_ON_START"
         )
-    return found + _provider_contradictions(settings) + _weight_contradictions(settings)
+    return [
+        *found,
+        *_provider_contradictions(settings),
+        *_weight_contradictions(settings),
+        *telemetry_contradictions(settings.metrics, settings.otel),
+    ]
 
 
 def _provider_contradictions(settings: Settings) -> list[str]:

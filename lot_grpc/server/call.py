@@ -84,10 +84,14 @@ class Call:
     __slots__ = (
         "abandoned",
         "begun",
+        "bytes_received",
+        "bytes_sent",
         "code",
         "context",
         "error",
         "id",
+        "messages_received",
+        "messages_sent",
         "method",
         "namespace",
         "peer",
@@ -97,6 +101,7 @@ class Call:
         "request",
         "stopped",
         "task",
+        "trace_id",
         "work",
     )
 
@@ -115,6 +120,11 @@ class Call:
         self.principal = ANONYMOUS
         self.code = "OK"
         self.reason = ""
+        self.trace_id = ""
+        """Of the trace that the call belongs to, in hexadecimal; empty if it is not traced."""
+        self.bytes_received = self.bytes_sent = 0
+        self.messages_received = self.messages_sent = 0
+        """What a stream carried; it and the bytes since they were last counted."""
         self.error: BaseException | None = None
         """A failure on the server's side; the log shows its cause."""
         self.task: asyncio.Task[Any] | None = None

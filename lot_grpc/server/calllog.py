@@ -13,8 +13,9 @@ CallLog: TypeAlias = Callable[[Mapping[str, object]], None]
 """Receives one record per call: ``level`` (``info``, ``warning`` or ``error``), ``method``,
 ``code``, ``reason``, ``duration_ms``, ``call_id``, ``namespace``; ``error`` (an exception) if the
 failure is not the caller's: for INTERNAL the operator should see a traceback, for others the cause;
-``late`` (True) in a second record of a write that continued after its caller disconnected, whose
-``duration_ms`` counts from then. Never contents. Exceptions from it are dropped."""
+``trace_id`` if the call is traced; ``late`` (True) in a second record of a write that continued
+after its caller disconnected, whose ``duration_ms`` counts from then. Never contents. Exceptions
+from it are dropped."""
 
 _QUIET: Final = frozenset({"OK", "CANCELLED"})
 _FAULTS: Final = frozenset({"INTERNAL", "UNKNOWN"})
@@ -32,6 +33,8 @@ def write(log: CallLog, call: Call, start: float, *, late: bool = False) -> None
         "call_id": call.id,
         "namespace": call.namespace,
     }
+    if call.trace_id:
+        record["trace_id"] = call.trace_id
     if late:
         record["late"] = True
     if call.error is not None:

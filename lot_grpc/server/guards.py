@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lot_grpc.domain.access import Credentials, Principal
+from lot_grpc.telemetry.spans import Tracer
 
 
 class Authenticator(Protocol):
@@ -26,3 +27,6 @@ class Guards:
     """The guards of one server."""
 
     authenticator: Authenticator | None = None
+    metrics: bool = False
+    """Whether calls are counted and timed."""
+    tracer: Tracer | None = None

@@ -249,6 +249,14 @@ def test_all_mistakes_are_told_at_once(tmp_path, monkeypatch):
         ({"LOT_ADDRESS": "0.0.0.0:50051"}, "LOT_ALLOW_NON_LOOPBACK=true"),
         ({"LOT_ADDRESS": "[::]:50051"}, "LOT_ALLOW_NON_LOOPBACK=true"),
         ({"LOT_ADDRESS": "example.test:50051"}, "LOT_ALLOW_NON_LOOPBACK=true"),
+        ({"LOT_METRICS_ADDRESS": "0.0.0.0:9464"}, "LOT_METRICS_ALLOW_NON_LOOPBACK=true"),
+        ({"LOT_METRICS_ADDRESS": "9464"}, "should be host:port"),
+        ({"LOT_OTEL_CONTENTS": "true"}, "set LOT_OTEL_ENDPOINT, or remove it"),
+        ({"LOT_OTEL_ENDPOINT": "127.0.0.1:4317"}, "should be http:// or https:// with"),
+        ({"LOT_OTEL_ENDPOINT": "http://collector"}, "LOT_OTEL_ENDPOINT = 'http://collector'"),
+        ({"LOT_OTEL_ENDPOINT": "http://me:secret@x:1"}, "LOT_OTEL_ENDPOINT: should be"),
+        ({"LOT_OTEL_SAMPLE_RATIO": "2"}, "LOT_OTEL_SAMPLE_RATIO = '2'"),
+        ({"LOT_OTEL_METRICS_SECONDS": "-1"}, "LOT_OTEL_METRICS_SECONDS = '-1'"),
     ],
 )
 def test_a_contradiction_is_refused_and_says_what_to_change(monkeypatch, given, said):
