@@ -22,6 +22,7 @@ from lot_grpc.domain.errors import (
     StorageFullError,
 )
 from lot_grpc.log_lines import Background, Calls
+from lot_grpc.monitoring import monitored
 from lot_grpc.ports import Embedder
 from lot_grpc.reports import (
     CompactReport,
@@ -83,7 +84,7 @@ async def serve(
         if authenticator is not None:
             stack.push_async_callback(authenticator.close)
             await stack.enter_async_context(_running(authenticator.run()))
-        guards = Guards(authenticator=authenticator, secrets=secret_finder(settings))
+        secrets = secret_finder(settings)
         opened = await stack.enter_async_context(
             open_all(settings, progress, accept_loss=accept_loss, embedder=embedder)
         )
@@ -110,6 +111,13 @@ async def serve(
         )
         calls = Calls()
         stack.callback(calls.end)
+        observers = await stack.enter_async_context(monitored(settings, opened))
+        guards = Guards(
+            authenticator=authenticator,
+            secrets=secrets,
+            metrics=observers.metrics,
+            tracer=observers.tracer,
+        )
         server = _build(settings, opened, calls, guards)
         stack.push_async_callback(server.stop, settings.server.drain_seconds)
         gc.freeze()  # objects from start-up stay alive: the garbage collector need not scan them

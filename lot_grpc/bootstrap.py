@@ -29,6 +29,7 @@ from lot_grpc.reports import Progress
 from lot_grpc.services.build import Services
 from lot_grpc.services.changes.settings import ChangeFeed
 from lot_grpc.services.distillation.distiller import DistillDefaults
+from lot_grpc.services.observed_store import ObservedStore
 from lot_grpc.services.recall.reranks import RerankBounds
 from lot_grpc.services.reindex.vector_rebuild import drop_stale
 from lot_grpc.services.resources import REGISTRY
@@ -72,6 +73,8 @@ async def open_all(
             await compact_grown(settings.storage.data_dir, progress)
         store = make_store(settings, accept_loss=accept_loss)
         stack.push_async_callback(store.close)
+        if settings.observed:
+            store = ObservedStore(store)
         epoch = await open_store(store, REGISTRY, model.contract, progress)
         await drop_stale(store, REGISTRY)
         reranker = make_reranker(settings)

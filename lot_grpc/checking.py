@@ -25,6 +25,7 @@ from lot_grpc.services.admin import check_model
 from lot_grpc.services.build import Services
 from lot_grpc.services.derived_data import needs_rebuild
 from lot_grpc.settings import Settings
+from lot_grpc.settings_telemetry import missing_extra
 from lot_grpc.store_preview import leaving_no_files, missing_collections, preview
 from lot_grpc.tls.certificates import CertificateError, day
 
@@ -46,6 +47,8 @@ async def check(settings: Settings, *, may_download: bool = False) -> CheckRepor
         _redaction_check(settings),
         *await auth_checks(settings),
     ]
+    if problem := missing_extra(settings.otel):
+        checks.append(Check("traces", ok=False, detail=problem))
     if settings.embedding.provider == "fastembed":
         try:
             model = _model_report(settings)

@@ -40,6 +40,7 @@ from lot_grpc.server.limits import Limits
 from lot_grpc.settings_auth import AuthSettings, OidcSettings
 from lot_grpc.settings_checks import contradictions
 from lot_grpc.settings_limits import PrincipalLimitSettings, QuotaSettings
+from lot_grpc.settings_telemetry import MetricsSettings, OtelSettings
 from lot_grpc.settings_tls import TlsSettings
 from lot_grpc.settings_types import (
     Group,
@@ -330,6 +331,13 @@ class Settings(BaseModel):
     streams: StreamSettings = Field(default_factory=StreamSettings)
     redact: RedactSettings = Field(default_factory=RedactSettings)
     log: LogSettings = Field(default_factory=LogSettings)
+    metrics: MetricsSettings = Field(default_factory=MetricsSettings)
+    otel: OtelSettings = Field(default_factory=OtelSettings)
+
+    @property
+    def observed(self) -> bool:
+        """Whether metrics or traces go anywhere."""
+        return bool(self.metrics.address or self.otel.endpoint)
 
     @property
     def authenticates(self) -> bool:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from lot_grpc.addresses import is_loopback
 from lot_grpc.embedding.endpoint_options import EndpointOptions
+from lot_grpc.settings_telemetry import telemetry_contradictions
 from lot_grpc.settings_tls import tls_contradictions
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def contradictions(settings: Settings) -> list[str]:
         *_oidc_contradictions(settings),
         *_provider_contradictions(settings),
         *_weight_contradictions(settings),
+        *telemetry_contradictions(settings.metrics, settings.otel),
     ]
 
 

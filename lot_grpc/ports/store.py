@@ -72,7 +72,10 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class StoreInfo:
-    """Facts about the store. ``points`` by collection; sizes in bytes, 0 when unknown."""
+    """Facts about the store. Sizes in bytes, 0 when unknown.
+
+    ``points`` by collection; ``sizes`` also, empty when unknown.
+    """
 
     backend: str
     location: str
@@ -81,6 +84,7 @@ class StoreInfo:
     free_bytes: int = 0
     writable: bool = True
     detail: str = ""
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,11 +85,15 @@ class Call:
         "abandoned",
         "authorize",
         "begun",
+        "bytes_received",
+        "bytes_sent",
         "code",
         "context",
         "ending",
         "error",
         "id",
+        "messages_received",
+        "messages_sent",
         "method",
         "namespace",
         "notices",
@@ -100,6 +104,7 @@ class Call:
         "request",
         "stopped",
         "task",
+        "trace_id",
         "why",
         "work",
     )
@@ -125,6 +130,11 @@ class Call:
         self.reason = ""
         self.why = ""
         """What the caller is not told about its refusal."""
+        self.trace_id = ""
+        """Of the trace that the call belongs to, in hexadecimal; empty if it is not traced."""
+        self.bytes_received = self.bytes_sent = 0
+        self.messages_received = self.messages_sent = 0
+        """What a stream carried; it and the bytes since they were last counted."""
         self.error: BaseException | None = None
         """A failure on the server's side; the log shows its cause."""
         self.task: asyncio.Task[Any] | None = None

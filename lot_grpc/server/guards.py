@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 from lot_grpc.domain.access import Credentials, Principal
 from lot_grpc.redaction import SecretFinder
+from lot_grpc.telemetry.spans import Tracer
 
 RECHECK_SECONDS: Final = 20.0
 """An open stream ends within twice this time after its credentials were revoked or expired."""
@@ -33,3 +34,6 @@ class Guards:
     recheck_seconds: float = RECHECK_SECONDS
     secrets: SecretFinder | None = None
     """Finds what is taken out of texts before they are stored."""
+    metrics: bool = False
+    """Whether calls are counted and timed."""
+    tracer: Tracer | None = None

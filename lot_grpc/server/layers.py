@@ -30,6 +30,7 @@ from lot_grpc.server.access import authentication, authorization
 from lot_grpc.server.call import CALL_ID_KEY, Call, Context, Handler, Method, current_call_id
 from lot_grpc.server.calllog import CallLog, write
 from lot_grpc.server.checking import checker_of
+from lot_grpc.server.observation import metering, tracing
 from lot_grpc.server.redaction import redaction
 from lot_grpc.server.status import DETAILS_KEY, TABLE, Status, internal_status, to_status
 from lot_grpc.server.streams import Requests
@@ -153,7 +154,8 @@ def single_request(method: Method, handler: Handler, around: Surroundings) -> Ha
 
     async def received(call: Call) -> Any:
         call.request = await incoming.receive(call.context, method.request_type)
-        size = len(call.request)
+        call.bytes_received = size = len(call.request)
+        call.messages_received = 1
         around.inflight.bytes.arrived(call.peer, size)
         try:
             return await handler(call)
@@ -174,6 +176,8 @@ def checked_requests(method: Method, handler: Handler, around: Surroundings) -> 
 
             def counted(raw: bytes) -> Message:
                 arriving.arrived(call.peer, len(raw))
+                call.bytes_received += len(raw)
+                call.messages_received += 1
                 return check(raw)
 
             requests = Requests(call.context, counted)
@@ -305,7 +309,13 @@ def one_model(method: Method, handler: Handler, around: Surroundings) -> Handler
 
 # --- the order ------------------------------------------------------------------------------------
 
-OUTER: Final[tuple[Layer, ...]] = (access_log, error_boundary, authentication)
+OUTER: Final[tuple[Layer, ...]] = (
+    metering,
+    tracing,
+    access_log,
+    error_boundary,
+    authentication,
+)
 """Layers around every RPC, including those that are not implemented."""
 
 INNER: Final[tuple[Layer, ...]] = (

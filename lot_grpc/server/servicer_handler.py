@@ -85,6 +85,8 @@ def serve(
                     else:
                         async with asyncio.timeout(patience):
                             await write(raw)
+                    call.bytes_sent += len(raw)
+                    call.messages_sent += 1
                 except grpc.aio.AbortError:
                     raise
                 except TimeoutError:

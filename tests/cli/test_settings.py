@@ -263,6 +263,14 @@ def test_all_mistakes_are_told_at_once(tmp_path, monkeypatch):
             {**TLS, "LOT_TLS_CLIENT_CA": "/a", "LOT_TLS_CLIENT_ADDRESS": "127.0.0.1:50051"},
             "is LOT_ADDRESS as well; give it another port",
         ),
+        ({"LOT_METRICS_ADDRESS": "0.0.0.0:9464"}, "LOT_METRICS_ALLOW_NON_LOOPBACK=true"),
+        ({"LOT_METRICS_ADDRESS": "9464"}, "should be host:port"),
+        ({"LOT_OTEL_CONTENTS": "true"}, "set LOT_OTEL_ENDPOINT, or remove it"),
+        ({"LOT_OTEL_ENDPOINT": "127.0.0.1:4317"}, "should be http:// or https:// with"),
+        ({"LOT_OTEL_ENDPOINT": "http://collector"}, "LOT_OTEL_ENDPOINT = 'http://collector'"),
+        ({"LOT_OTEL_ENDPOINT": "http://me:secret@x:1"}, "LOT_OTEL_ENDPOINT: should be"),
+        ({"LOT_OTEL_SAMPLE_RATIO": "2"}, "LOT_OTEL_SAMPLE_RATIO = '2'"),
+        ({"LOT_OTEL_METRICS_SECONDS": "-1"}, "LOT_OTEL_METRICS_SECONDS = '-1'"),
     ],
 )
 def test_a_contradiction_is_refused_and_says_what_to_change(monkeypatch, given, said):

@@ -23,7 +23,7 @@ _PRESET = EnumCodec(policy_pb.PolicyPreset.DESCRIPTOR, PolicyPreset)
 _OUTPUT_ONLY = fields_beside(policy_pb.NamespacePolicy, NamespacePolicy)
 
 _store = Encoder(
-    StoreInfo, pb.StoreStatus, omit={"min_free_bytes", "backend", "location", "points"}
+    StoreInfo, pb.StoreStatus, omit={"min_free_bytes", "backend", "location", "points", "sizes"}
 )
 
 
