@@ -10,9 +10,9 @@ what was taken before, with its number: ``--only RPC --replay NUMBER`` and the s
 call alone.
 
 Wrong is: INTERNAL or UNKNOWN, an error without a reason of the contract, a call that its key does
-not allow, a call of over 60 s, more than 2 GiB in memory, memory that grows by more than a third in
-the second half, a traceback or an error in the log, over 1,000 bytes of log a call, anything
-acknowledged that is not there at the end, and a server that does not stop cleanly.
+not allow, a call of over 60 s, more than 2 GiB in memory, memory that grows by more than a third
+from the second quarter to the last, a traceback or an error in the log, over 1,000 bytes of log a
+call, anything acknowledged that is not there at the end, and a server that does not stop cleanly.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _run(
     resident = ", ".join(f"{size // MIB}" for size in fuzz.levels())
     print(
         f"seed {seed}, {folder.name}: {fuzz.made} calls, {fuzz.most_memory // MIB} MiB at most, "
-        f"{resident} MiB after each quarter, {len(fuzz.wrong)} wrong",
+        f"{resident} MiB by quarter, {len(fuzz.wrong)} wrong",
         flush=True,
     )
     return len(fuzz.wrong)

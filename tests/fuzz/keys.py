@@ -49,7 +49,7 @@ class Keys:
         if not who:
             return ()
         if who == "garbage":
-            return (("authorization", "Bearer  lot_\x7f" + "A" * 3000), ("authorization", "x"))
+            return (("authorization", "Bearer  lot_" + "A" * 3000), ("authorization", "x"))
         return (("authorization", f"Bearer {self._keys[who]}"),)
 
 

@@ -9,6 +9,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 import grpc
@@ -32,9 +34,10 @@ MOST_LOG_BYTES = 1000
 """What a call may write to the log, on the average of a round."""
 SLOW_SECONDS = 60.0
 """From which on a call is wrong. To seed a namespace takes some 10 s of two processors."""
+_QUARTERS = 4
 _ENOUGH_ROUNDS = 20
 _MOST_GROWTH = 4 / 3
-"""Times that memory may grow in the second half, when caches are full; records are stored too."""
+"""How much more may be taken in the last quarter than in the second, when caches are full."""
 _TOGETHER = 16
 OFFLINE = {"LOT_EMBEDDING_DOWNLOAD": "false"}
 """A setting of the server: a call may happen to name a model that could be downloaded."""
@@ -170,7 +173,7 @@ class Fuzz:
             row.grown = max(row.grown, (memory.most_since() - before, it.number))
         if outcome.wrong:
             self._note(f"{it.rpc} {outcome.wrong[:60]}", f"{it.text}: {outcome.wrong}")
-        if self.keys and (wrong := not_allowed(who, RPCS[it.rpc], outcome.code)):
+        if self.keys and it.messages and (wrong := not_allowed(who, RPCS[it.rpc], outcome.code)):
             self._note(f"{it.rpc} by {who or 'nobody'}", f"{it.text}: {wrong}")
         if outcome.seconds > SLOW_SECONDS:
             self._note(f"{it.rpc} is slow", f"{it.text}: {outcome.seconds:.0f} s")
@@ -230,16 +233,19 @@ class Fuzz:
                     self._note("lost", f"{memory_id}, {pattern_id}: {error.details()}")
 
     def levels(self) -> list[int]:
-        """Bytes after each quarter of the rounds."""
-        last = len(self.resident) - 1
-        return [self.resident[last * part // 4] for part in (1, 2, 3, 4)] if last >= 0 else []
+        """Bytes in each quarter of the rounds: the median, since a parser comes and goes."""
+        count = len(self.resident)
+        if count < _QUARTERS:
+            return self.resident
+        bounds = [count * part // _QUARTERS for part in range(_QUARTERS + 1)]
+        return [int(median(self.resident[a:b])) for a, b in pairwise(bounds)]
 
     def _compare_memory(self) -> None:
         if len(self.resident) < _ENOUGH_ROUNDS:
             return
-        _, half, _, end = self.levels()
-        if end > half * _MOST_GROWTH:
-            self._note("memory grows", f"{half // MIB} MiB half way, {end // MIB} MiB at the end")
+        _, second, _, last = self.levels()
+        if last > second * _MOST_GROWTH:
+            self._note("memory", f"{second // MIB} MiB in the second quarter, {last // MIB} later")
 
     # --- below calls ------------------------------------------------------------------------------
 
