@@ -38,11 +38,16 @@ NAMING_CODE = [
 COMMANDS = {
     name: {
         "--help",
-        *(option for one in command.params for option in (*one.opts, *one.secondary_opts)),
+        *(
+            option
+            for each in (command, *getattr(command, "commands", {}).values())
+            for one in each.params
+            for option in (*one.opts, *one.secondary_opts)
+        ),
     }
     for name, command in typer.main.get_command(app).commands.items()  # type: ignore[attr-defined]
 }
-"""The options of each command of ``lot-grpc``."""
+"""The options of each command of ``lot-grpc``, with those of the commands in it."""
 SETTINGS = {
     *settings(),
     "LOT_CONFIG",
@@ -57,6 +62,7 @@ OTHER_NAMES = {
     *("method_count", "map_err", "duration_seconds", "tool_name", "half_life_days"),
     *("best_practices", "common_errors", "design_patterns", "include_file", "snake_case"),
     *("CompletableFuture", "ModuleNotFoundError", "BadRequest", "ErrorInfo", "RetryInfo"),
+    *("lot_namespaces", "lot_role"),
     "test_planted_causes_are_found_and_hardly_anything_else",
 }
 """Tags, keys of metadata and the like, which guides name and the contract does not."""
