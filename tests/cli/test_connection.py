@@ -193,6 +193,26 @@ def test_a_server_that_shows_another_certificate_is_not_called_but_its_health_is
     assert runner.invoke(app, ["health"]).stdout == f"{configured.address}: SERVING\n"
 
 
+def test_a_health_check_shows_a_client_certificate_where_one_is_required(
+    runner, started, authority, tmp_path, monkeypatch
+):
+    issued = authority.issue("lot.test")
+    certificate, key = issued.write(tmp_path, "server")
+    server = started(issued, authority.pem)
+    plain = started(issued)
+    monkeypatch.setenv("LOT_ADDRESS", plain.address)
+    monkeypatch.setenv("LOT_TLS_CERT", str(certificate))
+    monkeypatch.setenv("LOT_TLS_KEY", str(key))
+    monkeypatch.setenv("LOT_TLS_CLIENT_CA", str(certificate))
+    monkeypatch.setenv("LOT_TLS_CLIENT_ADDRESS", server.address)
+    assert runner.invoke(app, ["health"]).stdout == f"{plain.address}: SERVING\n"
+    own, its_key = authority.issue("agent.test").write(tmp_path, "agent")
+    monkeypatch.setenv("LOT_CLIENT_TLS_CERT", str(own))
+    monkeypatch.setenv("LOT_CLIENT_TLS_KEY", str(its_key))
+    assert runner.invoke(app, ["health"]).stdout == f"{server.address}: SERVING\n"
+    assert runner.invoke(app, ["namespaces"]).exit_code == 0
+
+
 def test_the_health_of_a_server_that_is_not_there(runner, configured):
     configured.server.stop(None).wait()
     failed = runner.invoke(app, ["health"])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import ssl
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -175,3 +177,34 @@ def test_an_address_beyond_loopback_is_refused(data, given: Mapping[str, str], t
     assert refused.code == 2
     for one in ("LOT_ALLOW_PLAINTEXT=true", "LOT_ALLOW_ANONYMOUS=true"):
         assert (one in refused.errors) == (one in told)
+
+
+def test_connections_that_fail_neither_end_serving_nor_alarm_anybody(serve: Serve, data, tmp_path):
+    authority = Authority()
+    ca = tmp_path / "ca.pem"
+    ca.write_bytes(authority.pem)
+    both = {"LOT_TLS_CLIENT_CA": str(ca), "LOT_TLS_CLIENT_ADDRESS": "127.0.0.1:0"}
+    served = serve(data, {**tls(tmp_path, authority), **both})
+    distrusting = ssl.create_default_context()
+    careless = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    careless.check_hostname, careless.verify_mode = False, ssl.CERT_NONE
+    for address in (served.address, served.client_address):
+        at = ("127.0.0.1", int(address.rpartition(":")[2]))
+        for noise in (b"GET / HTTP/1.1\r\n\r\n", bytes(500), b"\x16\x03\x01" + bytes(100)):
+            with socket.create_connection(at, timeout=60) as out:
+                out.sendall(noise)
+                out.shutdown(socket.SHUT_WR)
+                out.recv(1000)
+        for context in (distrusting, careless):  # the second one without h2, or a certificate
+            with (
+                socket.create_connection(at, timeout=60) as plain,
+                suppress(OSError),
+                context.wrap_socket(plain, server_hostname="lot.example.test") as out,
+            ):
+                out.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+                out.recv(1000)
+    settings = {**tls(tmp_path, authority), "LOT_ADDRESS": served.address}  # and renewed
+    assert run(data, "health", settings=settings).code == 0
+    assert served.stop() == 0
+    lines = [line for line in served.logged().splitlines() if line.startswith("{")]
+    assert {json.loads(line)["level"] for line in lines} == {"info"}, lines
