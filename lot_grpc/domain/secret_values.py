@@ -96,4 +96,6 @@ def _has_both(text: str) -> bool:
 
 def _is_wordy(text: str) -> bool:
     """Whether each piece between symbols is a word, a number, or a word with a few digits."""
-    return all(_WORD.fullmatch(piece) for piece in _PIECES.split(text) if piece)
+    return _mean_run(text) > _SHORT_MEAN_RUN and all(
+        _WORD.fullmatch(piece) for piece in _PIECES.split(text) if piece
+    )

@@ -17,6 +17,10 @@ _EXAMPLE: Final = SpanRegex(
 """What only a placeholder contains: keys are random, and these are too long to occur by chance."""
 
 
+_SURROGATES: Final = "surrogatepass"
+"""How text is encoded: names of files in a log may have surrogates."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
     """A secret in a text: where, in bytes of its UTF-8, and the rule that found it."""
@@ -45,7 +49,7 @@ class SecretFinder:
 
     def find(self, text: str) -> list[Finding]:
         """The secrets in a text, in order; none overlap."""
-        return self._find(text.encode())
+        return self._find(_encoded(text))
 
     def redact(self, text: str, limit: int = 0) -> tuple[str, list[str]]:
         """The text without its secrets, and the rules that found some, in the order of the text.
@@ -53,23 +57,23 @@ class SecretFinder:
         Each is replaced by ``[REDACTED:rule]``. If the result has more than ``limit`` bytes (0: no
         limit) then each replacement is cut to the length of what it replaces.
         """
-        raw = text.encode()
+        raw = _encoded(text)
         findings = self._find(raw)
         if not findings:
             return text, []
         made = _without(raw, findings, cut=False)
         if limit and len(made) > limit:
             made = _without(raw, findings, cut=True)
-        return made.decode(), [finding.rule for finding in findings]
+        return made.decode(errors=_SURROGATES), [finding.rule for finding in findings]
 
     def redact_member(self, key: str, text: str, limit: int = 0) -> tuple[str, list[str]]:
         """The value of a key without its secrets: also if only the key shows that it is one."""
         made, rules = self.redact(text, limit)
-        head = f'{key}="'.encode()
+        head = _encoded(f'{key}="')
         if self.may_find(head):
-            start, end = len(head), len(head) + len(made.encode())
-            for finding in self._find(head + made.encode() + b'"'):
-                if finding.start == start and finding.end == end:
+            body = _encoded(made)
+            for finding in self._find(head + body + b'"'):
+                if (finding.start, finding.end) == (len(head), len(head) + len(body)):
                     return f"[REDACTED:{finding.rule}]", [finding.rule]
         return made, rules
 
@@ -86,6 +90,10 @@ class SecretFinder:
         return sorted(found)
 
 
+def _encoded(text: str) -> bytes:
+    return text.encode(errors=_SURROGATES)
+
+
 def _is_secret(rule: Rule, match: bytes, secret: bytes) -> bool:
     if rule.unless is not None and rule.unless.occurs_in(match):
         return False
@@ -93,7 +101,7 @@ def _is_secret(rule: Rule, match: bytes, secret: bytes) -> bool:
         return False
     if not rule.entropy and not rule.check:
         return True
-    text = secret.decode()
+    text = secret.decode(errors="replace")
     return entropy(text) >= rule.entropy and (not rule.check or CHECKS[rule.check](text))
 
 

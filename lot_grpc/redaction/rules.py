@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -45,6 +46,12 @@ class Rule:
     unless: SpanRegex | None = None
 
 
+@cache
+def built_in_rules() -> tuple[Rule, ...]:
+    """The rules of this package."""
+    return tuple(_rules(BUILT_IN, read_table(BUILT_IN)))
+
+
 def read_rules(paths: Iterable[Path] = (), off: Iterable[str] = ()) -> tuple[Rule, ...]:
     """The rules of this package and of these files, without those that are switched off by name.
 
@@ -52,7 +59,7 @@ def read_rules(paths: Iterable[Path] = (), off: Iterable[str] = ()) -> tuple[Rul
         RedactionRulesInvalidError: A file cannot be read, something in it is wrong, or a name is
             not that of a rule.
     """
-    rules = _rules(BUILT_IN, read_table(BUILT_IN))
+    rules = list(built_in_rules())
     for path in paths:
         for rule in _rules(str(path), _table(path)):
             if any(rule.name == other.name for other in rules):

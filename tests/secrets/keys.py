@@ -81,7 +81,7 @@ FIT: dict[str, Make] = {
     "sendgrid_key": joined(drawn(URL64, 22, "S", "G."), ".", drawn(URL64, 43)),
     "telegram_token": joined(drawn(DIGITS, 9), ":A", "A", drawn(URL64, 33)),
     "service_token": drawn(HEX, 32, "shp", "at_"),
-    "lot_key": joined("lo", "t_", drawn(LOWER + DIGITS, 8), "_", drawn(URL64, 43)),
+    "lot_key": joined("lo", "t_", drawn(HEX, 8), "_", drawn(HEX, 64)),
     "jwt": _jwt,
 }
 """Keys that anyone recognizes wherever they stand, by the rule that finds them (and a variant)."""
@@ -124,7 +124,7 @@ HELD_OUT: dict[str, Make] = {
     "telegram_token": joined(drawn(DIGITS, 10), ":A", "A", drawn(URL64, 32), drawn(BASE62, 1)),
     "service_token": drawn(URL64, 95, "hv", "s."),
     "service_token linear": drawn(BASE62, 40, "lin", "_api_"),
-    "lot_key": joined("lo", "t_", drawn(LOWER, 6), "_", drawn(URL64, 43)),
+    "lot_key": joined("lo", "t_", drawn(HEX, 8), "_", drawn(HEX, 64)),
     "jwt": _jwt,
 }
 
