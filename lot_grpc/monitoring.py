@@ -24,10 +24,10 @@ from lot_grpc.telemetry.spans import Tracer
 
 _log = structlog.get_logger()
 
-_FIGURES_SECONDS: Final = 30.0
-"""How old the figures of the store may be: reading them walks over its files."""
-_FIRST_SECONDS: Final = 1.0
-"""How long a scrape waits for them."""
+_SHARE: Final = 0.01
+"""Of the time, at most, in which the figures of the store are read: that walks over its files."""
+_LEAST_SECONDS: Final = 1.0
+"""How old they may be in any case, and how long a scrape waits for them."""
 
 _GAUGES: Final = [metric for metric in metrics.ALL if isinstance(metric, Gauge)]
 
@@ -82,18 +82,18 @@ class Gauges:
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
         self._reading: asyncio.Task[None] | None = None
-        self._read_at = float("-inf")
+        self._read_at = self._read_again_at = float("-inf")
 
     async def refresh(self) -> None:
-        """Set all of them. Those of the store are up to half a minute old."""
+        """Set all of them. Those of the store may be older, as ``STORE_FIGURES_AGE`` tells."""
         count_open_streams()
         for gauge in _GAUGES:
             gauge.refresh()
-        if self._reading is None and time.monotonic() - self._read_at > _FIGURES_SECONDS:
+        if self._reading is None and time.monotonic() > self._read_again_at:
             self._reading = asyncio.create_task(self._read_store())
         if self._reading is not None:
-            await asyncio.wait([self._reading], timeout=_FIRST_SECONDS)
-        if self._read_at > 0:
+            await asyncio.wait([self._reading], timeout=_LEAST_SECONDS)
+        if self._read_at > float("-inf"):
             metrics.STORE_FIGURES_AGE.set(time.monotonic() - self._read_at)
 
     async def close(self) -> None:
@@ -103,12 +103,15 @@ class Gauges:
             await asyncio.wait([self._reading])
 
     async def _read_store(self) -> None:
+        begun = time.monotonic()
         try:
             info = await self._opened.store.info()
         except LotError:
             return  # the last figures stay, and their age tells
         finally:
             self._reading = None
+            ended = time.monotonic()
+            self._read_again_at = ended + max(_LEAST_SECONDS, (ended - begun) / _SHARE)
         for kind, count in self._opened.services.admin.counts(info).items():
             metrics.STORED_RECORDS.set(count, kind)
             if info.sizes:
@@ -118,4 +121,4 @@ class Gauges:
         if info.sizes:
             metrics.STORE_USED_BYTES.set(info.used_bytes)
             metrics.STORE_FREE_BYTES.set(info.free_bytes)
-        self._read_at = time.monotonic()
+        self._read_at = ended
