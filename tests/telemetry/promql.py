@@ -201,7 +201,7 @@ class _Evaluation:
 def _matches(matcher: Any, labels: Mapping[str, str]) -> bool:
     value, kind = labels.get(matcher.name, ""), str(matcher.op)
     if kind.endswith("NotEqual"):
-        return value != matcher.value
+        return bool(value != matcher.value)
     if kind.endswith("Equal"):
         return bool(value == matcher.value)
     matched = re.fullmatch(matcher.value, value) is not None
