@@ -28,6 +28,11 @@ class TlsSettings(Group):
         """Whether connections are encrypted."""
         return self.cert is not None
 
+    @property
+    def requires_client_certificates(self) -> bool:
+        """Whether every caller must show one, and not just those of ``client_address``."""
+        return self.client_ca is not None and not self.client_address
+
 
 def tls_contradictions(tls: TlsSettings, address: str) -> list[str]:
     """What contradicts each other; ``address`` is the server's own."""
