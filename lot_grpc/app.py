@@ -171,7 +171,7 @@ async def _start(
     if theirs:
         asking = certificates.credentials(client_certificates=True)
         client_address = _bound(theirs, server.listen(theirs, asking))
-    asks = settings.tls.requires_client_certificates
+    asks = settings.tls.requires_certificates
     port = await server.start(own, certificates.credentials(client_certificates=asks))
     return _bound(own, port), client_address
 

@@ -316,7 +316,7 @@ class Settings(BaseModel):
     @property
     def authenticates(self) -> bool:
         """Whether every caller must say who it is."""
-        return self.tls.requires_client_certificates
+        return self.tls.client_ca is not None
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:

@@ -29,8 +29,8 @@ class TlsSettings(Group):
         return self.cert is not None
 
     @property
-    def requires_client_certificates(self) -> bool:
-        """Whether every caller must show one, and not just those of ``client_address``."""
+    def requires_certificates(self) -> bool:
+        """Whether every client must show a certificate."""
         return self.client_ca is not None and not self.client_address
 
 
