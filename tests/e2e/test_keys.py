@@ -138,3 +138,22 @@ def test_tokens_and_keys_are_accepted_side_by_side(serve, data, keys):
     assert "for another audience" in log
     for part in (*token.split("."), *other.split(".")[1:]):
         assert part not in log
+
+
+def test_a_check_asks_the_issuer_and_nobody_else(data, keys):
+    keys.create("planner")
+    with issuing() as issuer:
+        settings = keys.settings | {
+            "LOT_OIDC_ISSUER": ISSUER,
+            "LOT_OIDC_AUDIENCE": AUDIENCE,
+            "LOT_OIDC_JWKS": issuer.url,
+        }
+        ran = run(data, "check", settings=settings)
+        assert ran.code == 0, ran.stdout
+        assert "1 valid" in ran.stdout
+        assert f"1 key of {ISSUER} at {issuer.url}" in ran.stdout
+        assert "except for the tokens at 127.0.0.1; nothing needed it" in ran.stdout
+        issuer.status = 500
+        ran = run(data, "check", settings=settings)
+    assert ran.code == 1
+    assert f"{issuer.url} returned 500; until it can be read, no token is accepted" in ran.stdout
