@@ -25,8 +25,9 @@ from lot_grpc.server.surroundings import Surroundings
 MOST_NOTICES: Final = 50
 """Fields that are named each; a last notice counts the rest."""
 
-_THREAD_BYTES: Final = 64 * 1024
-"""Larger requests are searched in a thread: a MiB takes some 10 ms."""
+_THREAD_BYTES: Final = 16 * 1024
+"""Larger requests are searched in a thread: a MiB takes some 10 ms, or a second if it is nothing
+but secrets."""
 
 _RULES: Any = vars(validate_pb2)["field"]
 _IDENTIFIERS: Final = frozenset(
