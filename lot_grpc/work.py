@@ -10,8 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from lot_grpc.domain.access import ANONYMOUS, Principal
 
@@ -30,8 +29,7 @@ class Work:
         """How many callers are waiting for it. Housekeeping counts as its own caller."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """Whom work is done for: what it may be bound to.
 
     Attributes:
