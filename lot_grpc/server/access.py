@@ -122,6 +122,7 @@ async def recheck(streams: Callable[[], Iterable[Call]], guards: Guards) -> None
         for call in list(streams()):
             if call.principal is ANONYMOUS:  # health, which needs no credentials
                 continue
+            await asyncio.sleep(0)  # many streams must not block other calls
             try:
                 sent = credentials_of(call.context, certificates=guards.certificates)
                 async with asyncio.timeout(guards.recheck_seconds):
