@@ -30,7 +30,9 @@ from lot_grpc.reports import (
 )
 from lot_grpc.server.build import LotServer, build_server
 from lot_grpc.server.calllog import CallLog
+from lot_grpc.server.guards import Guards
 from lot_grpc.server.limits import Limits
+from lot_grpc.server.rates import PrincipalLimits
 from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.build import Services
 from lot_grpc.services.derived_data import rebuild_derived_data
@@ -146,7 +148,9 @@ def _build(settings: Settings, opened: Opened, log: CallLog) -> LotServer:
         max_batch_items=configured.max_batch_items,
         min_free_bytes=settings.storage.min_free_bytes if edge else 0,
     )
-    return build_server(servicers, limits, log=log, gate=opened.services.runtime.gate)
+    guards = Guards(principal_limits=PrincipalLimits(**settings.principal_limits.model_dump()))
+    gate = opened.services.runtime.gate
+    return build_server(servicers, limits, log=log, gate=gate, guards=guards)
 
 
 def _log_sweep(what: str, namespace: str, counts: Mapping[str, int]) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from lot_grpc.domain.access import Credentials, Principal
+from lot_grpc.server.rates import UNLIMITED, PrincipalLimits
 
 
 class Authenticator(Protocol):
@@ -26,3 +29,8 @@ class Guards:
     """The guards of one server."""
 
     authenticator: Authenticator | None = None
+    principal_limits: PrincipalLimits = UNLIMITED
+    monotonic: Callable[[], float] = time.monotonic
+    """The time of rate limits, in seconds."""
+    fair: bool = True
+    """Whether calls of several principals take turns, if there is an authenticator."""

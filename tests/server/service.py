@@ -18,6 +18,7 @@ import grpc.aio
 import pytest
 
 from lot_grpc.domain.errors import ModelUnavailableError
+from lot_grpc.domain.quota import Quota
 from lot_grpc.pb.lot.v1 import (
     admin_service_pb2,
     episode_service_pb2,
@@ -27,12 +28,14 @@ from lot_grpc.pb.lot.v1 import (
 )
 from lot_grpc.ports import Embedder, VectorStore
 from lot_grpc.server.build import LotServer, build_server
+from lot_grpc.server.guards import Guards
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.build import Services
 from lot_grpc.services.resources import REGISTRY
-from lot_grpc.services.runtime import open_runtime
+from lot_grpc.services.runtime import ServiceSettings, open_runtime
 from lot_grpc.services.store_metadata import open_store
+from lot_grpc.services.store_stack import NO_QUOTA
 from lot_grpc.testing.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
@@ -147,15 +150,16 @@ async def serving(
     max_batch_items: int = 500,
     limits: Limits | None = None,
     probe: Callable[[str], None] | None = None,
+    guards: Guards | None = None,
+    quota: Quota = NO_QUOTA,
 ) -> AsyncIterator[Lot]:
     """The service in this process, on a free port. ``probe`` takes what is wrong with the store."""
     clock = clock or FixedClock()
     store = store or InMemoryStore(clock)
     embedder = embedder or HashingEmbedder()
     await open_store(store, REGISTRY, embedder.contract)
-    services = Services(
-        open_runtime(store, REGISTRY, embedder, OverlapReranker(), clock), open_double
-    )
+    given = (store, REGISTRY, embedder, OverlapReranker(), clock)
+    services = Services(open_runtime(*given, ServiceSettings(quota=quota)), open_double)
     limits = limits or Limits()
     servicers = build_servicers(
         services,
@@ -167,7 +171,11 @@ async def serving(
     )
     log: list[Mapping[str, Any]] = []
     server = build_server(
-        servicers, limits, log=lambda record: log.append(dict(record)), gate=services.runtime.gate
+        servicers,
+        limits,
+        log=lambda record: log.append(dict(record)),
+        gate=services.runtime.gate,
+        guards=guards,
     )
     port = await server.start("127.0.0.1:0")
     following = asyncio.create_task(
