@@ -115,6 +115,7 @@ async def serve(
         observers = await stack.enter_async_context(monitored(settings, opened))
         guards = Guards(
             authenticator=authenticator,
+            certificates=settings.tls.client_ca is not None,
             secrets=secrets,
             metrics=observers.metrics,
             tracer=observers.tracer,

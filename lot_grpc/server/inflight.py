@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
 from lot_grpc.domain.errors import OverloadedError, ShuttingDownError
