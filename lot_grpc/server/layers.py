@@ -229,7 +229,7 @@ def fair_turns(method: Method, handler: Handler, around: Surroundings) -> Handle
         try:
             return await handler(call)
         finally:
-            call.when_over(partial(queue.leave, turn))
+            queue.leave(turn)
 
     return in_turn
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from lot_grpc.server.call import Call, Handler, Method
 from lot_grpc.server.surroundings import Surroundings
 from lot_grpc.telemetry.conventions import MEMORY_OPERATIONS, full_method
+from lot_grpc.telemetry.instruments import Buckets, Count
 from lot_grpc.telemetry.metrics import (
     CALL_DURATION,
     CALLS,
@@ -33,7 +34,14 @@ def metering(method: Method, handler: Handler, around: Surroundings) -> Handler:
     if not around.guards.metrics:
         return handler
     name = label(method)
-    CALLS.add(name, "OK", "", by=0)  # so that the growth from the first call on is seen
+    CALLS.of(name, "OK", "")  # so that the growth from the first call on is seen
+    received, sent = REQUEST_BYTES.of(name), RESPONSE_BYTES.of(name)
+    endings: dict[tuple[str, str], tuple[Count, Buckets]] = {}
+
+    def ending(code: str, reason: str) -> tuple[Count, Buckets]:
+        """The series of calls that end so; looked up once, since this runs at each call."""
+        timed = STREAM_DURATION.of(name) if method.streaming else CALL_DURATION.of(name, code)
+        return endings.setdefault((code, reason), (CALLS.of(name, code, reason), timed))
 
     async def metered(call: Call) -> Any:
         begun = time.perf_counter()
@@ -43,23 +51,20 @@ def metering(method: Method, handler: Handler, around: Surroundings) -> Handler:
                 call.bytes_sent += len(response)
             return response
         finally:
-            CALL_DURATION.observe(time.perf_counter() - begun, name, call.code)
-            CALLS.add(name, call.code, call.reason)
-            _count_traffic(call)
+            code, reason = call.code, call.reason
+            count, duration = endings.get((code, reason)) or ending(code, reason)
+            count.value += 1
+            duration.observe(time.perf_counter() - begun)
+            received.value += call.bytes_received
+            sent.value += call.bytes_sent
 
     async def metered_stream(call: Call) -> Any:
-        begun = time.perf_counter()
         _streams.add(call)
         try:
-            response = await handler(call)
-            if response is not None:
-                call.bytes_sent += len(response)
-                call.messages_sent += 1
-            return response
+            return await metered(call)
         finally:
             _streams.discard(call)
-            STREAM_DURATION.observe(time.perf_counter() - begun, name)
-            CALLS.add(name, call.code, call.reason)
+            call.bytes_received = call.bytes_sent = 0  # counted with the call
             _count_traffic(call)
 
     return metered_stream if method.streaming else metered
@@ -78,11 +83,10 @@ def label(method: Method) -> str:
 
 def _count_traffic(call: Call) -> None:
     name = label(call.method)
-    REQUEST_BYTES.add(name, by=call.bytes_received)
-    RESPONSE_BYTES.add(name, by=call.bytes_sent)
-    if call.method.streaming:
-        STREAM_MESSAGES.add(name, "received", by=call.messages_received)
-        STREAM_MESSAGES.add(name, "sent", by=call.messages_sent)
+    REQUEST_BYTES.of(name).value += call.bytes_received
+    RESPONSE_BYTES.of(name).value += call.bytes_sent
+    STREAM_MESSAGES.of(name, "received").value += call.messages_received
+    STREAM_MESSAGES.of(name, "sent").value += call.messages_sent
     call.bytes_received = call.bytes_sent = call.messages_received = call.messages_sent = 0
 
 

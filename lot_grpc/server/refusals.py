@@ -1,8 +1,8 @@
 """Holds back refusals, so that a client that calls again at once does not keep the server busy.
 
-A refusal takes a third of what a read takes. A client that ignores RetryInfo would fill the event
-loop with them, to the cost of all others; held back, each of its calls costs as little, but there
-are only a few per second. A call that is within its limits by then is not refused.
+A client that ignores RetryInfo would fill the event loop with refusals, to the cost of all others.
+Held back, each costs as much, but there are only a few per second. A call that is within its limits
+by then is not refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SHORTEST_SECONDS: Final = 0.25
 _LONGEST_SECONDS: Final = 0.75
 """At random, so that many that came together are not sent together."""
 _MOST: Final = 1024
-"""How many of one principal are held back at once, at 10 KiB each; others are sent at once."""
+"""How many of one principal are held back; others are sent at once."""
 
 
 class Refusals:

@@ -1,8 +1,8 @@
 """Counters, gauges and histograms, as cheap as a call can afford.
 
 They are plain numbers in this process, read by whatever publishes them. Each is safe to use from
-any thread. Labels are given by position, in the order in which the metric declares them; their
-values must come from a small set, never from a caller.
+any thread, except the series of ``of``. Labels are given by position, in the order in which the
+metric declares them; their values must come from a small set, never from a caller.
 """
 
 from __future__ import annotations
@@ -43,6 +43,15 @@ class Metric:
         return labels if size < MAX_SERIES else ("other",) * len(labels)
 
 
+class Count:
+    """One series of a counter. ``value`` may be raised without a lock, by a single thread."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: float = 0
+
+
 class Counter(Metric):
     """A number that only grows.
 
@@ -58,23 +67,30 @@ class Counter(Metric):
         known: Iterable[str | Labels] = (),
     ) -> None:
         super().__init__(name, help, labels)
-        self._values: dict[Labels, float] = {} if labels else {(): 0}
+        self._series: dict[Labels, Count] = {} if labels else {(): Count()}
         for one in known:
-            self.add(*((one,) if isinstance(one, str) else one), by=0)
+            self.of(*((one,) if isinstance(one, str) else one))
 
     def add(self, *labels: str, by: float = 1) -> None:
         """Count."""
         with self._lock:
-            try:
-                self._values[labels] += by
-            except KeyError:
-                labels = self._admitted(labels, len(self._values))
-                self._values[labels] = self._values.get(labels, 0) + by
+            self._of(labels).value += by
+
+    def of(self, *labels: str) -> Count:
+        """A series that only one thread counts, by itself: for what happens at each call."""
+        with self._lock:
+            return self._of(labels)
+
+    def _of(self, labels: Labels) -> Count:
+        try:
+            return self._series[labels]
+        except KeyError:
+            return self._series.setdefault(self._admitted(labels, len(self._series)), Count())
 
     def values(self) -> dict[Labels, float]:
         """The value of each series."""
         with self._lock:
-            return dict(self._values)
+            return {labels: one.value for labels, one in self._series.items()}
 
 
 class Gauge(Metric):
@@ -120,11 +136,23 @@ class Gauge(Metric):
 class Buckets:
     """One series of a histogram: how many values are in each bucket, and their sum."""
 
-    __slots__ = ("counts", "total")
+    __slots__ = ("bounds", "counts", "total")
 
-    def __init__(self, counts: Sequence[int], total: float = 0.0) -> None:
-        self.counts = list(counts)
-        self.total = total
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        """Count a value without a lock: only for a single thread."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def copy(self) -> Buckets:
+        """It as it is now. Its counts are not cumulative."""
+        copied = Buckets(self.bounds)
+        copied.counts, copied.total = self.counts.copy(), self.total
+        return copied
 
 
 class Histogram(Metric):
@@ -135,28 +163,33 @@ class Histogram(Metric):
     ) -> None:
         super().__init__(name, help, labels)
         self.bounds = tuple(bounds)
-        self._empty = (0,) * (len(bounds) + 1)
-        self._series: dict[Labels, Buckets] = {} if labels else {(): Buckets(self._empty)}
+        self._series: dict[Labels, Buckets] = {} if labels else {(): Buckets(self.bounds)}
 
     def observe(self, value: float, *labels: str) -> None:
         """Count a value."""
         with self._lock:
-            try:
-                series = self._series[labels]
-            except KeyError:
-                labels = self._admitted(labels, len(self._series))
-                series = self._series.setdefault(labels, Buckets(self._empty))
-            series.counts[bisect_left(self.bounds, value)] += 1
-            series.total += value
+            self._of(labels).observe(value)
+
+    def of(self, *labels: str) -> Buckets:
+        """A series that only one thread counts, by itself: for what happens at each call."""
+        with self._lock:
+            return self._of(labels)
+
+    def _of(self, labels: Labels) -> Buckets:
+        try:
+            return self._series[labels]
+        except KeyError:
+            labels = self._admitted(labels, len(self._series))
+            return self._series.setdefault(labels, Buckets(self.bounds))
 
     def time(self, *labels: str) -> _Timer:
         """A block whose time is counted, also if it fails."""
         return _Timer(self, labels)
 
     def values(self) -> dict[Labels, Buckets]:
-        """A copy of each series. Its counts are not cumulative."""
+        """A copy of each series."""
         with self._lock:
-            return {key: Buckets(one.counts, one.total) for key, one in self._series.items()}
+            return {labels: one.copy() for labels, one in self._series.items()}
 
 
 class _Timer:

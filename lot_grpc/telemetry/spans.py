@@ -110,6 +110,9 @@ class Span:
 
 _current: ContextVar[Span | None] = ContextVar("lot_span", default=None)
 
+current = _current.get
+"""The span that the running code is in; None outside a traced call."""
+
 _UNTRACED: Final = nullcontext()
 
 MAX_CHILDREN: Final = 500
@@ -133,16 +136,16 @@ _CONTENT_CHARACTERS: Final = 4096
 
 def annotate(key: str, value: Value) -> None:
     """Add an attribute to the span of the current call. Never contents."""
-    current = _current.get()
-    if current is not None:
-        current.root.attributes[key] = value
+    inner = _current.get()
+    if inner is not None:
+        inner.root.attributes[key] = value
 
 
 def annotate_content(key: str, value: str) -> None:
     """Add text of a caller to the span of the current call, if the operator allows contents."""
-    current = _current.get()
-    if current is not None and current.trace.contents:
-        current.root.attributes[key] = value[:_CONTENT_CHARACTERS]
+    inner = _current.get()
+    if inner is not None and inner.trace.contents:
+        inner.root.attributes[key] = value[:_CONTENT_CHARACTERS]
 
 
 class Tracer:

@@ -34,10 +34,8 @@ class Named:
         if not credentials.authorizations:
             raise CredentialsRequiredError
         name = credentials.authorizations[0]
-        own: dict[str, Any] = (
-            {"calls_per_second": 0.5, "concurrent_calls": 1} if name == "slow" else {}
-        )
-        return replace(ANONYMOUS, id=name, name=name, **own)
+        who = replace(ANONYMOUS, id=name, name=name)
+        return replace(who, calls_per_second=0.5, concurrent_calls=1) if name == "slow" else who
 
 
 def of(name: str) -> dict[str, Any]:

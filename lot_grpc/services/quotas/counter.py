@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -79,6 +79,29 @@ class Counter:
         now = time.monotonic()
         self.usage = usage
         self._stale_after = now + max(_RECOUNT_SECONDS, (now - began) / _RECOUNT_SHARE)
+
+
+class Passing:
+    """A write that is not counted, for as long as it is under way. True if there is one."""
+
+    __slots__ = ("_counters",)
+
+    def __init__(self, counters: Sequence[Counter]) -> None:
+        """``counters`` of all namespaces that it writes to; none: it must be counted."""
+        self._counters = counters
+
+    def __enter__(self) -> bool:
+        for one in self._counters:
+            one.users += 1
+            one.passing += 1
+            one.usage = None
+        return bool(self._counters)
+
+    def __exit__(self, *_: object) -> None:
+        for one in self._counters:
+            one.users -= 1
+            one.passing -= 1
+            one.passed.set()
 
 
 @dataclass(frozen=True, slots=True)

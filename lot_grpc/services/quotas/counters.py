@@ -11,7 +11,7 @@ from lot_grpc.domain.errors import QuotaExceededError
 from lot_grpc.domain.policy import NamespacePolicy
 from lot_grpc.domain.quota import Quota, Usage
 from lot_grpc.ports import VectorStore
-from lot_grpc.services.quotas.counter import Counter, Meter
+from lot_grpc.services.quotas.counter import Counter, Meter, Passing
 from lot_grpc.services.records.collections import POLICIES
 from lot_grpc.services.records.policies import policy_from_record, policy_point
 
@@ -51,6 +51,16 @@ class Counters:
         if refused := quota.refused(used + counter.reserved, growth):
             unit, limit, held, added = refused
             raise QuotaExceededError(namespace, unit, limit=limit, used=held, added=added)
+
+    def passing(self, namespaces: Collection[str]) -> Passing:
+        """A write to namespaces without a quota, as far as that is known without a look."""
+        counters = []
+        for namespace in namespaces:
+            counter = self._counters.get(namespace)
+            if counter is None or counter.counts or self._to_be_read(counter):
+                return Passing(())
+            counters.append(counter)
+        return Passing(counters)
 
     @asynccontextmanager
     async def writing(
@@ -121,9 +131,7 @@ class Counters:
         if counter is None:
             self._drop_unused()
             counter = self._counters[namespace] = Counter()
-        while counter.quota is None or not (
-            self._store.exclusive or time.monotonic() - counter.read_time < _LOOK_SECONDS
-        ):
+        while self._to_be_read(counter):
             edits, read_time = self._edits, time.monotonic()
             counter.users += 1
             try:
@@ -133,6 +141,12 @@ class Counters:
             if edits == self._edits:  # else it may be an old one
                 counter.quota, counter.read_time = quota, read_time
         return counter
+
+    def _to_be_read(self, counter: Counter) -> bool:
+        """Whether its quota may have changed since it was read."""
+        return counter.quota is None or not (
+            self._store.exclusive or time.monotonic() - counter.read_time < _LOOK_SECONDS
+        )
 
     async def _read_quota(self, namespace: str) -> Quota:
         point = policy_point(namespace)

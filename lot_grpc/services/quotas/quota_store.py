@@ -105,6 +105,9 @@ class QuotaStore(ForwardingStore):
             inserted = await self._inner.insert(collection, records)
             self._written(collection, (one.namespace for one in records))
             return inserted
+        with self.counters.passing({one.namespace for one in records}) as passes:
+            if passes:
+                return await self._inner.insert(collection, records)
         async with self._storing(collection, records) as counters:
             if not counters:
                 return await self._inner.insert(collection, records)
@@ -145,6 +148,9 @@ class QuotaStore(ForwardingStore):
             done = await self._inner.replace(collection, record, when)
             self._written(collection, [record.namespace])
             return done
+        with self.counters.passing([record.namespace]) as passes:
+            if passes:
+                return await self._inner.replace(collection, record, when)
         async with self._storing(collection, [record]) as counters:
             if not counters:
                 return await self._inner.replace(collection, record, when)
@@ -173,6 +179,11 @@ class QuotaStore(ForwardingStore):
             )
             self._written(collection, [namespace])
             return done
+        with self.counters.passing([namespace]) as passes:
+            if passes:
+                return await self._inner.update(
+                    collection, namespace, id, set=set, unset=unset, when=when
+                )
         async with self.counters.writing([namespace]) as counters:
             there = await self._measured(collection, counters, namespace, [id])
             done = await self._inner.update(
@@ -186,6 +197,9 @@ class QuotaStore(ForwardingStore):
         """Update, and count."""
         if collection not in self._meter.collections:
             return await self._inner.update_many(collection, updates)
+        with self.counters.passing({one.namespace for one in updates}) as passes:
+            if passes:
+                return await self._inner.update_many(collection, updates)
         async with self.counters.writing([one.namespace for one in updates]) as counters:
             there: dict[str, Record] = {}
             for namespace in counters:
