@@ -215,25 +215,6 @@ def checked_requests(method: Method, handler: Handler, around: Surroundings) -> 
     return checked
 
 
-# --- turns ----------------------------------------------------------------------------------------
-
-
-def fair_turns(method: Method, handler: Handler, around: Surroundings) -> Handler:
-    """Lets the unary calls of several principals take turns. Streams are not held up."""
-    queue = around.fair_queue
-    if queue is None or method.streaming:
-        return handler
-
-    async def in_turn(call: Call) -> Any:
-        turn = await queue.enter(call.principal.id)
-        try:
-            return await handler(call)
-        finally:
-            queue.leave(turn)
-
-    return in_turn
-
-
 # --- time -----------------------------------------------------------------------------------------
 
 
@@ -323,6 +304,25 @@ def _finished_late(log: CallLog | None, call: Call, work: asyncio.Task[Any], lef
         write(log, late, left, late=True)
 
 
+# --- turns ----------------------------------------------------------------------------------------
+
+
+def fair_turns(method: Method, handler: Handler, around: Surroundings) -> Handler:
+    """Lets the unary calls of several principals take turns. Streams are not held up."""
+    queue = around.fair_queue
+    if queue is None or method.streaming:
+        return handler
+
+    async def in_turn(call: Call) -> Any:
+        turn = await queue.enter(call.principal.id)
+        try:
+            return await handler(call)
+        finally:
+            queue.leave(turn)
+
+    return in_turn
+
+
 # --- the model ------------------------------------------------------------------------------------
 
 
@@ -357,10 +357,10 @@ INNER: Final[tuple[Layer, ...]] = (
     single_request,
     checked_requests,
     authorization,
-    fair_turns,
     redaction,
     time_limit,
     shield,
+    fair_turns,
     one_model,
 )
 """Layers around a servicer's method."""
