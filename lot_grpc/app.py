@@ -200,7 +200,7 @@ async def _ready(settings: Settings, opened: Opened, port: int, seconds: float) 
 
 
 def compact(settings: Settings, progress: Progress | None = None) -> CompactReport:
-    """Merge and index the embedded store under its lock. Slow.
+    """Merge and index the embedded store under its lock, and erase what was deleted. Slow.
 
     Raises:
         StartupError: The folder is in use, or the store is not an embedded one.
@@ -218,6 +218,7 @@ def compact(settings: Settings, progress: Progress | None = None) -> CompactRepo
         bytes_before=sum(shard.bytes_before for shard in shards),
         bytes_after=sum(shard.bytes_after for shard in shards),
         seconds=time.monotonic() - started,
+        skipped=[f"{shard.collection}: {shard.skipped}" for shard in shards if shard.skipped],
     )
 
 
