@@ -17,7 +17,16 @@ _GROUPS = {
     "Run a server": ("serve", "check", "compact", "health"),
     "Query and report": ("recall", "embed", "context", "errors", "patterns", "stats", "report"),
     "Episodes and changes": ("episodes", "replay", "retrievals", "watch"),
-    "Manage data": ("namespaces", "export", "import", "clear", "reindex", "seed", "review"),
+    "Manage data": (
+        "namespaces",
+        "export",
+        "import",
+        "clear",
+        "erase",
+        "reindex",
+        "seed",
+        "review",
+    ),
     "Settings and evaluation": ("eval", "settings", "version"),
 }
 _PYTHON_NAMES = {"import": "import_", "eval": "eval_"}
