@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from lot_grpc import __version__
-from lot_grpc.adapters import require_store
+from lot_grpc.adapters import open_audit_log, require_store
 from lot_grpc.bootstrap import Opened, open_all
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.errors import (
@@ -21,7 +21,7 @@ from lot_grpc.domain.errors import (
     StartupError,
     StorageFullError,
 )
-from lot_grpc.log_lines import Background, Calls
+from lot_grpc.log_lines import AuditLosses, Background, Calls
 from lot_grpc.ports import Embedder
 from lot_grpc.reports import (
     CompactReport,
@@ -30,6 +30,7 @@ from lot_grpc.reports import (
 )
 from lot_grpc.server.build import LotServer, build_server
 from lot_grpc.server.calllog import CallLog
+from lot_grpc.server.guards import Guards
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.build import Services
@@ -98,7 +99,10 @@ async def serve(
         )
         calls = Calls()
         stack.callback(calls.end)
-        server = _build(settings, opened, calls)
+        audit = open_audit_log(settings.audit, AuditLosses())
+        if audit is not None:
+            stack.callback(audit.close)
+        server = _build(settings, opened, calls, Guards(audit=audit))
         stack.push_async_callback(server.stop, settings.server.drain_seconds)
         gc.freeze()  # objects from start-up stay alive: the garbage collector need not scan them
         port = await server.start(settings.server.address)
@@ -131,7 +135,7 @@ async def _seed(services: Services, namespaces: Sequence[str]) -> None:
         )
 
 
-def _build(settings: Settings, opened: Opened, log: CallLog) -> LotServer:
+def _build(settings: Settings, opened: Opened, log: CallLog, guards: Guards) -> LotServer:
     configured = settings.limits
     limits = Limits(
         **configured.model_dump(exclude={"max_batch_items"}),
@@ -146,7 +150,9 @@ def _build(settings: Settings, opened: Opened, log: CallLog) -> LotServer:
         max_batch_items=configured.max_batch_items,
         min_free_bytes=settings.storage.min_free_bytes if edge else 0,
     )
-    return build_server(servicers, limits, log=log, gate=opened.services.runtime.gate)
+    return build_server(
+        servicers, limits, log=log, gate=opened.services.runtime.gate, guards=guards
+    )
 
 
 def _log_sweep(what: str, namespace: str, counts: Mapping[str, int]) -> None:

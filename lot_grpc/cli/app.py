@@ -14,7 +14,7 @@ from lot_grpc import __version__
 from lot_grpc.cli.options import command
 
 _GROUPS = {
-    "Run a server": ("serve", "check", "compact", "health"),
+    "Run a server": ("serve", "check", "compact", "health", "audit"),
     "Query and report": ("recall", "embed", "context", "errors", "patterns", "stats", "report"),
     "Episodes and changes": ("episodes", "replay", "retrievals", "watch"),
     "Manage data": (

@@ -83,10 +83,12 @@ class Call:
 
     __slots__ = (
         "abandoned",
+        "audited",
         "begun",
         "code",
         "context",
         "error",
+        "first_request",
         "id",
         "method",
         "namespace",
@@ -94,9 +96,12 @@ class Call:
         "principal",
         "reader",
         "reason",
+        "received",
         "request",
+        "sent",
         "stopped",
         "task",
+        "why",
         "work",
     )
 
@@ -109,12 +114,20 @@ class Call:
         self.context = context
         self.request: Any = None
         """None at first, then bytes, then a message; for request streams their iterator."""
+        self.first_request: Any = None
+        """The first request of a stream."""
+        self.received = self.sent = 0
+        """Messages of a stream."""
+        self.audited = False
+        """Whether the audit log records it, and not only if it is refused."""
         self.namespace = ""
         self.peer = ""
         """Address and port of the client."""
         self.principal = ANONYMOUS
         self.code = "OK"
         self.reason = ""
+        self.why = ""
+        """What the caller is not told about its refusal."""
         self.error: BaseException | None = None
         """A failure on the server's side; the log shows its cause."""
         self.task: asyncio.Task[Any] | None = None

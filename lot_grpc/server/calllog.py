@@ -11,10 +11,11 @@ from lot_grpc.server.call import Call
 
 CallLog: TypeAlias = Callable[[Mapping[str, object]], None]
 """Receives one record per call: ``level`` (``info``, ``warning`` or ``error``), ``method``,
-``code``, ``reason``, ``duration_ms``, ``call_id``, ``namespace``; ``error`` (an exception) if the
-failure is not the caller's: for INTERNAL the operator should see a traceback, for others the cause;
-``late`` (True) in a second record of a write that continued after its caller disconnected, whose
-``duration_ms`` counts from then. Never contents. Exceptions from it are dropped."""
+``code``, ``reason``, ``duration_ms``, ``call_id``, ``namespace``; ``why`` for refused credentials,
+which the caller is not told; ``error`` (an exception) if the failure is not the caller's: for
+INTERNAL the operator should see a traceback, for others the cause; ``late`` (True) in a second
+record of a write that continued after its caller disconnected, whose ``duration_ms`` counts from
+then. Never contents. Exceptions from it are dropped."""
 
 _QUIET: Final = frozenset({"OK", "CANCELLED"})
 _FAULTS: Final = frozenset({"INTERNAL", "UNKNOWN"})
@@ -32,6 +33,8 @@ def write(log: CallLog, call: Call, start: float, *, late: bool = False) -> None
         "call_id": call.id,
         "namespace": call.namespace,
     }
+    if call.why:
+        record["why"] = call.why
     if late:
         record["late"] = True
     if call.error is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,8 +22,19 @@ class Authenticator(Protocol):
         """
 
 
+class AuditLog(Protocol):
+    """Keeps what was done, by whom."""
+
+    reads: bool
+    """Whether calls that change nothing are recorded too."""
+
+    def write(self, record: Mapping[str, object]) -> None:
+        """Keep a record, with the present time. Never raises: a failure is reported elsewhere."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
     """The guards of one server."""
 
     authenticator: Authenticator | None = None
+    audit: AuditLog | None = None

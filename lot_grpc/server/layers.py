@@ -23,9 +23,11 @@ from google.protobuf.message import Message
 
 from lot_grpc.domain.errors import (
     CallTimeoutError,
+    CredentialsInvalidError,
     LotError,
 )
 from lot_grpc.server.access import authentication, authorization
+from lot_grpc.server.audit import audit, audit_open
 from lot_grpc.server.call import CALL_ID_KEY, Call, Context, Handler, Method, current_call_id
 from lot_grpc.server.calllog import CallLog, write
 from lot_grpc.server.checking import checker_of
@@ -88,6 +90,8 @@ def _reported(call: Call, error: Exception) -> Status:
     if isinstance(error, LotError) and error.reason in TABLE:
         status = to_status(error)
         call.reason = error.reason
+        if isinstance(error, CredentialsInvalidError):
+            call.why = error.why
         if error.reason == "INTERNAL" or status.code in _OURS:
             call.error = error
     else:
@@ -171,6 +175,7 @@ def checked_requests(method: Method, handler: Handler, around: Surroundings) -> 
 
             def counted(raw: bytes) -> Message:
                 arriving.arrived(call.peer, len(raw))
+                call.received += 1
                 return check(raw)
 
             requests = Requests(call.context, counted)
@@ -271,15 +276,14 @@ def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
 
 
 def _finished_late(log: CallLog | None, call: Call, work: asyncio.Task[Any], left: float) -> None:
-    """Log the outcome of a write whose caller has disconnected, as nothing else reports it."""
-    late = Call(call.method, call.context)
-    late.id, late.namespace = call.id, call.namespace
+    """Note the outcome of a write whose caller has disconnected, and log it."""
+    call.code, call.reason, call.error = "OK", "", None
     if work.cancelled():
-        late.code = "CANCELLED"
+        call.code = "CANCELLED"
     elif isinstance(error := work.exception(), Exception):
-        _reported(late, error)
+        _reported(call, error)
     if log is not None:
-        write(log, late, left, late=True)
+        write(log, call, left, late=True)
 
 
 # --- the model ------------------------------------------------------------------------------------
@@ -302,7 +306,7 @@ def one_model(method: Method, handler: Handler, around: Surroundings) -> Handler
 
 # --- the order ------------------------------------------------------------------------------------
 
-OUTER: Final[tuple[Layer, ...]] = (access_log, error_boundary, authentication)
+OUTER: Final[tuple[Layer, ...]] = (access_log, audit, error_boundary, authentication)
 """Layers around every RPC, including those that are not implemented."""
 
 INNER: Final[tuple[Layer, ...]] = (
@@ -310,6 +314,7 @@ INNER: Final[tuple[Layer, ...]] = (
     single_request,
     checked_requests,
     authorization,
+    audit_open,
     time_limit,
     shield,
     one_model,

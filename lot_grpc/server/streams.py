@@ -45,7 +45,7 @@ class Requests:
     def __init__(self, context: Context, check: Callable[[bytes], Message]) -> None:
         self._context = context
         self._check = check
-        self._first: Callable[[Message], None] | None = None
+        self._first: list[Callable[[Message], None]] = []
         self._next: Any = None
         """Bytes read ahead, EOF, an error of the read, or None if nothing has arrived."""
         self._interrupt: BaseException | None = None
@@ -90,14 +90,14 @@ class Requests:
         self._next = None
         _wake(self._space)
         message = self._check(got)
-        if self._first is not None:
-            self._first(message)
-            self._first = None
+        first, self._first = self._first, []
+        for check in first:
+            check(message)
         return message
 
     def on_first(self, check: Callable[[Message], None]) -> None:
-        """Check the first request; an error that it raises ends the stream."""
-        self._first = check
+        """Check the first request, after earlier checks; an error of one ends the stream."""
+        self._first.append(check)
 
     def limit_wait(self, seconds: float, error: Callable[[], Exception]) -> None:
         """Raise ``error()`` once the consumer has waited this long for a request; 0: no limit.

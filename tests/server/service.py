@@ -27,6 +27,7 @@ from lot_grpc.pb.lot.v1 import (
 )
 from lot_grpc.ports import Embedder, VectorStore
 from lot_grpc.server.build import LotServer, build_server
+from lot_grpc.server.guards import Guards
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.build import Services
@@ -147,6 +148,7 @@ async def serving(
     max_batch_items: int = 500,
     limits: Limits | None = None,
     probe: Callable[[str], None] | None = None,
+    guards: Guards | None = None,
 ) -> AsyncIterator[Lot]:
     """The service in this process, on a free port. ``probe`` takes what is wrong with the store."""
     clock = clock or FixedClock()
@@ -167,7 +169,11 @@ async def serving(
     )
     log: list[Mapping[str, Any]] = []
     server = build_server(
-        servicers, limits, log=lambda record: log.append(dict(record)), gate=services.runtime.gate
+        servicers,
+        limits,
+        log=lambda record: log.append(dict(record)),
+        gate=services.runtime.gate,
+        guards=guards,
     )
     port = await server.start("127.0.0.1:0")
     following = asyncio.create_task(
